@@ -1,0 +1,32 @@
+"""onlinear: sparse linear models from streams, exactly and in time proportional to the non-zeros of each row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "load"]
+
+if TYPE_CHECKING:
+    from onlinear.checks import DivergenceError
+    from onlinear.estimators import OnlineClassifier, OnlineRegressor, load
+    from onlinear.learner import Learner
+    from onlinear.models import ModelFileError
+
+_HOMES = {
+    "DivergenceError": "checks",
+    "Learner": "learner",
+    "ModelFileError": "models",
+    "OnlineClassifier": "estimators",
+    "OnlineRegressor": "estimators",
+    "load": "estimators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names on first use, so that importing the package costs little."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

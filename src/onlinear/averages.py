@@ -1,0 +1,95 @@
+r"""Averages of the predictor over the steps, as data: one type, five settings, kept lazily.
+
+With w_k the predictor before step k, an average is
+
+    sum_k om_k w_k / sum_k om_k,   om_k = base + growth k  for k >= first, else 0                       (MATH 4.2),
+
+so `uniform` is (1, 0), `weighted-t` (0, 1), `weighted-t1` (1, 1) and a suffix is `uniform` with a later first step.
+`uniform-post` averages the predictors after the steps, w_2 .. w_{T+1}: om is shifted by one (om_1 = 0) and the last
+predictor is added when the average is read.
+
+Lazy form (MATH 11.3, 11.5). Where a state v does not change, the predictor of step k is sign(v) (|v| - q_k)_+ / p_k with
+scalars q_k (non-decreasing) and p_k > 0 that no coordinate knows of. With prefix sums over the steps of a block
+
+    E_c = sum_{k <= c} om_k / p_k,   R_c = sum_{k <= c} om_k q_k / p_k,
+
+the sum over steps a+1 .. c is sign(v) [ |v| (E_K - E_a) - (R_K - R_a) ], K = the number of steps with q_k < |v| (at most c).
+A coordinate therefore keeps B = (its sum so far) - sign(v) (|v| E_a - R_a), which is written only when v is.
+"""
+
+from __future__ import annotations
+
+from math import copysign
+from typing import NamedTuple
+
+import numpy as np
+
+from onlinear.jit import adopt, function
+
+
+class Average(NamedTuple):
+    """Weights om_k = base + growth k of the predictors from step ``first`` on; ``post``: those after the steps."""
+
+    base: float = 1.0
+    growth: float = 0.0
+    first: float = 1.0
+    post: bool = False
+
+    def om(self, k: int) -> float:
+        """Weight of the predictor before step k."""
+        shifted = k - 1.0 if self.post else k + 0.0
+        return self.base + self.growth * shifted if shifted >= self.first else 0.0
+
+    def total(self, t: int) -> float:
+        """Sum of the weights after t steps, from step numbers alone."""
+        n = t - self.first + 1.0
+        return n * self.base + self.growth * n * (0.5 * (t + self.first)) if n > 0.0 else 0.0
+
+
+adopt(Average)
+
+NAMED = {
+    "uniform": Average(1.0, 0.0),
+    "uniform-post": Average(1.0, 0.0, 1.0, True),
+    "weighted-t": Average(0.0, 1.0),
+    "weighted-t1": Average(1.0, 1.0),
+}
+
+
+@function
+def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> None:
+    """Enter step c of the block: its threshold q, and om / p, with inverse = 1/p."""
+    table[0, c - 1] = q
+    table[1, c] = table[1, c - 1] + om * inverse
+    table[2, c] = table[2, c - 1] + om * q * inverse
+
+
+@function
+def alive(table: np.ndarray, c: int, size: float) -> int:
+    """The number of the first c steps of the block whose threshold is below ``size``."""
+    if c == 0 or table[0, c - 1] < size:
+        return c
+    low, high = 0, c - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if table[0, middle] < size:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@function
+def part_sum(table: np.ndarray, c: int, v: float) -> float:
+    """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block."""
+    size = abs(v)
+    if size == 0.0:
+        return 0.0
+    k = alive(table, c, size)
+    return copysign(size * table[1, k] - table[2, k], v)
+
+
+@function
+def moved(table: np.ndarray, c: int, old: float, new: float) -> float:
+    """What to add to B when the state changes from ``old`` to ``new`` at step c of the block (its predictor is the old one)."""
+    return part_sum(table, c, old) - copysign(abs(new) * table[1, c] - table[2, c], new)

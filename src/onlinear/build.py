@@ -1,0 +1,205 @@
+"""Parts from what users write: text such as ``elastic-net,l1=1e-5``, or part objects, checked for range and methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, inf
+from typing import Any
+
+from onlinear import averages, losses, schedules
+from onlinear.averages import Average
+from onlinear.jit import adopt
+from onlinear.names import Value, number, parse, parts_of, unknown
+from onlinear.penalties import Box, ElasticNet, FusedLasso, register
+from onlinear.schedules import Power, TwoPhase
+from onlinear.solvers import SOLVERS
+from onlinear.solvers.engine import Preset
+
+LOSSES: dict[str, Any] = parts_of(vars(losses))
+PENALTIES: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "l1": ("l1",),
+    "l2": ("l2",),
+    "elastic-net": ("l1", "l2"),
+    "total-variation": ("tv",),
+    "fused-lasso": ("tv", "l1", "l2"),
+}
+AVERAGES = ("none", "suffix", *averages.NAMED)
+SCALES = ("none", "rms", "max-abs", "standard")
+
+# Range of each setting: low, high, and whether the ends are excluded.
+RANGES: dict[str, tuple[float, float, bool, bool]] = {
+    "factor": (0.0, inf, True, True),
+    "margin": (0.0, inf, False, True),
+    "delta": (0.0, inf, True, True),
+    "eps": (0.0, inf, False, True),
+    "q": (0.0, 1.0, True, True),
+    "l1": (0.0, inf, False, True),
+    "l2": (0.0, inf, False, True),
+    "tv": (0.0, inf, False, True),
+    "lower": (-inf, 0.0, False, False),
+    "upper": (0.0, inf, False, False),
+    "eta": (0.0, inf, True, True),
+    "t0": (0.0, inf, False, True),
+    "power": (0.0, 1.0, False, False),
+    "m": (1.0, inf, False, True),
+    "alpha": (0.0, 1.0, True, False),
+    "total": (1.0, 2.0**53, False, False),
+    "rho": (0.0, inf, True, True),
+    "lam": (0.0, inf, True, True),
+    "relaxation": (0.0, 2.0, True, True),
+    "gamma": (0.0, inf, False, True),
+    "bregman": (0.0, inf, False, True),
+    "C": (0.0, inf, True, False),
+    "radius": (0.0, inf, True, False),
+    "T1": (1.0, 2.0**53, False, False),
+    "limit": (1.0, 2.0**31, False, False),
+}
+
+
+def checked(role: str, key: str, value: Any) -> float:
+    """A setting's value inside its range."""
+    low, high, open_low, open_high = RANGES[key]
+    return number(role, key, value, low, high, open_low=open_low, open_high=open_high)
+
+
+def split(spec: Any, role: str, known: Any) -> tuple[str, dict[str, Value]]:
+    """Name and settings of a text, the name checked."""
+    if not isinstance(spec, str):
+        raise TypeError(f"{role} must be text such as {next(iter(known))!r} or a part object, got {spec!r}.")
+    name, settings = parse(spec, role)
+    if name not in known:
+        raise unknown(role, name, known)
+    return name, settings
+
+
+def refuse_unknown(role: str, settings: Mapping[str, Value], known: Any) -> None:
+    """Raise for the first setting that is not known."""
+    for key in settings:
+        if key not in known:
+            near = unknown(f"{role}: setting", key, known) if known else None
+            raise near if near is not None else ValueError(f"{role} takes no settings, got {key!r}.")
+
+
+def has_methods(role: str, part: Any, needs: tuple[str, ...]) -> None:
+    """Raise TypeError naming the methods that a part object lacks."""
+    missing = [name for name in needs if not callable(getattr(part, name, None))]
+    if missing or not hasattr(part, "_fields"):
+        what = f"lacks {', '.join(missing)}" if missing else "is not a NamedTuple"
+        raise TypeError(f"{role} {part!r} {what}; a {role} is a NamedTuple with the methods {', '.join(needs)}.")
+    if not part._fields:
+        raise TypeError(f"{role} {part!r} has no field; a part needs at least one (compiled code cannot hold an empty tuple).")
+
+
+def build_loss(spec: Any) -> Any:
+    """A loss from text or a NamedTuple with value and slope (and theta for the implicit solvers)."""
+    if isinstance(spec, str):
+        name, settings = split(spec, "loss", LOSSES)
+        cls = LOSSES[name]
+        refuse_unknown(f"loss {name!r}", settings, cls._fields)
+        return cls(**{key: checked(f"loss {name!r}", key, value) for key, value in settings.items()})
+    has_methods("loss", spec, ("value", "slope"))
+    adopt(type(spec))
+    return spec
+
+
+def build_penalty(spec: Any) -> Any:
+    """A penalty from text or a NamedTuple with value and prox (and tick, weight, potential to be learnt lazily)."""
+    if not isinstance(spec, str):
+        has_methods("penalty", spec, ("value", "prox"))
+        register(spec)
+        return spec
+    name, settings = split(spec, "penalty", PENALTIES)
+    role, keys = f"penalty {name!r}", PENALTIES[name]
+    refuse_unknown(role, settings, (*keys, "lower", "upper"))
+    if keys and not any(key in settings for key in keys):
+        raise ValueError(f"{role} needs {' or '.join(keys)}, e.g. {name + ',' + keys[0] + '=1e-5'!r}.")
+    values = {key: checked(role, key, value) for key, value in settings.items()}
+    if "tv" in keys:
+        return FusedLasso(**values)
+    return Box(**values) if "lower" in values or "upper" in values else ElasticNet(**values)
+
+
+def build_average(spec: Any, total: int | None = None) -> Average | None:
+    """An average from text; ``total`` is T where the caller knows it."""
+    if spec is None or isinstance(spec, Average):
+        return spec
+    name, settings = split(spec, "average", AVERAGES)
+    role = f"average {name!r}"
+    refuse_unknown(role, settings, ("alpha", "total") if name == "suffix" else ())
+    if name == "none":
+        return None
+    if name != "suffix":
+        return averages.NAMED[name]
+    alpha = checked(role, "alpha", settings.get("alpha", 0.5))
+    steps = settings.get("total", total)
+    if steps is None:
+        raise ValueError(
+            f"{role} needs total=T, the number of steps after which the suffix ends, e.g. 'suffix,alpha=0.5,total=10000'."
+        )
+    T = checked(role, "total", steps)
+    return Average(1.0, 0.0, T - ceil(alpha * T) + 1.0)
+
+
+def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total: int | None = None) -> Any:
+    """The schedule named in a solver's settings (or its default), with the settings that stand beside it."""
+    named = settings.get("schedule")
+    if named is None:
+        cls, values = type(default), default._asdict()
+    else:
+        if named not in schedules.NAMED:
+            raise unknown(f"{role}: schedule", str(named), schedules.NAMED)
+        cls, fixed = schedules.NAMED[str(named)]
+        values = {key: getattr(default, key, fallback) for key, fallback in cls._field_defaults.items()} | fixed
+        clash = [key for key in fixed if key in settings]
+        if clash:
+            raise ValueError(f"{role}: schedule {named!r} fixes {clash[0]}; use schedule=power to set it.")
+    given = {key: checked(role, key, value) for key, value in settings.items() if key in ("eta", "t0", "power", "m")}
+    refuse_unknown(f"{role}: schedule {named or 'default'}", given, cls._fields)
+    values |= given
+    if cls is TwoPhase and values["m"] == 0.0:
+        if total is None:
+            raise ValueError(f"{role}: the two-phase schedule needs m, the step at which its second phase starts, e.g. m=5000.")
+        values["m"] = float(ceil(total / 2))
+    return cls(**values)
+
+
+def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any, Preset]:
+    """A solver with its settings, and the preset it came from."""
+    if not isinstance(spec, str):
+        has_methods("solver", spec, ("engine",))
+        return spec, Preset(type(spec))
+    name, settings = split(spec, "solver", SOLVERS)
+    preset = SOLVERS[name]
+    cls, role = preset.solver, f"solver {name!r}"
+    if hasattr(cls, "arrange"):
+        settings = cls.arrange(role, {**preset.settings, **settings})
+    else:
+        settings = {**preset.settings, **settings}
+    own = [key for key in cls._fields if key not in ("schedule", "tied")]
+    scheduled = "schedule" in cls._fields and preset.tied is None
+    refuse_unknown(role, settings, (*own, *(("schedule", "eta", "t0", "power", "m") if scheduled else ())))
+    values: dict[str, Any] = {key: _setting(role, cls, key, settings[key]) for key in own if key in settings}
+    if preset.tied is not None:
+        l2 = float(getattr(penalty, "l2", 0.0))
+        if not l2 > 0.0:
+            raise ValueError(f"{role} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2,l2=1e-4'.")
+        values |= {"schedule": Power(preset.tied[0] / l2, preset.tied[1], 1.0), "tied": True}
+    elif scheduled:
+        default = cls._field_defaults["schedule"]
+        values["schedule"] = build_schedule(role, default, settings, total)
+    return cls(**values), preset
+
+
+def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
+    default = cls._field_defaults[key]
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise TypeError(f"{role}: {key} must be true or false, got {value!r}.")
+        return value
+    choices = getattr(cls, "choices", {}).get(key)
+    if choices is not None:
+        if value not in choices:
+            raise unknown(f"{role}: {key}", str(value), choices)
+        return choices[value]
+    return checked(role, key, value)

@@ -1,0 +1,83 @@
+"""Checks of targets and weights at the boundary: one error that names the argument, the rule and the value found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class DivergenceError(ArithmeticError):
+    """An explicit method's state stopped being finite; the learner that raised it refuses to go on."""
+
+
+def column(values: Any, name: str, n: int) -> np.ndarray:
+    """``values`` as (n,) float64, finite."""
+    array = _numbers(values, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be 1-D with one value per row, got shape {array.shape}.")
+    return _finite(_length(array, name, n), name)
+
+
+def targets(values: Any, n: int, outputs: int) -> np.ndarray:
+    """y as (n, outputs) float64, finite."""
+    array = _numbers(values, "y")
+    if outputs == 1 and array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    wanted = "(n,)" if outputs == 1 else f"(n, {outputs})"
+    if array.ndim != (1 if outputs == 1 else 2) or (outputs > 1 and array.shape[1] != outputs):
+        raise ValueError(f"y must have shape {wanted} for {outputs} output(s), got {array.shape}.")
+    return np.asfortranarray(_finite(_length(array, "y", n), "y").reshape(n, outputs))
+
+
+def labels(y: np.ndarray, rule: str) -> None:
+    """Check that y is what the loss takes: 'signs' (-1 or +1), 'counts' (0 or more)."""
+    if rule == "signs":
+        bad, wanted = np.abs(y) != 1.0, "-1 or +1"
+    elif rule == "counts":
+        bad, wanted = y < 0.0, "0 or more"
+    else:
+        return
+    if bad.any():
+        row = int(np.argmax(bad.any(axis=1)))
+        raise ValueError(f"y must be {wanted} for this loss, got {y[row][bad[row]][0]:g} at row {row}.")
+
+
+def weights(values: Any, n: int) -> np.ndarray:
+    """sample_weight as (n,) float64, finite and not negative; ones if None."""
+    if values is None:
+        return np.ones(n)
+    array = _numbers(values, "sample_weight")
+    if array.ndim == 0:
+        array = np.full(n, float(array))
+    if array.ndim != 1:
+        raise ValueError(f"sample_weight must be 1-D: Sample weights must be 1D array or scalar, got shape {array.shape}.")
+    array = _finite(_length(array, "sample_weight", n), "sample_weight")
+    if np.any(array < 0.0):
+        row = int(np.argmax(array < 0.0))
+        raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
+    return array
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}.")
+    return array.astype(np.float64, copy=False)
+
+
+def _length(array: np.ndarray, name: str, n: int) -> np.ndarray:
+    if len(array) != n:
+        raise ValueError(
+            f"{name} must have one value per row of X: inconsistent numbers of samples, X has {n} rows, {name} {len(array)}."
+        )
+    return array
+
+
+def _finite(array: np.ndarray, name: str) -> np.ndarray:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        at = tuple(int(k) for k in np.argwhere(bad)[0])
+        what = "NaN" if np.isnan(array[at]) else "infinity"
+        raise ValueError(f"{name} contains {what} at row {at[0]}; every value must be finite.")
+    return array

@@ -1,0 +1,406 @@
+"""Learner: loss + penalty + solver + average + state. It knows no algorithm.
+
+It minimises  F(w, b) = mean_i s_i l(<w, x_i> + b, y_i) + r(w)  one row at a time, rows in the order given. Any split of the
+rows into calls gives the same state, bit for bit; reading never changes it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from onlinear import checks, models, rows
+from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
+from onlinear.checks import DivergenceError
+from onlinear.jit import bind_loss, kernel
+from onlinear.names import unknown
+from onlinear.rows import Source
+from onlinear.scaling import Scaler
+from onlinear.solvers.engine import Engine, Problem, State
+
+
+@kernel
+def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
+    """total[0] + total[1] += sum of s_i l(score_i, y_i) in row order, compensated (Neumaier)."""
+    for i in range(y.shape[0]):
+        if s[i] == 0.0:
+            continue
+        x = s[i] * loss.value(scores[i], y[i])
+        new = total[0] + x
+        total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
+        total[0] = new
+
+
+class Learner:
+    """Learns a linear model from rows in the order given.
+
+    Parameters: ``solver``, ``loss``, ``penalty``, ``average`` as text (``name,key=value,...``) or part objects; ``scale`` one
+    of none, rms, max-abs, standard; ``n_features`` fixed, or None to grow with the rows; ``n_outputs`` K > 1 learns K targets
+    in one pass; ``start`` the first weights, (d,) or (d, K).
+
+    Raises ValueError or TypeError for unknown names, settings out of range and combinations that have no correct form.
+    """
+
+    def __init__(
+        self,
+        solver: Any,
+        loss: Any,
+        penalty: Any = "none",
+        average: Any = None,
+        scale: str = "none",
+        fit_intercept: bool = False,
+        n_features: int | None = None,
+        n_outputs: int = 1,
+        start: Any = None,
+        *,
+        total: int | None = None,
+    ) -> None:
+        if scale not in SCALES:
+            raise unknown("scale", str(scale), SCALES)
+        self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
+        self.loss = build_loss(loss)
+        self.penalty = build_penalty(penalty)
+        self.solver, preset = build_solver(solver, self.penalty, total)
+        self.average = build_average(preset.average if average is None else average, total)
+        self.fit_intercept = bool(fit_intercept)
+        self.n_outputs = _count("n_outputs", n_outputs)
+        self.growing = n_features is None
+        self.total = total
+        weights = _start(start, n_features, self.n_outputs)
+        size = len(weights)
+        self.factor = float(getattr(self.loss, "factor", 1.0))
+        self._loss, self._fields = bind_loss(self.loss)
+        self.engine: Engine = self.solver.engine(Problem(self.loss, self.penalty, self.average, self.fit_intercept))
+        self.scaler = Scaler(scale, size) if scale != "none" else None
+        if self.scaler is not None and start is not None:
+            raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
+        self.states: list[State] = [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
+        self._losses = np.zeros((self.n_outputs, 2))
+        self._diverged: str | None = None
+        if self.growing and getattr(self.penalty, "separable", True) is False:
+            raise ValueError(
+                f"the penalty {type(self.penalty).__name__} couples neighbouring columns: n_features must be given."
+            )
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> Learner:
+        """Learn the rows of X once, in order.
+
+        X: (n, d) CSR, CSC or dense; y: (n,) or (n, K); sample_weight: (n,), multiplies the loss of its row. Wrong input
+        raises before the first update and leaves the model as it was. Raises DivergenceError.
+        """
+        self._refuse_if_diverged()
+        source = self._read(X, "X")
+        y = checks.targets(y, source.n, self.n_outputs)
+        checks.labels(y, getattr(self.loss, "labels", "real"))
+        return self._learn(source, y, checks.weights(sample_weight, source.n))
+
+    def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> Learner:
+        self.engine.check_rows(weights)
+        if source.size > self.size:
+            self._grow(source.size)
+        for which, block in source.blocks():
+            self._learn_block(block, source.largest, y[which], weights[which])
+        return self
+
+    def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.scaler is not None and self.scaler.kind != "standard":
+            block = self.scaler.learn(block, weights)
+            largest = np.abs(block.values).max(initial=0.0)
+        s = self.factor * weights if self.factor != 1.0 else weights
+        scores = np.empty((self.n_outputs, len(s)))
+        done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
+        for k in range(self.n_outputs):
+            add_losses(self._loss, scores[k, :done], y[:done, k], s[:done], self._losses[k])
+        if done < len(s):
+            self._diverge(done)
+        return scores
+
+    def _diverge(self, row: int) -> None:
+        t = self.t
+        eta = self.engine.eta(max(t, 1))
+        self._diverged = (
+            f"the state stopped being finite at row {row} of this call (step {t}, eta = {eta:.3g}). "
+            "Use a smaller step, or an implicit solver, which is safe for any step: 'fiol', 'implicit-sgd' or 'odrs'."
+        )
+        raise DivergenceError(self._diverged)
+
+    def _refuse_if_diverged(self) -> None:
+        if self._diverged is not None:
+            raise DivergenceError(f"this learner has diverged and goes on no more: {self._diverged}")
+
+    def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
+        """Learn one row given by its non-zeros; give the score before the step (a float, or (K,) for K outputs)."""
+        self._refuse_if_diverged()
+        row = _one_row(indices, values)
+        source = self._fit_width(rows.read(row, "the row"))
+        target = checks.targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1, self.n_outputs)
+        checks.labels(target, getattr(self.loss, "labels", "real"))
+        if source.size > self.size:
+            self._grow(source.size)
+        scores = self._learn_block(source.data, source.largest, target, np.ones(1))[:, 0]
+        return float(scores[0]) if self.n_outputs == 1 else scores
+
+    def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
+        """Run a batch solver (``batch-drs``) for a number of iterations over all rows at once."""
+        self._refuse_if_diverged()
+        source = self._read(X, "X")
+        y = checks.targets(y, source.n, self.n_outputs)
+        checks.labels(y, getattr(self.loss, "labels", "real"))
+        weights = checks.weights(sample_weight, source.n)
+        if source.n == 0:
+            raise ValueError("X has 0 rows; a batch solver needs at least one.")
+        if source.size > self.size:
+            self._grow(source.size)
+        for k, state in enumerate(self.states):
+            self.engine.solve(state, source, y[:, k], self.factor * weights, _count("iterations", iterations))
+        return self
+
+    def _read(self, X: Any, name: str) -> Source:
+        if self.scaler is not None and self.scaler.kind == "standard":
+            X = self._standardised(X)
+        return self._fit_width(rows.read(X, name))
+
+    def _fit_width(self, source: Source) -> Source:
+        if not self.growing and source.width != self.size and source.size > self.size:
+            raise ValueError(f"X has {source.width} columns, the model has {self.size} features (n_features={self.size}).")
+        return source
+
+    def _standardised(self, X: Any) -> np.ndarray:
+        assert self.scaler is not None
+        if self.scaler.moments.shape[1] == 0 or not self.scaler.moments[1].any():
+            raise ValueError(
+                "scale='standard' needs the mean of all rows before the first: use fit, or scale='rms' for streams."
+            )
+        dense = rows.dense(X, "X")
+        if dense.shape[1] != self.scaler.moments.shape[1]:
+            raise ValueError(f"X has {dense.shape[1]} columns, the model has {self.scaler.moments.shape[1]} features.")
+        return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
+
+    def _grow(self, size: int) -> None:
+        for state in self.states:
+            state.grow(size)
+        if self.scaler is not None:
+            self.scaler.grow(size)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def t(self) -> int:
+        """Rows learnt."""
+        return self.states[0].t
+
+    @property
+    def size(self) -> int:
+        """Features known."""
+        return self.states[0].size
+
+    @property
+    def progressive_loss(self) -> float:
+        """Mean over the rows learnt of s_i l(score before the step, y_i), summed over outputs; nan before the first row."""
+        return float(self._losses.sum()) / self.t if self.t else float("nan")
+
+    def weights(self, average: bool = False) -> np.ndarray:
+        """The weights as a fresh array, (d,) or (d, K): after the last row, or the average (last where there is none)."""
+        columns = np.arange(self.size, dtype=np.uint32)
+        found = [self._original(self._columns(state, columns, average), columns) for state in self.states]
+        return found[0] if self.n_outputs == 1 else np.stack(found, axis=1)
+
+    def intercept(self, average: bool = False) -> Any:
+        """The intercept, a float or (K,); 0 without one."""
+        found = [self._bias(state, average) for state in self.states]
+        return found[0] if self.n_outputs == 1 else np.array(found)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b, (n,) or (n, K), of the average where one is set; columns never seen have weight 0."""
+        self._refuse_if_diverged()
+        source = rows.read(X)
+        if not self.growing and source.size > self.size:
+            raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
+        out = np.empty((source.n, self.n_outputs))
+        everything = None
+        for k, state in enumerate(self.states):
+            bias = self._bias(state, True)
+            if source.nnz > self.size:
+                everything = np.arange(self.size, dtype=np.uint32)
+                table = self._original(self._columns(state, everything, True), everything)
+            for which, block in source.blocks():
+                known = block.indices < self.size
+                columns = np.where(known, block.indices, 0).astype(np.uint32)
+                if everything is not None:
+                    picked = table[columns]
+                elif self.size:
+                    picked = self._original(self._columns(state, columns, True), columns)
+                else:
+                    picked = np.zeros(len(columns))
+                picked[~known] = 0.0
+                scores = np.full(len(block.indptr) - 1, bias)
+                rows.dot_rows(block, picked, scores)
+                out[which, k] = scores
+        return out[:, 0] if self.n_outputs == 1 else out
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """F at the predictor: mean_i s_i l_i + r(w), over outputs summed; the penalty acts on scaled weights."""
+        source = self._fit_width(rows.read(X))
+        y = checks.targets(y, source.n, self.n_outputs)
+        checks.labels(y, getattr(self.loss, "labels", "real"))
+        weights = checks.weights(sample_weight, source.n) * self.factor
+        if source.n == 0:
+            raise ValueError("X has 0 rows; the objective is a mean over rows.")
+        scores = self.predict(X).reshape(source.n, self.n_outputs)
+        total = 0.0
+        columns = np.arange(self.size, dtype=np.uint32)
+        for k, state in enumerate(self.states):
+            sums = np.zeros(2)
+            add_losses(self._loss, np.ascontiguousarray(scores[:, k]), y[:, k], weights, sums)
+            total += float(sums.sum()) / source.n + _penalty_value(self.penalty, self._columns(state, columns, True))
+        return total
+
+    def variables(self) -> dict[str, Any]:
+        """Settled copies of the solver's quantities by the paper's letters (scaled units); a trailing axis K for K outputs."""
+        self._refuse_if_diverged()
+        found = [self.engine.variables(state) for state in self.states]
+        if self.average is not None:
+            columns = np.arange(self.size, dtype=np.uint32)
+            for variables, state in zip(found, self.states, strict=True):
+                name = self.engine.mean_letter(self.average)
+                variables.setdefault(name, self.engine.mean(state, columns))
+        if self.n_outputs == 1:
+            return found[0]
+        return {name: np.stack([variables[name] for variables in found], axis=-1) for name in found[0]}
+
+    def _columns(self, state: State, columns: np.ndarray, average: bool) -> np.ndarray:
+        use = self.engine.mean if average and (self.average is not None or self.engine.own_average) else self.engine.weights
+        return self._finite(use(state, columns))
+
+    def _bias(self, state: State, average: bool) -> float:
+        averaged = average and (self.average is not None or self.engine.own_average)
+        bias = self.engine.mean_bias(state) if averaged else self.engine.bias(state)
+        if self.scaler is not None and self.scaler.kind == "standard":
+            bias += self.scaler.centre(self._columns(state, np.arange(self.size, dtype=np.uint32), average))
+        return bias
+
+    def _original(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return weights if self.scaler is None else self.scaler.original(weights, columns)
+
+    def _finite(self, weights: np.ndarray) -> np.ndarray:
+        self._refuse_if_diverged()
+        if not np.all(np.isfinite(weights)):
+            self._diverge(0)
+        return weights
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model file from which ``load`` goes on exactly as this learner would."""
+        header, arrays = self.freeze()
+        models.write(path, {"kind": "learner", **header}, arrays)
+
+    def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Settings and state as a JSON-able header and arrays."""
+        self.weights()
+        header = {
+            "spec": {role: _spec(role, spec) for role, spec in self.spec.items()},
+            "scale": self.scaler.kind if self.scaler is not None else "none",
+            "fit_intercept": self.fit_intercept,
+            "n_outputs": self.n_outputs,
+            "size": self.size,
+            "growing": self.growing,
+            "total": self.total,
+        }
+        arrays: dict[str, np.ndarray] = {"losses": self._losses}
+        if self.scaler is not None:
+            arrays["scales"] = self.scaler.moments
+        for k, state in enumerate(self.states):
+            arrays |= {f"{k}.now": state.now}
+            arrays |= {f"{k}.array.{name}": array for name, array in state.arrays.items()}
+            arrays |= {f"{k}.kept.{name}": array for name, array in state.kept.items()}
+        return header, arrays
+
+    @classmethod
+    def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
+        """The learner that ``freeze`` described; parts from outside the package are passed by role."""
+        spec = {role: parts.get(role, _known_spec(role, text)) for role, text in header["spec"].items()}
+        learner = cls(
+            **spec,
+            scale=header["scale"],
+            fit_intercept=header["fit_intercept"],
+            n_features=None if header["growing"] else header["size"],
+            n_outputs=header["n_outputs"],
+            total=header["total"],
+        )
+        learner._grow(header["size"])
+        learner._losses = _shaped(arrays, "losses", learner._losses.shape)
+        if learner.scaler is not None:
+            learner.scaler.moments = _shaped(arrays, "scales", learner.scaler.moments.shape)
+        for k, state in enumerate(learner.states):
+            state.now = _shaped(arrays, f"{k}.now", state.now.shape)
+            for name, array in state.arrays.items():
+                state.arrays[name] = _shaped(arrays, f"{k}.array.{name}", array.shape)
+            prefix = f"{k}.kept."
+            state.kept = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+            learner.engine.rebuild(state)
+        return learner
+
+
+def _spec(role: str, spec: Any) -> Any:
+    if spec is None or isinstance(spec, str):
+        return spec
+    return {"class": f"{type(spec).__module__}:{type(spec).__qualname__}", "text": repr(spec)}
+
+
+def _known_spec(role: str, spec: Any) -> Any:
+    if spec is None or isinstance(spec, str):
+        return spec
+    raise ValueError(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
+
+
+def _shaped(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    if name not in arrays or arrays[name].shape != shape or arrays[name].dtype != np.float64:
+        raise models.ModelFileError(f"the model file's array {name!r} is missing or has another shape than {shape}.")
+    return arrays[name].copy()
+
+
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
+    return int(value)
+
+
+def _start(start: Any, n_features: int | None, outputs: int) -> np.ndarray:
+    if n_features is not None:
+        _count("n_features", n_features)
+    if start is None:
+        return np.zeros((n_features or 0, outputs))
+    weights = np.asarray(start, dtype=np.float64)
+    weights = weights.reshape(-1, 1) if weights.ndim == 1 and outputs == 1 else weights
+    if weights.ndim != 2 or weights.shape[1] != outputs or (n_features is not None and len(weights) != n_features):
+        wanted = f"({n_features or 'd'},)" if outputs == 1 else f"({n_features or 'd'}, {outputs})"
+        raise ValueError(f"start must have shape {wanted}, got {np.shape(start)}.")
+    if not np.all(np.isfinite(weights)):
+        raise ValueError("start must be finite.")
+    return weights
+
+
+def _one_row(indices: Any, values: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    columns, entries = np.asarray(indices), np.asarray(values)
+    if columns.ndim != 1 or entries.ndim != 1 or len(columns) != len(entries):
+        raise ValueError(f"indices and values must be 1-D and equally long, got shapes {columns.shape} and {entries.shape}.")
+    if len(columns) and columns.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got dtype {columns.dtype}.")
+    if len(columns) and columns.min() < 0:
+        raise ValueError(f"indices must not be negative, got {columns.min()}.")
+    width = int(columns.max()) + 1 if len(columns) else 1
+    return csr_matrix((entries, columns.astype(np.int64), [0, len(columns)]), shape=(1, width))
+
+
+def _penalty_value(penalty: Any, w: np.ndarray) -> float:
+    try:
+        return float(np.sum(penalty.value(w)))
+    except (TypeError, ValueError):
+        return float(sum(penalty.value(v) for v in w))

@@ -1,0 +1,85 @@
+"""Text forms of parts: ``name,key=value,...``, and errors that list what is known and suggest the nearest."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Value = float | bool | str
+
+
+def kebab(name: str) -> str:
+    """'SquaredHinge' -> 'squared-hinge'."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+
+
+def parts_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Every part (NamedTuple class) defined in a module, by its text name, in the order of the file."""
+    home = namespace["__name__"]
+    return {
+        kebab(name): value
+        for name, value in namespace.items()
+        if isinstance(value, type) and hasattr(value, "_fields") and value.__module__ == home and not name.startswith("_")
+    }
+
+
+def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
+    """The error for a name that is not known: the nearest one, and the list."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ValueError(f"{role} {name!r} is not known.{hint} Known: {', '.join(choices)}.")
+
+
+def parse(text: str, role: str) -> tuple[str, dict[str, Value]]:
+    """'comid,schedule=inverse,eta=0.5' -> ('comid', {'schedule': 'inverse', 'eta': 0.5})."""
+    name, *settings = (piece.strip() for piece in text.split(","))
+    if not name:
+        raise ValueError(f"{role} is {text!r}; expected name,key=value,... such as 'comid,eta=0.5'.")
+    found: dict[str, Value] = {}
+    for setting in settings:
+        key, equals, value = (piece.strip() for piece in setting.partition("="))
+        if not equals or not key or not value:
+            raise ValueError(f"{role} {text!r}: expected key=value after the name, got {setting!r}.")
+        if key in found:
+            raise ValueError(f"{role} {text!r}: {key} is given twice.")
+        found[key] = parse_value(value)
+    return name, found
+
+
+def parse_value(text: str) -> Value:
+    """A number, true or false, or a part's name."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def unparse(name: str, settings: Mapping[str, Value]) -> str:
+    """The inverse of ``parse``."""
+
+    def show(value: Value) -> str:
+        return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+
+    return ",".join([name, *(f"{key}={show(value)}" for key, value in settings.items())])
+
+
+def number(
+    role: str, key: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> float:
+    """``value`` as a float inside the stated range, or the error that names the argument, the rule and the value."""
+    rule = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    try:
+        if isinstance(value, (bool, str)):
+            raise TypeError
+        found = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{role}: {key} must be a number in {rule}, got {value!r}.") from None
+    inside = low <= found <= high and not (open_low and found == low) and not (open_high and found == high)
+    if not inside:
+        raise ValueError(f"{role}: {key} must be in {rule}, got {found!r}.")
+    return found

@@ -1,0 +1,232 @@
+r"""Every penalty r(w) once: its value, its prox, and the prox over a run of steps.
+
+    prox_{eta r}(v) = argmin_w r(w) + |w - v|^2 / (2 eta)                                                   (MATH 3.1)
+
+A separable penalty is learnt in O(non-zeros) by solvers whose idle step is the bare prox: a *clock* advances by ``tick`` once
+per step for all coordinates, and a coordinate keeps a number, its *potential*, that no idle step changes:
+
+    weight(v, clock)                    the weight that potential v stands for
+    potential(w, clock)                 the inverse:  weight(potential(w, c), c) = w
+    weight(v, tick(clock, eta))         = prox(weight(v, clock), eta)          while v is not written
+
+For the elastic net (MATH 11.1): P_t = prod (1 + eta l2), Q_t = l1 sum eta P_{t-1}; |v| = P|w| + Q. A user's penalty offers
+``value`` and ``prox`` (of one weight, or of a vector), and the three methods above with ``start()``, the first clock, if it
+is not (1.0, 0.0).
+"""
+
+from __future__ import annotations
+
+from math import copysign, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.jit import adopt, function
+
+
+class ElasticNet(NamedTuple):
+    """r(w) = l1 |w|_1 + (l2/2) |w|^2.  prox = soft(v, eta l1) / (1 + eta l2).
+
+    The clock is (P, Q, 1/P). Of the pre-prox value of a step the potential may be taken at the clock before that step:
+    the prox is then part of the idle map, which is what ``deposit`` does.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    separable = True
+
+    def value(self, w: np.ndarray) -> float:
+        return float(self.l1 * np.sum(np.abs(w)) + 0.5 * self.l2 * np.sum(np.square(w)))
+
+    def prox(self, v: Any, eta: float) -> Any:
+        kept = np.maximum(np.abs(v) - eta * self.l1, 0.0) / (1.0 + eta * self.l2)
+        return np.copysign(kept, v) + 0.0
+
+    def start(self) -> tuple[float, float, float]:
+        return 1.0, 0.0, 1.0
+
+    def tick(self, clock: tuple[float, float, float], eta: float) -> tuple[float, float, float]:
+        P, Q, _ = clock
+        after = P * (1.0 + eta * self.l2)
+        return after, Q + self.l1 * eta * P, 1.0 / after
+
+    def weight(self, v: float, clock: tuple[float, float, float]) -> float:
+        _, Q, inverse = clock
+        return (v - min(max(v, -Q), Q)) * inverse
+
+    def potential(self, w: float, clock: tuple[float, float, float]) -> float:
+        P, Q, _ = clock
+        return P * w + copysign(Q, w) if w != 0.0 else 0.0
+
+    def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
+        """The potential, from clock ``after`` on, of prox(v, eta)."""
+        P, Q, _ = clock
+        u = P * v
+        return u + copysign(Q, u)
+
+
+class Box(NamedTuple):
+    """r(w) = l1 |w|_1 + (l2/2) |w|^2 on lower <= w <= upper, with lower <= 0 <= upper.  prox = the elastic net's, clipped.
+
+    An idle weight never leaves the box, so the clock is the elastic net's; a deposit is clipped to what the prox of its own
+    step brings to a bound.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    lower: float = -inf
+    upper: float = inf
+    separable = True
+
+    def value(self, w: np.ndarray) -> float:
+        if np.any(w < self.lower) or np.any(w > self.upper):
+            return inf
+        return ElasticNet(self.l1, self.l2).value(w)
+
+    def prox(self, v: Any, eta: float) -> Any:
+        return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).prox(v, eta), self.lower), self.upper)
+
+    def start(self) -> tuple[float, float, float]:
+        return ElasticNet(self.l1, self.l2).start()
+
+    def tick(self, clock: tuple[float, float, float], eta: float) -> tuple[float, float, float]:
+        return ElasticNet(self.l1, self.l2).tick(clock, eta)
+
+    def weight(self, v: float, clock: tuple[float, float, float]) -> float:
+        return min(max(ElasticNet(self.l1, self.l2).weight(v, clock), self.lower), self.upper)
+
+    def potential(self, w: float, clock: tuple[float, float, float]) -> float:
+        return ElasticNet(self.l1, self.l2).potential(w, clock)
+
+    def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
+        """The potential, from clock ``after`` on, of prox(v, eta)."""
+        P, Q, _ = clock
+        gain = after[1] - Q
+        u = min(max(P * v, after[0] * self.lower - gain), after[0] * self.upper + gain)
+        return u + copysign(Q, u)
+
+
+class FusedLasso(NamedTuple):
+    """r(w) = tv sum_j |w_{j+1} - w_j| + l1 |w|_1 + (l2/2) |w|^2, optionally on lower <= w <= upper.
+
+    prox = clip(soft(TVprox(v / (1 + eta l2), eta tv / (1 + eta l2)), eta l1 / (1 + eta l2)), lower, upper)      (MATH 3.5);
+    O(d), since it couples all coordinates.
+    """
+
+    tv: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
+    lower: float = -inf
+    upper: float = inf
+    separable = False
+
+    def value(self, w: np.ndarray) -> float:
+        return float(self.tv * np.sum(np.abs(np.diff(w)))) + Box(self.l1, self.l2, self.lower, self.upper).value(w)
+
+    def prox(self, v: np.ndarray, eta: float) -> np.ndarray:
+        shrink = 1.0 + eta * self.l2
+        x = taut_string(v / shrink, eta * self.tv / shrink)
+        kept = np.maximum(np.abs(x) - eta * self.l1 / shrink, 0.0)
+        return np.minimum(np.maximum(np.copysign(kept, x) + 0.0, self.lower), self.upper)
+
+
+@function
+def taut_string(v: np.ndarray, lam: float) -> np.ndarray:
+    """argmin_x |x - v|^2 / 2 + lam sum_j |x_{j+1} - x_j|, exactly, in O(d) for typical v (MATH 3.3, 3.4).
+
+    The cumulative sums of x are the shortest path through the tube of half-width lam around those of v, pinned at both ends.
+    Condat's (2013) one-pass form: [low, high] bounds the value of the current segment, and below/above measure how far the
+    path that takes either bound is from the tube's lower and upper edge.
+    """
+    n = v.shape[0]
+    x = np.empty(n)
+    if n == 0:
+        return x
+    first = k = drop = rise = 0
+    low, high = v[0] - lam, v[0] + lam
+    below, above = lam, -lam
+    while True:
+        if k == n - 1:
+            if below < 0.0:
+                for i in range(first, drop + 1):
+                    x[i] = low
+                first = k = drop = drop + 1
+                low = v[k]
+                below = lam
+                above = v[k] + lam - high
+            elif above > 0.0:
+                for i in range(first, rise + 1):
+                    x[i] = high
+                first = k = rise = rise + 1
+                high = v[k]
+                above = -lam
+                below = v[k] - lam - low
+            else:
+                low += below / (k - first + 1)
+                for i in range(first, n):
+                    x[i] = low
+                return x
+            continue
+        if v[k + 1] + below < low - lam:
+            for i in range(first, drop + 1):
+                x[i] = low
+            first = k = drop = rise = drop + 1
+            low, high = v[k], v[k] + 2.0 * lam
+            below, above = lam, -lam
+        elif v[k + 1] + above > high + lam:
+            for i in range(first, rise + 1):
+                x[i] = high
+            first = k = drop = rise = rise + 1
+            low, high = v[k] - 2.0 * lam, v[k]
+            below, above = lam, -lam
+        else:
+            k += 1
+            below += v[k] - low
+            above += v[k] - high
+            if below >= lam:
+                low += (below - lam) / (k - first + 1)
+                below = lam
+                drop = k
+            if above <= -lam:
+                high += (above + lam) / (k - first + 1)
+                above = -lam
+                rise = k
+
+
+def _first_clock(self: Any) -> tuple[float, float]:
+    return 1.0, 0.0
+
+
+def _deposit(self: Any, v: float, eta: float, clock: Any, after: Any) -> float:
+    return self.potential(self.prox(v, eta), after)  # type: ignore[no-any-return]
+
+
+def _prox_each(self: Any, v: np.ndarray, eta: float) -> np.ndarray:
+    out = np.empty_like(v)
+    for j in range(v.shape[0]):
+        out[j] = self.prox(v[j], eta)
+    return out
+
+
+def _takes_vectors(penalty: Any) -> bool:
+    probe = np.array([0.5, -0.25, 2.0])
+    try:
+        return np.shape(penalty.prox(probe, 0.125)) == probe.shape
+    except (TypeError, ValueError):
+        return False
+
+
+def register(penalty: Any) -> None:
+    """Let kernels call the penalty's methods; a user's class gets the defaults of the methods it does not define.
+
+    ``prox_all`` is the prox of a whole vector: the class's own prox where that takes vectors, else its prox of each weight.
+    """
+    cls = type(penalty)
+    if not hasattr(cls, "prox_all"):
+        cls.prox_all = cls.prox if _takes_vectors(penalty) else _prox_each
+    lazy = all(hasattr(cls, name) for name in ("tick", "weight", "potential"))
+    adopt(cls, {"start": _first_clock, "deposit": _deposit} if lazy else None)
+
+
+for _penalty in (ElasticNet(), Box(), FusedLasso()):
+    register(_penalty)

@@ -1,0 +1,75 @@
+"""Running column scales: a transformation of rows in front of any solver, which knows nothing of it.
+
+    rms       x_j / s_j,  s_j^2 = the mean of the squares of column j's non-zero entries so far, this row's included
+    max-abs   x_j / s_j,  s_j   = the largest |x_j| so far, this row's included
+    standard  (x_j - m_j) / s_j with mean and standard deviation of all rows: fixed before the first row, dense input only
+
+The first two are O(nnz), row by row, hence the same for any cut of the stream; a scale that moves touches no weight. A row of
+weight 0 moves no scale. Scales are kept as (count, mean square) or (largest); a column never seen has scale 0 and weight 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onlinear.jit import kernel
+from onlinear.rows import Rows
+
+
+class Scaler:
+    """The running scales of one learner."""
+
+    def __init__(self, kind: str, size: int) -> None:
+        self.kind = kind
+        self.moments = np.zeros((2, size))  # rms: count, mean square; max-abs: unused, largest; standard: mean, deviation
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` columns."""
+        bigger = np.zeros((2, size))
+        bigger[:, : self.moments.shape[1]] = self.moments
+        self.moments = bigger
+
+    def fix(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+        """Set the columns' means and deviations for 'standard'; a constant column has deviation 1."""
+        self.moments = np.stack([mean, np.where(deviation > 0.0, deviation, 1.0)])
+
+    def learn(self, rows: Rows, s: np.ndarray) -> Rows:
+        """The rows in scaled units; the scales have moved on past them."""
+        out = np.empty(len(rows.values))
+        _move(rows, s, self.moments, self.kind == "rms", out)
+        return rows._replace(values=out)
+
+    def scales(self, columns: Any = slice(None)) -> np.ndarray:
+        """The current scale of each column; 0 where it was never seen."""
+        return np.sqrt(self.moments[1][columns]) if self.kind == "rms" else self.moments[1][columns]
+
+    def original(self, weights: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
+        """Weights of scaled columns as weights of the columns as given."""
+        scales = self.scales(columns)
+        return np.divide(weights, scales, out=np.zeros_like(weights), where=scales > 0.0)
+
+    def scaled(self, weights: np.ndarray) -> np.ndarray:
+        """The inverse of ``original``."""
+        return weights * self.scales()
+
+    def centre(self, weights: np.ndarray) -> float:
+        """What 'standard' adds to the intercept: -sum of w_j m_j / s_j, for scaled weights."""
+        return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0
+
+
+@kernel
+def _move(rows, s, moments, rms, out):  # type: ignore[no-untyped-def]
+    starts, columns, values = rows
+    for i in range(starts.shape[0] - 1):
+        for k in range(starts[i], starts[i + 1]):
+            j, x = columns[k], np.float64(values[k])
+            if s[i] > 0.0:
+                if rms:
+                    moments[0, j] += 1.0
+                    moments[1, j] += (x * x - moments[1, j]) / moments[0, j]
+                else:
+                    moments[1, j] = max(moments[1, j], abs(x))
+            scale = np.sqrt(moments[1, j]) if rms else moments[1, j]
+            out[k] = x / scale if scale > 0.0 else 0.0

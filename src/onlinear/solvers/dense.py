@@ -1,0 +1,129 @@
+"""The dense recursion of every solver, run as it is written: O(d) per row, for what has no exact lazy form.
+
+Vectors are extended by the intercept: place 0 belongs to the constant feature x_0 = 1 (0 without an intercept), which no
+penalty touches. A solver's ``step(U, x, y, s, t, loss, penalty)`` changes the rows of U, one per letter; its
+``predictor(U, t, penalty)`` is the vector that step t predicts with.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from onlinear.jit import function, kernel
+from onlinear.rows import Rows
+from onlinear.solvers.engine import ONE, VISIT, Engine, Problem, State, T, due, scalars
+
+
+@function
+def dot(w, x):
+    """<w, x>, summed in increasing column order."""
+    total = 0.0
+    for j in range(w.shape[0]):
+        if x[j] != 0.0:
+            total += w[j] * x[j]
+    return total
+
+
+@function
+def prox_but_first(penalty, v, eta):
+    """The prox of all coordinates but the intercept."""
+    out = v.copy()
+    out[1:] = penalty.prox_all(v[1:], eta)
+    return out
+
+
+@function
+def intercept_step(eta, t, tied):
+    """The intercept's step: min(eta_t, 1/sqrt t) where eta_t is tied to l2, since F is not strongly convex in b (MATH 17)."""
+    return min(eta, 1.0 / sqrt(t)) if tied else eta
+
+
+@function
+def all_finite(V, indices, begin, end):
+    """Whether the entries of V at a row's columns are finite."""
+    for k in range(begin, end):
+        if not isfinite(V[indices[k]]):
+            return False
+    return True
+
+
+@kernel
+def learn_rows(rows, y, s, loss, penalty, solver, average, U, S, A, now, scores):
+    indptr, indices, values = rows
+    x = np.zeros(U.shape[1])
+    x[0] = now[ONE]
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        t = int(now[T]) + 1
+        for k in range(indptr[i], indptr[i + 1]):
+            x[indices[k] + np.uint32(1)] = values[k]
+        w = solver.predictor(U, t, penalty)
+        scores[i] = dot(w, x)
+        if not isfinite(scores[i]):
+            done = i
+            break
+        if S is not None:
+            if due(t - 1) and now[VISIT] != t - 1:
+                A[:] += S
+                S[:] = 0.0
+                now[VISIT] = t - 1
+            S[:] += average.om(t) * w
+        solver.step(U, x, y[i], s[i], t, loss, penalty)
+        now[T] = t
+        for k in range(indptr[i], indptr[i + 1]):
+            x[indices[k] + np.uint32(1)] = 0.0
+        if not np.all(np.isfinite(U)):
+            done = i
+            break
+    return done
+
+
+class Dense(Engine):
+    """Any solver by its dense step; ``why`` says what stands in the way of a lazy form."""
+
+    lazy = False
+
+    def __init__(self, solver: Any, problem: Problem, why: str) -> None:
+        super().__init__(solver, problem)
+        self.why = why
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        U = np.zeros((len(self.solver.letters), len(w) + 1))
+        U[:, 0], U[:, 1:] = b, w
+        self.solver.begin(U, self.penalty)
+        arrays: dict[str, np.ndarray] = {"U": U}
+        if self.average is not None:
+            arrays |= {"S": np.zeros(len(w) + 1), "A": np.zeros(len(w) + 1)}
+        return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        U, S, A = (state.arrays.get(name) for name in "USA")
+        return learn_rows(rows, y, s, self.loss, self.penalty, self.solver, self.average, U, S, A, state.now, scores)
+
+    def predictor(self, state: State) -> np.ndarray:
+        """The extended predictor after the last row."""
+        return self.solver.predictor(state.arrays["U"], state.t + 1, self.penalty)
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return self.predictor(state)[1:][columns] + 0.0
+
+    def bias(self, state: State) -> float:
+        return float(self.predictor(state)[0])
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return (state.arrays["A"] + state.arrays["S"])[1:][columns]
+
+    def sum_bias(self, state: State) -> float:
+        return float(state.arrays["A"][0] + state.arrays["S"][0])
+
+    def variables(self, state: State) -> dict[str, Any]:
+        U = state.arrays["U"]
+        return {letter: U[k, 1:].copy() for k, letter in enumerate(self.solver.letters)}
+
+
+def choose(solver: Any, problem: Problem, lazy: type[Engine], why_not: str | None) -> Engine:
+    """The lazy engine, or the dense one where ``why_not`` says what stands in the way."""
+    return lazy(solver, problem) if why_not is None else Dense(solver, problem, why_not)

@@ -1,0 +1,199 @@
+"""What all solvers share: the state of a run, when it may visit every coordinate, and the two ways to run a solver.
+
+A solver is a ``NamedTuple`` of settings with a dense ``step`` that reads like its paper. Its ``engine`` runs it for one choice
+of loss, penalty and average: lazily, by the kernel of its file, in O(non-zeros) per row; or, where no exact lazy form exists,
+by repeating the dense step (``dense.py``). Engines keep nothing but settings: all that a run knows is in its ``State``, so a
+saved state goes on exactly as the run would have.
+
+Moments at which a run may visit all coordinates follow from the rows learnt so far alone (contract 6): before the row that
+comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a limit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.averages import Average
+from onlinear.jit import bind_loss, function
+from onlinear.rows import Rows, Source
+
+# Scalars of a state, by place in ``State.now``.
+T, VISIT, BIAS, ONE, BIAS_SUM, BIAS_TOTAL, THETA, CAREFUL = range(8)
+CLOCK = 8  # up to eight numbers
+OWN = 16  # up to eight numbers of the solver's own
+SCALARS = 24
+
+FIRST_VISIT, LONGEST_BLOCK = 64, 1 << 18
+DECAY_LIMIT, DECAY_LIMIT_AVERAGED = 2.0**500, 2.0**10
+HUGE = 1e100
+
+
+@function
+def due(t: int) -> bool:
+    """Whether a run may visit all coordinates after t rows."""
+    if t < FIRST_VISIT:
+        return False
+    return t & (t - 1) == 0 if t <= LONGEST_BLOCK else t & (LONGEST_BLOCK - 1) == 0
+
+
+@dataclass
+class State:
+    """Everything a run of one output knows.
+
+    ``now``: scalars; ``arrays``: one number per feature; ``kept``: arrays of other lengths; ``table``: prefix sums of the
+    steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
+    the first feature.
+    """
+
+    now: np.ndarray
+    arrays: dict[str, np.ndarray]
+    kept: dict[str, np.ndarray] = field(default_factory=dict)
+    table: np.ndarray | None = None
+    size: int = 0
+    extra: int = 0
+
+    @property
+    def t(self) -> int:
+        return int(self.now[T])
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` features; new ones start at 0."""
+        for name, array in self.arrays.items():
+            bigger = np.zeros((*array.shape[:-1], size + self.extra))
+            bigger[..., : array.shape[-1]] = array
+            self.arrays[name] = bigger
+        self.size = size
+
+    def prepare(self, rows: int) -> None:
+        """Make room in the table for ``rows`` more steps."""
+        if self.table is None:
+            return
+        needed = min(LONGEST_BLOCK, self.t - int(self.now[VISIT]) + rows) + 1
+        if needed > self.table.shape[1]:
+            bigger = np.zeros((3, 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1))
+            bigger[:, : self.table.shape[1]] = self.table
+            self.table = bigger
+
+
+class Problem(NamedTuple):
+    """What a solver is asked to minimise, and how."""
+
+    loss: Any
+    penalty: Any
+    average: Average | None
+    fit_intercept: bool
+
+
+class Preset(NamedTuple):
+    """A named method: a solver with settings; ``tied`` = (c, t0) makes the step c / (l2 (t + t0)), l2 the penalty's."""
+
+    solver: Any
+    settings: Mapping[str, Any] = MappingProxyType({})
+    tied: tuple[float, float] | None = None
+    schedule: str | None = None
+    average: str | None = None
+    shuffle: bool | str | None = None
+
+
+class Engine(ABC):
+    """One solver bound to one problem. Final classes supply the kernel and how its state is read."""
+
+    lazy = True
+    why = ""
+    own_average = False
+
+    def __init__(self, solver: Any, problem: Problem) -> None:
+        self.solver = solver
+        self.problem = problem
+        self.penalty = problem.penalty
+        self.average = problem.average
+        self.loss, self._fields = bind_loss(problem.loss)
+
+    @abstractmethod
+    def start(self, w: np.ndarray, b: float) -> State:
+        """The state before the first row, at weights ``w`` and intercept ``b``."""
+
+    @abstractmethod
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        """Learn the rows in order; fill the scores before each step; give the number of rows learnt (all, unless the state
+        stopped being finite)."""
+
+    def learn_outputs(
+        self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
+    ) -> int:
+        """``learn`` for each output: y is (n, K), scores (K, n)."""
+        return min(self.learn(state, rows, largest, y[:, k], s, scores[k]) for k, state in enumerate(states))
+
+    def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:
+        """Run a batch method; a stream's methods refuse."""
+        raise ValueError(f"{type(self.solver).__name__} learns rows one by one: use learn; only batch-drs has solve.")
+
+    def check_rows(self, weights: np.ndarray) -> None:
+        """Raise for sample weights that the method does not define."""
+
+    def eta(self, t: int) -> float:
+        """The step size of step t."""
+        return float(self.solver.schedule.at(t))
+
+    def mean_letter(self, average: Average) -> str:
+        """The average's name among the variables."""
+        return "wbar"
+
+    @abstractmethod
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        """The predictor after the last row, at ``columns``."""
+
+    def bias(self, state: State) -> float:
+        """The intercept after the last row."""
+        return float(state.now[BIAS])
+
+    @abstractmethod
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        """The weighted sum of the predictors before the steps so far, at ``columns``."""
+
+    def variables(self, state: State) -> dict[str, Any]:
+        """The solver's quantities after the last row, by the paper's letters."""
+        return {"w": self.weights(state, everything(state))}
+
+    def rebuild(self, state: State) -> None:
+        """Fill the prefix table anew from the schedule and the block's start (after loading)."""
+
+    def mean(self, state: State, columns: np.ndarray) -> np.ndarray:
+        """The average of the predictors, at ``columns``."""
+        assert self.average is not None
+        total = self.average.total(state.t)
+        if total <= 0.0:
+            return self.weights(state, columns) if state.t == 0 else np.zeros(len(columns))
+        sums = self.sums(state, columns)
+        return (sums + self.weights(state, columns) if self.average.post else sums) / total
+
+    def mean_bias(self, state: State) -> float:
+        """The average of the intercepts."""
+        assert self.average is not None
+        total = self.average.total(state.t)
+        if total <= 0.0:
+            return self.bias(state) if state.t == 0 else 0.0
+        sums = self.sum_bias(state)
+        return (sums + self.bias(state) if self.average.post else sums) / total
+
+    def sum_bias(self, state: State) -> float:
+        """The weighted sum of the intercepts before the steps so far."""
+        return float(state.now[BIAS_TOTAL] + state.now[BIAS_SUM])
+
+
+def scalars(problem: Problem, bias: float) -> np.ndarray:
+    """The scalars of a run that has not started."""
+    now = np.zeros(SCALARS)
+    now[BIAS], now[ONE] = bias, float(problem.fit_intercept)
+    return now
+
+
+def everything(state: State) -> np.ndarray:
+    """All columns."""
+    return np.arange(state.size, dtype=np.uint32)

@@ -1,0 +1,174 @@
+"""The lazy state of solvers whose idle step is a prox: one potential per feature, and the companion of an average.
+
+Shared by COMID, FIOL, SADMM and Douglas-Rachford. Between visits V holds potentials of one clock; a visit turns them into
+potentials of the first clock and closes the sums of the block (MATH 11.1, 11.3; averages.py).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onlinear.averages import moved, part_sum, record
+from onlinear.jit import function, kernel, load
+from onlinear.penalties import Box, ElasticNet, FusedLasso
+from onlinear.rows import Rows
+from onlinear.solvers.engine import (
+    BIAS_SUM,
+    BIAS_TOTAL,
+    CLOCK,
+    DECAY_LIMIT,
+    DECAY_LIMIT_AVERAGED,
+    VISIT,
+    Engine,
+    Problem,
+    State,
+    T,
+    due,
+    everything,
+    scalars,
+)
+
+
+@function
+def time_to_visit(t, visited, decay, B):
+    """Whether the run visits all coordinates now, after t rows, at clock[0] = decay."""
+    if t == visited:
+        return False
+    return due(t) or decay > (DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED)
+
+
+@function
+def visit(penalty, clock, V, B, A, table, t, now):
+    """Restart the block at t: settle every coordinate and its sum."""
+    fresh = penalty.start()
+    c = t - int(now[VISIT])
+    for j in range(V.shape[0]):
+        if B is not None:
+            A[j] += B[j] + part_sum(table, c, V[j])
+            B[j] = 0.0
+        V[j] = penalty.potential(penalty.weight(V[j], clock), fresh)
+    if B is not None:
+        table[1, 0] = table[2, 0] = 0.0
+        now[BIAS_TOTAL] += now[BIAS_SUM]
+        now[BIAS_SUM] = 0.0
+    now[VISIT] = t
+    return fresh
+
+
+@function
+def companion(table, c, B, j, old, new):
+    """Bring B_j along when the potential of j changes at step c; a potential of weight 0 becomes exactly 0."""
+    if abs(new) <= table[0, c - 1]:
+        new = 0.0
+    B[j] += moved(table, c, old, new)
+    return new
+
+
+@kernel
+def read(penalty, clock, V, columns, out):
+    for e in range(columns.shape[0]):
+        out[e] = penalty.weight(V[columns[e]], clock) + 0.0
+
+
+@kernel
+def read_sums(table, c, V, B, A, columns, out):
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        out[e] = A[j] + (B[j] + part_sum(table, c, V[j]))
+
+
+@kernel
+def store_potentials(penalty, clock, w, V):
+    for j in range(w.shape[0]):
+        V[j] = penalty.potential(w[j], clock)
+
+
+@kernel
+def replay(penalty, solver, average, first, last, reads_next, table):
+    """The prefix table of steps first+1 .. last, from the schedule."""
+    clock = penalty.start()
+    for t in range(first + 1, last + 1):
+        after = penalty.tick(clock, solver.decay_step(t))
+        q, inverse = (after[1], after[2]) if reads_next else (clock[1], clock[2])
+        record(table, t - first, average.om(t), q, inverse)
+        clock = after
+
+
+def why_not_lazy(problem: Problem) -> str | None:
+    """What keeps a solver with a prox as idle step from being lazy, or None."""
+    penalty = problem.penalty
+    if not all(hasattr(penalty, name) for name in ("tick", "weight", "potential")):
+        coupled = isinstance(penalty, FusedLasso)
+        return "the prox couples all coordinates" if coupled else f"{type(penalty).__name__} has no tick, weight, potential"
+    if problem.average is not None and not isinstance(penalty, (ElasticNet, Box)):
+        return "a lazy average needs a built-in separable penalty"
+    return None
+
+
+class PotentialEngine(Engine):
+    """Runs a kernel over (V, B, A). Final classes say which kernel, and from which clock the predictor is read."""
+
+    kernel: Callable[..., int]
+    reads_next = False
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        now = scalars(self.problem, b)
+        clock = self.penalty.start()
+        now[CLOCK : CLOCK + len(clock)] = clock
+        arrays = {"V": np.zeros(len(w))}
+        if self.average is not None:
+            arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
+        store_potentials(self.penalty, clock, self.first_value(w), arrays["V"])
+        return State(now, arrays, table=np.zeros((3, 65)) if self.average is not None else None, size=len(w))
+
+    def first_value(self, w: np.ndarray) -> np.ndarray:
+        """The value whose potential is kept, for a start at ``w``."""
+        return w
+
+    def clock(self, state: State) -> tuple[float, ...]:
+        """The clock after the last row."""
+        return load(self.penalty.start(), state.now, CLOCK)
+
+    @abstractmethod
+    def predictor_clock(self, state: State) -> tuple[float, ...]:
+        """The clock at which the predictor after the last row is read."""
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        state.prepare(len(y))
+        V, B, A = (state.arrays.get(name) for name in "VBA")
+        run = type(self).kernel
+        return run(
+            rows, largest, y, s, self.loss, self.penalty, self.solver, self.average, V, B, A, state.table, state.now, scores
+        )
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return self.read_at(state, self.predictor_clock(state), columns)
+
+    def read_at(self, state: State, clock: tuple[float, ...], columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns))
+        read(self.penalty, clock, state.arrays["V"], columns, out)
+        return out
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns))
+        V, B, A = (state.arrays[name] for name in "VBA")
+        read_sums(state.table, state.t - int(state.now[VISIT]), V, B, A, columns, out)
+        return out
+
+    def rebuild(self, state: State) -> None:
+        if self.average is None:
+            return
+        first = int(state.now[VISIT])
+        state.table = np.zeros((3, 65))
+        last = state.t
+        state.now[T] = first
+        state.prepare(last - first)
+        state.now[T] = last
+        replay(self.penalty, self.solver, self.average, first, last, self.reads_next, state.table)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        return {"w": self.weights(state, everything(state))}
