@@ -1,0 +1,38 @@
+"""Folders that tests read and never write: reference trajectories and data sets, named by environment variables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def folder(variable: str) -> Path | None:
+    """The folder that an environment variable names, or None where it is unset."""
+    named = os.environ.get(variable)
+    if not named:
+        return None
+    path = Path(named).resolve()
+    if not path.is_dir():
+        raise pytest.UsageError(f"{variable} must name a folder, got {named!r}.")
+    return path
+
+
+def _needed(variable: str, holds: str) -> Path:
+    path = folder(variable)
+    if path is None:
+        pytest.skip(f"{variable} is not set; it names the folder of {holds}.")
+    return path
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of reference trajectories (ONLINEAR_GOLDEN)."""
+    return _needed("ONLINEAR_GOLDEN", "reference trajectories")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of data sets (ONLINEAR_DATA)."""
+    return _needed("ONLINEAR_DATA", "data sets")
