@@ -64,6 +64,11 @@ class ElasticNet(NamedTuple):
         u = P * v
         return u + copysign(Q, u)
 
+    def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
+        """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
+        kept = u - min(max(u, -threshold), threshold)
+        return kept * shrink, 1.0 * (kept != 0.0)
+
 
 class Box(NamedTuple):
     """r(w) = l1 |w|_1 + (l2/2) |w|^2 on lower <= w <= upper, with lower <= 0 <= upper.  prox = the elastic net's, clipped.
@@ -104,6 +109,11 @@ class Box(NamedTuple):
         gain = after[1] - Q
         u = min(max(P * v, after[0] * self.lower - gain), after[0] * self.upper + gain)
         return u + copysign(Q, u)
+
+    def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
+        """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
+        w, free = ElasticNet(self.l1, self.l2).land(u, threshold, shrink)
+        return min(max(w, self.lower), self.upper), free * (self.lower < w < self.upper)
 
 
 class FusedLasso(NamedTuple):

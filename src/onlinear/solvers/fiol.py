@@ -1,0 +1,342 @@
+r"""Fully implicit online learning: the loss of the row and the penalty are both taken at the new weights.
+
+    w_{t+1} = argmin_w  l(<w, x_t>, y_t) + r(w) + |w - w_t|^2 / (2 eta_t)                                    (MATH 8.1)
+
+With theta in dl(<w_{t+1}, x>) the answer is w(theta) = prox_{eta r}(w_t - eta theta x), and theta is the one root of
+
+    theta in dl(A(theta)),      A(theta) = <x, w(theta)>,                                                     (MATH 8.2)
+
+where A is piecewise linear and non-increasing. On a segment A(theta) = c - D theta and the root is the scalar implicit step
+theta(c, D, y) of the loss (MATH 8.5), clamped to the segment. Three searches for the segment give the same root:
+
+    newton      take the segment at theta, jump to its root, until the segment reproduces theta; bracketed
+    sort        Algorithm 1: sort the 2k breakpoints, then search them
+    partition   Algorithm 2: quick-select among them, expected O(k)
+
+Which side of b the root lies on (MATH 8.6) is asked of the loss itself: theta(A(b) + b, 1, y) - b has the sign of root - b.
+
+Source: Song et al., Fully Implicit Online Learning, 2018, as reconstructed in MATH 8.
+Lazy:   where x_t is 0 the step is the bare prox: potentials, as COMID; the search needs the row's columns only.
+Cost:   O(k) per row with k = nnz(x_t) (sort: O(k log k)).   Needs: a loss with theta; the built-in separable penalty.
+"""
+
+from __future__ import annotations
+
+from math import copysign, inf, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.averages import record
+from onlinear.jit import adopt, bind_loss, function, kernel, load, store
+from onlinear.penalties import Box, ElasticNet
+from onlinear.schedules import Power
+from onlinear.solvers.engine import BIAS, BIAS_SUM, CLOCK, ONE, THETA, VISIT, Engine, Problem, State, T, everything
+from onlinear.solvers.potentials import PotentialEngine, companion, time_to_visit, visit, why_not_lazy
+
+REPRODUCED = 1e-12
+MOST_SEGMENTS = 200
+
+
+@function
+def segment(x, v, m, theta, eta, penalty, u):
+    """A(theta) and its slope -D on the segment at theta; u_k = v_k - eta theta x_k is left behind."""
+    threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
+    A = D = 0.0
+    for k in range(m):
+        u[k] = v[k] - eta * theta * x[k]
+        w, free = penalty.land(u[k], threshold, shrink)
+        A += x[k] * w
+        D += free * x[k] * x[k]
+    return A, eta * shrink * D
+
+
+@function
+def side(loss, A, theta, s, y):
+    """Positive where the root lies to the right of theta, negative to the left, 0 at the root; s > 0 is the row's weight."""
+    return loss.theta(A + theta / s, 1.0, y) - theta / s
+
+
+class Newton(NamedTuple):
+    """Jump from segment to segment; ``reproduced`` is the relative change of theta at which a segment counts as found."""
+
+    reproduced: float = REPRODUCED
+
+    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+        low, high = -inf, inf
+        for _ in range(MOST_SEGMENTS):
+            A, D = segment(x, v, m, theta, eta, penalty, u)
+            A, D = A + b - D_b * theta, D + D_b
+            if D == 0.0 and abs(side(loss, A, theta, s, y)) <= self.reproduced * abs(theta / s):
+                break
+            new = s * loss.theta(A + D * theta, s * D, y)
+            if abs(new - theta) <= self.reproduced * abs(theta):
+                break
+            if new > theta:
+                low = theta
+            else:
+                high = theta
+            theta = new if low < new < high else 0.5 * (low + high)
+        return theta
+
+
+class Sort(NamedTuple):
+    """Algorithm 1: the sorted breakpoints, searched by bisection."""
+
+    reproduced: float = REPRODUCED
+
+    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+        breakpoints(x, v, m, eta, penalty, points, owner)
+        points[: 2 * m].sort()
+        first, last = 0, 2 * m
+        while first < last:
+            middle = (first + last) >> 1
+            at = points[middle]
+            A, _ = segment(x, v, m, at, eta, penalty, u)
+            if side(loss, A + b - D_b * at, at, s, y) > 0.0:
+                first = middle + 1
+            else:
+                last = middle
+        left = points[first - 1] if first > 0 else -inf
+        right = points[first] if first < 2 * m else inf
+        inside = inner_point(left, right)
+        A, D = segment(x, v, m, inside, eta, penalty, u)
+        return clamped(loss, A + b - D_b * inside, D + D_b, inside, s, y, left, right)
+
+
+class Partition(NamedTuple):
+    """Algorithm 2: quick-select; ``pivot`` is where in the candidates the pivot is taken."""
+
+    pivot: float = 0.5
+
+    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+        breakpoints(x, v, m, eta, penalty, points, owner)
+        c, D, left, right = b, D_b, -inf, inf
+        first, last = 0, 2 * m
+        while first < last:
+            at = points[first + int(self.pivot * (last - 1 - first))]
+            below, above = three_way(points, owner, first, last, at)
+            c_at, D_at = c, D
+            for e in range(above, last):
+                c_at, D_at = with_entry(x, v, eta, penalty, owner[e], True, c_at, D_at)
+            for e in range(first, below):
+                c_at, D_at = with_entry(x, v, eta, penalty, owner[e], False, c_at, D_at)
+            towards = side(loss, c_at - D_at * at, at, s, y)
+            if towards == 0.0:
+                return at
+            if towards < 0.0:
+                for e in range(below, last):
+                    c, D = with_entry(x, v, eta, penalty, owner[e], True, c, D)
+                last, right = below, at
+            else:
+                for e in range(first, above):
+                    c, D = with_entry(x, v, eta, penalty, owner[e], False, c, D)
+                first, left = above, at
+        return clamped(loss, c, D, 0.0, s, y, left, right)
+
+
+@function
+def breakpoints(x, v, m, eta, penalty, points, owner):
+    """p_k, q_k = (v_k -+ sign(x_k) eta l1) / (eta x_k) (MATH 8.3); the owner is k + 1 for p_k, -(k + 1) for q_k."""
+    for k in range(m):
+        half = copysign(eta * penalty.l1, x[k])
+        points[2 * k], owner[2 * k] = (v[k] - half) / (eta * x[k]), k + 1
+        points[2 * k + 1], owner[2 * k + 1] = (v[k] + half) / (eta * x[k]), -(k + 1)
+
+
+@function
+def with_entry(x, v, eta, penalty, owner, upper, c, D):
+    """(c, D) with the term x_k^2 (p_k - theta) or x_k^2 (q_k - theta) of MATH 8.4 added, if the entry is of that type."""
+    if (owner > 0) != upper:
+        return c, D
+    k = abs(owner) - 1
+    shrink = 1.0 / (1.0 + eta * penalty.l2)
+    half = copysign(eta * penalty.l1, x[k])
+    kept = v[k] - half if upper else v[k] + half
+    return c + shrink * x[k] * kept, D + eta * shrink * x[k] * x[k]
+
+
+@function
+def three_way(points, owner, first, last, at):
+    """Reorder first..last into < at, = at, > at; give the ends of the first two parts."""
+    below, k, above = first, first, last
+    while k < above:
+        if points[k] < at:
+            swap(points, owner, below, k)
+            below += 1
+            k += 1
+        elif points[k] > at:
+            above -= 1
+            swap(points, owner, k, above)
+        else:
+            k += 1
+    return below, above
+
+
+@function
+def swap(points, owner, i, j):
+    points[i], points[j] = points[j], points[i]
+    owner[i], owner[j] = owner[j], owner[i]
+
+
+@function
+def inner_point(left, right):
+    """A point of the segment between two breakpoints, either of which may be infinite."""
+    if isfinite(left) and isfinite(right):
+        return 0.5 * (left + right)
+    if isfinite(left):
+        return left + max(1.0, abs(left))
+    return right - max(1.0, abs(right)) if isfinite(right) else 0.0
+
+
+@function
+def clamped(loss, A, D, theta, s, y, left, right):
+    """The root on the segment through (theta, A) with slope -D, kept inside [left, right]."""
+    return min(max(s * loss.theta(A + D * theta, s * D, y), left), right)
+
+
+INNER = {"newton": Newton(), "sort": Sort(), "partition": Partition()}
+for _inner in INNER.values():
+    adopt(type(_inner))
+
+
+class Fiol(NamedTuple):
+    """Settings of fully implicit online learning: the step sizes and the search for the root."""
+
+    schedule: Any = Power()
+    inner: Any = INNER["newton"]
+
+    letters = ("w",)
+    choices = {"inner": INNER}  # noqa: RUF012
+
+    def step(self, U, x, y, s, t, loss, penalty):
+        eta = self.schedule.at(t)
+        b, D_b = U[0, 0] * x[0], eta * x[0] * x[0]
+        support = np.flatnonzero(x[1:])
+        xs, v = x[1:][support], U[0, 1:][support]
+        m = len(xs)
+        u, points, owner = np.empty(m), np.empty(2 * m), np.empty(2 * m, np.int64)
+        theta = solve(self.inner, xs, v, m, eta, penalty, loss, s, y, b, D_b, u, points, owner)
+        U[0, 1:] = penalty.prox_all(U[0, 1:] - eta * theta * x[1:], eta)
+        U[0, 0] -= eta * theta * x[0]
+
+    def begin(self, U, penalty):
+        """U holds the start; nothing to add."""
+
+    def predictor(self, U, t, penalty):
+        return U[0]
+
+    def decay_step(self, t: int) -> float:
+        """The step of the prox in step t."""
+        return self.schedule.at(t)
+
+    def engine(self, problem: Problem) -> Engine:
+        if not hasattr(problem.loss, "theta"):
+            raise ValueError(f"fiol needs a loss with theta (the implicit step); {type(problem.loss).__name__} has none.")
+        if not isinstance(problem.penalty, (ElasticNet, Box)):
+            name = type(problem.penalty).__name__
+            raise ValueError(f"fiol has no form for the penalty {name}: its root search needs a separable one with l1, l2.")
+        if isinstance(problem.penalty, Box) and not isinstance(self.inner, Newton):
+            raise ValueError(
+                "fiol with bounds needs inner=newton: Algorithms 1 and 2 know two breakpoints a coordinate, not four."
+            )
+        assert why_not_lazy(problem) is None
+        return Lazy(self, problem)
+
+
+@function
+def solve(inner, x, v, m, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+    """The root theta of one row, 0 at once where the loss is flat at the idle point."""
+    A, D = segment(x, v, m, 0.0, eta, penalty, u)
+    if s * loss.slope(A + b, y) == 0.0:
+        return 0.0
+    first = s * loss.theta(A + b, s * (D + D_b), y)
+    return inner.root(x, v, m, first, eta, penalty, loss, s, y, b, D_b, u, points, owner)
+
+
+@function
+def longest_row(indptr):
+    most = np.int64(0)
+    for i in range(indptr.shape[0] - 1):
+        most = max(most, np.int64(indptr[i + 1]) - np.int64(indptr[i]))
+    return most
+
+
+@kernel
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, table, now, scores):
+    indptr, indices, values = rows
+    clock = load(penalty.start(), now, CLOCK)
+    t, b, one = int(now[T]), now[BIAS], now[ONE]
+    most = longest_row(indptr)
+    v, u, points, owner = np.empty(most), np.empty(most), np.empty(2 * most), np.empty(2 * most, np.int64)
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if time_to_visit(t, now[VISIT], clock[0], B):
+            clock = visit(penalty, clock, V, B, A, table, t, now)
+        eta = solver.schedule.at(t + 1)
+        begin, end = indptr[i], indptr[i + 1]
+        x, m = values[begin:end], int(end - begin)
+
+        p, norm = b * one, one
+        for k in range(m):
+            v[k] = penalty.weight(V[indices[begin + np.uint64(k)]], clock)
+            p += v[k] * x[k]
+            norm += x[k] * x[k]
+        scores[i] = p
+        if not isfinite(p + eta * norm):
+            done = i
+            break
+        theta = solve(solver.inner, x, v, m, eta, penalty, loss, s[i], y[i], b * one, eta * one, u, points, owner)
+
+        t += 1
+        after = penalty.tick(clock, eta)
+        if B is not None:
+            c = t - int(now[VISIT])
+            record(table, c, average.om(t), clock[1], clock[2])
+            now[BIAS_SUM] += average.om(t) * b
+        if theta != 0.0:
+            for k in range(m):
+                j = indices[begin + np.uint64(k)]
+                new = penalty.deposit(v[k] - eta * theta * x[k], eta, clock, after)
+                if B is not None:
+                    new = companion(table, c, B, j, V[j], new)
+                V[j] = new
+            b -= eta * theta * one
+        now[THETA] = theta
+        clock = after
+    now[T], now[BIAS] = t, b
+    store(clock, now, CLOCK)
+    return done
+
+
+@kernel
+def one_step(inner, x, v, eta, penalty, loss, s, y):
+    m = x.shape[0]
+    u, points, owner = np.empty(m), np.empty(2 * m), np.empty(2 * m, np.int64)
+    return solve(inner, x, v, m, eta, penalty, loss, s, y, 0.0, 0.0, u, points, owner)
+
+
+def implicit_step(
+    v: np.ndarray, x: np.ndarray, y: float, eta: float, loss: Any, penalty: Any, inner: str = "newton", weight: float = 1.0
+) -> tuple[np.ndarray, float]:
+    """One step (8.1) from weights v (d,) on the row x (d,): the new weights and theta, by the named search."""
+    support = np.flatnonzero(x)
+    bound, fields = bind_loss(loss)
+    theta = one_step(INNER[inner], x[support], v[support], float(eta), penalty, bound, float(weight), float(y))
+    del fields
+    return penalty.prox(v - eta * theta * x, eta), float(theta)
+
+
+class Lazy(PotentialEngine):
+    """FIOL in O(non-zeros)."""
+
+    kernel = staticmethod(learn_rows)
+
+    def predictor_clock(self, state: State) -> tuple[float, ...]:
+        return self.clock(state)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}
+
+
+adopt(Fiol)
