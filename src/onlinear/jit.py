@@ -4,7 +4,8 @@ A *part* (loss, penalty, schedule, average, solver) is a ``NamedTuple`` with ord
 call those methods, so the same text runs interpreted (``NUMBA_DISABLE_JIT=1``) and compiled. ``kernel`` compiles a function
 and keeps the machine code on disk under a digest of this package's sources, so an edited file is never answered with
 yesterday's code; a kernel that was given a part from outside the package is compiled anew in each process. A loss enters a
-kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss.
+kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``Direct`` calls
+kernels by their entry points where the same call is made again and again.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from llvmlite import ir
 from numba import carray, cfunc, config, njit, types
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic, overload, overload_method
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
@@ -36,31 +40,49 @@ def _digest() -> str:
     return total.hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
-    """Where compiled code is kept: ``ONLINEAR_CACHE_DIR``, else the user's cache folder, else the temporary one."""
+def _cache_folder() -> Path | None:
+    """Where compiled code is kept: the first writable one of ``ONLINEAR_CACHE_DIR``, the user's cache folder, a private folder
+    among the temporary files; None if there is none."""
     named = os.environ.get("ONLINEAR_CACHE_DIR") or config.CACHE_DIR
-    if named:
+    if named and _writable(Path(named)):
         return Path(named)
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / PACKAGE
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / PACKAGE
+    if home.is_absolute() and _writable(home):
+        return home
+    shared = Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+    return shared if _writable(shared) and _private(shared) else None
+
+
+def _writable(folder: Path) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            return folder
+            return True
     except OSError:
-        return Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+        return False
+
+
+def _private(folder: Path) -> bool:
+    """Whether nobody else can have put code there: anyone may create a folder among the temporary files."""
+    found = folder.lstat()
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
 def _kept(compiler: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call ``compiler`` with the disk cache pointed at the folder of these sources."""
-    before, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder() / _DIGEST)
-    try:
-        return compiler(*args, cache=True, **options)
-    finally:
-        config.CACHE_DIR = before
+    if _CACHE is None:
+        return compiler(*args, **options)
+    with _LOCK:
+        before, config.CACHE_DIR = config.CACHE_DIR, str(_CACHE / _DIGEST)
+        try:
+            return compiler(*args, cache=True, **options)
+        finally:
+            config.CACHE_DIR = before
 
 
+_LOCK = threading.RLock()
 _DIGEST = _digest() if COMPILED else ""
+_CACHE = _cache_folder() if COMPILED else None
 
 
 def function(text: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,47 +99,124 @@ def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(text)
     def call(*args: Any) -> Any:
-        return (kept if all(map(_is_ours, args)) else fresh)(*args)
+        direct = _active.direct
+        if direct is not None:
+            return direct.run(call, args)
+        if all(map(_is_ours, args)):
+            return kept(*args)
+        try:
+            return fresh(*args)
+        except NumbaError as error:
+            foreign = ", ".join(sorted({type(arg).__name__ for arg in args if not _is_ours(arg)}))
+            raise TypeError(f"{text.__name__} does not compile with {foreign}: {error}") from error
 
     call.dispatcher = kept  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]
+    return call
 
 
 def entry(call: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
-    """The compiled code of ``call`` for arguments typed as ``args``, without the lookup that each ordinary call makes."""
+    """The compiled code of ``call`` for arguments typed as ``args``, without the lookup that each ordinary call makes.
+
+    An entry point checks no layout: give it arguments of the same types only. It is not a documented part of Numba; where it
+    is not to be had, ``call`` itself is given.
+    """
     if not COMPILED or not all(map(_is_ours, args)):
         return call
     dispatcher = call.dispatcher  # type: ignore[attr-defined]
     signature = tuple(dispatcher.typeof_pyval(arg) for arg in args)
     dispatcher.compile(signature)
     found = dispatcher.overloads.get(signature)
-    return getattr(found, "entry_point", call) if found is not None else call
+    return getattr(found, "entry_point", call)
+
+
+class _Active(threading.local):
+    direct: Direct | None = None
+
+
+_active = _Active()
+
+
+class Direct:
+    """Within ``with direct:`` each kernel is called by the entry point found at its first call there.
+
+    The caller promises that a kernel gets arguments of the same types, layouts included, each time; classes and the presence
+    of optional arrays are checked again, and a call that differs takes the normal way.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Any, tuple[Callable[..., Any], list[type]]] = {}
+
+    def run(self, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Call the kernel ``call``."""
+        found = self._found.get(call)
+        if found is not None and found[1] == list(map(type, args)):
+            return found[0](*args)
+        _active.direct = None
+        try:
+            if found is None:
+                self._found[call] = entry(call, args), list(map(type, args))
+            return call(*args)
+        finally:
+            _active.direct = self
+
+    def __enter__(self) -> None:
+        _active.direct = self
+
+    def __exit__(self, *_: object) -> None:
+        _active.direct = None
 
 
 def _is_ours(arg: Any) -> bool:
     if not hasattr(arg, "_fields"):
         return True
-    return type(arg).__module__.partition(".")[0] == PACKAGE and all(map(_is_ours, arg))
+    return _is_home(type(arg)) and all(map(_is_ours, arg))
 
 
-_bridged: set[str] = set()
+def _is_home(cls: Any) -> bool:
+    return cls.__module__.partition(".")[0] == PACKAGE
+
+
+_bridged: dict[str, str] = {}  # method that kernels may call: the class it was first seen in
+_fields: dict[str, str] = {}  # field of a part: the class it was first seen in
 
 
 def adopt(cls: C, defaults: dict[str, Callable[..., Any]] | None = None) -> C:
-    """Let kernels call the public methods of the NamedTuple ``cls``; methods it lacks come from ``defaults``."""
+    """Let kernels call the public methods of the NamedTuple ``cls``; methods it lacks come from ``defaults``.
+
+    Raises TypeError where a field of one part has the name of a method of another: the bridge goes by name alone.
+    """
+    fields = getattr(cls, "_fields", ())
+    methods = [name for name in dir(cls) if _is_method(cls, name)]
+    for field in fields:
+        other = cls.__name__ if field in (defaults or {}) else _bridged.get(field)
+        if other is not None:
+            raise TypeError(f"{cls.__name__}: the field {field!r} has the name of a method of {other}; rename the field.")
+    for name in methods:
+        if name in _fields:
+            raise TypeError(
+                f"{cls.__name__}: the method {name!r} has the name of a field of {_fields[name]}; rename it, or begin it "
+                "with an underscore if kernels need not call it."
+            )
     for name, method in (defaults or {}).items():
         if not hasattr(cls, name):
             setattr(cls, name, method)
-    for name in dir(cls):
-        if callable(getattr(cls, name)) and not name.startswith("_") and name not in ("count", "index"):
+            methods.append(name)
+    for field in fields:
+        _fields.setdefault(field, cls.__name__)
+    for name in methods:
+        if name not in _bridged:
+            _bridged[name] = cls.__name__
             _bridge(name)
     return cls
 
 
+def _is_method(cls: Any, name: str) -> bool:
+    return not name.startswith("_") and name not in ("count", "index") and callable(getattr(cls, name))
+
+
 def _bridge(name: str) -> None:
-    if name in _bridged or not COMPILED:
+    if not COMPILED:
         return
-    _bridged.add(name)
 
     def method(self, *args):  # type: ignore[no-untyped-def]
         text = getattr(self.instance_class, name, None)
@@ -180,51 +279,59 @@ class BoundLoss(NamedTuple):
 adopt(BoundLoss)
 
 
-def _method2(cls: Any, name: str) -> Any:
-    size = len(cls._fields)
-    body = _compiled(getattr(cls, name))
-
-    def method(s, y, fields):  # type: ignore[no-untyped-def]
-        return body(cls(*to_fixed_tuple(carray(fields, (size,)), size)), s, y)
-
-    return method
+# The text of a loss's compiled methods. Each loss gets its own copy, whose globals hold its class as ``part`` and the number
+# of its fields as ``size`` and whose name is its own: the disk cache goes by name and text, and sees through no closure.
+part: Any = None
+size = 0
 
 
-def _method3(cls: Any, name: str) -> Any:
-    size = len(cls._fields)
-    body = _compiled(getattr(cls, name))
+def _value(s, y, fields):  # type: ignore[no-untyped-def]
+    return part(*to_fixed_tuple(carray(fields, (size,)), size)).value(s, y)
 
-    def method(a, c, y, fields):  # type: ignore[no-untyped-def]
-        return body(cls(*to_fixed_tuple(carray(fields, (size,)), size)), a, c, y)
 
-    return method
+def _slope(s, y, fields):  # type: ignore[no-untyped-def]
+    return part(*to_fixed_tuple(carray(fields, (size,)), size)).slope(s, y)
+
+
+def _theta(a, c, y, fields):  # type: ignore[no-untyped-def]
+    return part(*to_fixed_tuple(carray(fields, (size,)), size)).theta(a, c, y)
 
 
 _DOUBLE, _FIELDS = types.float64, types.CPointer(types.float64)
-_SIGNATURES = {
-    "value": (_method2, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
-    "slope": (_method2, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
-    "theta": (_method3, _DOUBLE(_DOUBLE, _DOUBLE, _DOUBLE, _FIELDS)),
+_METHODS: dict[str, tuple[Any, Any]] = {
+    "value": (_value, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
+    "slope": (_slope, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
+    "theta": (_theta, _DOUBLE(_DOUBLE, _DOUBLE, _DOUBLE, _FIELDS)),
 }
 
 
 @cache
-def _address(cls: Any, name: str) -> tuple[int, Any]:
-    make, signature = _SIGNATURES[name]
-    text = make(cls, name)
-    ours = cls.__module__.partition(".")[0] == PACKAGE
-    compiled = _kept(lambda f, **o: cfunc(signature, **o)(f), text) if ours else cfunc(signature)(text)
-    return int(compiled.address), compiled
+def _compiled_method(cls: Any, name: str) -> Any:
+    template, signature = _METHODS[name]
+    text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
+    text.__qualname__ = f"{cls.__qualname__}.{name}"
+    try:
+        if not _is_home(cls):
+            return cfunc(signature)(text)
+        return _kept(lambda f, **options: cfunc(signature, **options)(f), text)
+    except NumbaError as error:
+        raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
 
 
 def bind_loss(loss: Any) -> tuple[Any, np.ndarray]:
-    """The loss as a kernel takes it, and the array of its fields, which must live as long as the kernel is called."""
+    """The loss as a kernel takes it, and the array of its fields, which must live as long as the kernel is called.
+
+    Raises TypeError for a field that is no number and for a method that does not compile.
+    """
+    for field, value in zip(loss._fields, loss, strict=True):
+        if not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"the loss {type(loss).__name__}: the field {field!r} must be a number, got {value!r}.")
     fields = np.array([float(value) for value in loss])
     if not COMPILED:
         return loss, fields
-    cls = type(loss)
-    at = [_address(cls, name)[0] if hasattr(cls, name) else 0 for name in ("value", "slope", "theta")]
-    return BoundLoss(*at, fields.ctypes.data), fields
+    cls: Any = type(loss)
+    value, slope, theta = (int(_compiled_method(cls, name).address) if hasattr(loss, name) else 0 for name in _METHODS)
+    return BoundLoss(value, slope, theta, fields.ctypes.data), fields
 
 
 # --- clocks in arrays ------------------------------------------------------------------------------------------------
