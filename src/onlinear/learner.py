@@ -92,14 +92,18 @@ class Learner:
         X: (n, d) CSR, CSC or dense; y: (n,) or (n, K); sample_weight: (n,), multiplies the loss of its row. Wrong input
         raises before the first update and leaves the model as it was. Raises DivergenceError.
         """
+        return self._learn(*self._checked(X, y, sample_weight))
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Source, np.ndarray, np.ndarray]:
         self._refuse_if_diverged()
         source = self._read(X, "X")
         y = checks.targets(y, source.n, self.n_outputs)
         checks.labels(y, getattr(self.loss, "labels", "real"))
-        return self._learn(source, y, checks.weights(sample_weight, source.n))
+        weights = checks.weights(sample_weight, source.n)
+        self.engine.check_rows(weights)
+        return source, y, weights
 
     def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> Learner:
-        self.engine.check_rows(weights)
         if source.size > self.size:
             self._grow(source.size)
         for which, block in source.blocks():
@@ -146,11 +150,7 @@ class Learner:
 
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
         """Run a batch solver (``batch-drs``) for a number of iterations over all rows at once."""
-        self._refuse_if_diverged()
-        source = self._read(X, "X")
-        y = checks.targets(y, source.n, self.n_outputs)
-        checks.labels(y, getattr(self.loss, "labels", "real"))
-        weights = checks.weights(sample_weight, source.n)
+        source, y, weights = self._checked(X, y, sample_weight)
         if source.n == 0:
             raise ValueError("X has 0 rows; a batch solver needs at least one.")
         if source.size > self.size:
@@ -320,6 +320,10 @@ class Learner:
             arrays |= {f"{k}.kept.{name}": array for name, array in state.kept.items()}
         return header, arrays
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        header, arrays = self.freeze()
+        return _thawed, (header, arrays, {role: spec for role, spec in self.spec.items() if not isinstance(spec, str)})
+
     @classmethod
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
@@ -344,6 +348,10 @@ class Learner:
             state.kept = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
             learner.engine.rebuild(state)
         return learner
+
+
+def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[str, Any]) -> Learner:
+    return Learner.thaw(header, arrays, **parts)
 
 
 def _spec(role: str, spec: Any) -> Any:
