@@ -12,6 +12,12 @@ per step for all coordinates, and a coordinate keeps a number, its *potential*, 
 For the elastic net (MATH 11.1): P_t = prod (1 + eta l2), Q_t = l1 sum eta P_{t-1}; |v| = P|w| + Q. A user's penalty offers
 ``value`` and ``prox`` (of one weight, or of a vector), and the three methods above with ``start()``, the first clock, if it
 is not (1.0, 0.0).
+
+Dual averaging asks for the primal point of a sum of gradients,
+
+    primal(g, c, beta) = argmin_w <g, w> + c r(w) + (beta/2) |w|^2                                          (MATH 6.1)
+
+which is prox_{(c/beta) r}(-g/beta) for beta > 0 and any r; the built-in penalties with l2 > 0 also have it for beta = 0.
 """
 
 from __future__ import annotations
@@ -41,6 +47,9 @@ class ElasticNet(NamedTuple):
     def prox(self, v: Any, eta: float) -> Any:
         kept = np.maximum(np.abs(v) - eta * self.l1, 0.0) / (1.0 + eta * self.l2)
         return np.copysign(kept, v) + 0.0
+
+    def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+        return np.copysign(np.maximum(np.abs(g) - c * self.l1, 0.0) / (c * self.l2 + beta), -g) + 0.0
 
     def start(self) -> tuple[float, float, float]:
         return 1.0, 0.0, 1.0
@@ -91,6 +100,9 @@ class Box(NamedTuple):
     def prox(self, v: Any, eta: float) -> Any:
         return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).prox(v, eta), self.lower), self.upper)
 
+    def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+        return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).primal(g, c, beta), self.lower), self.upper)
+
     def start(self) -> tuple[float, float, float]:
         return ElasticNet(self.l1, self.l2).start()
 
@@ -138,6 +150,10 @@ class FusedLasso(NamedTuple):
         x = taut_string(v / shrink, eta * self.tv / shrink)
         kept = np.maximum(np.abs(x) - eta * self.l1 / shrink, 0.0)
         return np.minimum(np.maximum(np.copysign(kept, x) + 0.0, self.lower), self.upper)
+
+    def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+        curvature = c * self.l2 + beta
+        return FusedLasso(self.tv, self.l1, 0.0, self.lower, self.upper).prox(-g / curvature, c / curvature)
 
 
 @function
@@ -218,6 +234,10 @@ def _prox_each(self: Any, v: np.ndarray, eta: float) -> np.ndarray:
     return out
 
 
+def _primal(self: Any, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+    return self.prox_all(-g / beta, c / beta)  # type: ignore[no-any-return]
+
+
 def _takes_vectors(penalty: Any) -> bool:
     probe = np.array([0.5, -0.25, 2.0])
     try:
@@ -235,7 +255,7 @@ def register(penalty: Any) -> None:
     if not hasattr(cls, "prox_all"):
         cls.prox_all = cls.prox if _takes_vectors(penalty) else _prox_each
     lazy = all(hasattr(cls, name) for name in ("tick", "weight", "potential"))
-    adopt(cls, {"start": _first_clock, "deposit": _deposit} if lazy else None)
+    adopt(cls, {"primal": _primal} | ({"start": _first_clock, "deposit": _deposit} if lazy else {}))
 
 
 for _penalty in (ElasticNet(), Box(), FusedLasso()):
