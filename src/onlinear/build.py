@@ -172,12 +172,10 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     name, settings = split(spec, "solver", SOLVERS)
     preset = SOLVERS[name]
     cls, role = preset.solver, f"solver {name!r}"
-    if hasattr(cls, "arrange"):
-        settings = cls.arrange(role, {**preset.settings, **settings})
-    else:
-        settings = {**preset.settings, **settings}
-    own = [key for key in cls._fields if key not in ("schedule", "tied")]
-    scheduled = "schedule" in cls._fields and preset.tied is None
+    settings = {**preset.settings, **settings}
+    has_schedule = hasattr(cls._field_defaults.get("schedule"), "at")
+    scheduled = has_schedule and preset.tied is None
+    own = [key for key in cls._fields if key != "tied" and not (key == "schedule" and has_schedule)]
     refuse_unknown(role, settings, (*own, *(("schedule", "eta", "t0", "power", "m") if scheduled else ())))
     values: dict[str, Any] = {key: _setting(role, cls, key, settings[key]) for key in own if key in settings}
     if preset.tied is not None:
