@@ -1,0 +1,140 @@
+r"""Passive-aggressive learning: the nearest weights that classify the row with its margin (PA), at a bounded cost (PA-I, PA-II).
+
+    loss = max(0, 1 - y <w_t, x_t>),     w_{t+1} = w_t + tau y x_t                                             (MATH 8.6)
+
+    pa     tau = loss / |x|^2                      (C infinite)
+    pa-1   tau = min(s C, loss / |x|^2)            = implicit SGD of the hinge with eta = C
+    pa-2   tau = loss / (|x|^2 + 1/(2 s C))        = implicit SGD of the squared hinge with eta = 2C
+
+with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry (and intercept) change nothing.
+
+Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
+Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled.py, al = 1).
+Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from onlinear.jit import adopt, function, kernel
+from onlinear.losses import Hinge
+from onlinear.penalties import ElasticNet
+from onlinear.rows import Rows
+from onlinear.solvers.dense import all_finite, dot
+from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, due
+from onlinear.solvers.scaled import SCALE_SUM, Scaled, squares, visit
+
+
+@function
+def aggressiveness(short, size, cost, squared):
+    """tau for a loss ``short`` on a row of squared norm ``size``, slack at cost s C or (squared) s C xi^2."""
+    if short == 0.0 or size == 0.0 or cost == 0.0:
+        return 0.0
+    return short / (size + 0.5 / cost) if squared else min(cost, short / size)
+
+
+class Pa(NamedTuple):
+    """Settings: the cost C of slack xi (infinite: none is allowed), and whether it is C xi^2 (PA-II) or C xi (PA-I)."""
+
+    C: float = inf
+    squared: bool = False
+
+    letters = ("w",)
+
+    def step(self, U, x, y, s, t, loss, penalty):
+        w = U[0]
+        tau = aggressiveness(loss.value(dot(w, x), y), dot(x, x), s * self.C if s > 0.0 else 0.0, self.squared)
+        U[0] = w + tau * y * x
+
+    def begin(self, U, penalty):
+        """U holds the start in every letter; nothing to add."""
+
+    def predictor(self, U, t, penalty):
+        return U[0]
+
+    def engine(self, problem: Problem) -> Engine:
+        loss, penalty = problem.loss, problem.penalty
+        if not isinstance(loss, Hinge):
+            raise ValueError(
+                f"passive-aggressive learning is defined for the hinge, got {loss!r}; use 'fiol' for other losses."
+            )
+        if self.C == inf and loss.factor != 1.0:
+            raise ValueError(
+                f"pa meets every margin at any cost, so the loss's factor must be 1, got {loss.factor!r}; use 'pa-1'."
+            )
+        if not isinstance(penalty, ElasticNet) or penalty != ElasticNet():
+            raise ValueError(f"passive-aggressive learning has no penalty, got {penalty!r}; 'fiol' is its form with one.")
+        return Lazy(self._replace(C=float(self.C)), problem)
+
+
+@kernel
+def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores):
+    indptr, indices, values = rows
+    t, b, one, be = int(now[T]), now[BIAS], now[ONE], now[SCALE_SUM]
+    careful = largest > HUGE or now[CAREFUL] > 0.0
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if B is not None and due(t):
+            visit(V, B, A, 1.0, be, now)
+            be = 0.0
+        p = b * one
+        for k in range(indptr[i], indptr[i + 1]):
+            p += V[indices[k]] * values[k]
+        scores[i] = p
+        short = loss.value(p, y[i])
+        tau = 0.0
+        if short > 0.0 and s[i] > 0.0:
+            size = squares(values, indptr[i], indptr[i + 1]) + one
+            tau = aggressiveness(short, size, s[i] * solver.C, solver.squared)
+        if not isfinite(p + tau):
+            done = i
+            break
+
+        t += 1
+        if B is not None:
+            be += average.om(t)
+            now[BIAS_SUM] += average.om(t) * b
+        if tau > 0.0:
+            move = tau * y[i]
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                V[j] += move * values[k]
+                if B is not None:
+                    B[j] -= be * (move * values[k])
+            b += move * one
+            if careful or abs(p) > HUGE or tau > HUGE:
+                careful, now[CAREFUL] = True, 1.0
+                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                    done = i
+                    break
+    now[T], now[BIAS], now[SCALE_SUM] = t, b, be
+    return done
+
+
+class Lazy(Scaled):
+    """PA, PA-I and PA-II in O(non-zeros)."""
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        V, B, A = (state.arrays.get(name) for name in "VBA")
+        return learn_rows(rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
+
+    def check_rows(self, weights: np.ndarray) -> None:
+        odd = weights[(weights != 0.0) & (weights != 1.0)]
+        if self.solver.C == inf and len(odd):
+            raise ValueError(f"pa takes sample weights 0 or 1 only, got {odd[0]:g}; 'pa-1' and 'pa-2' take any.")
+
+    def eta(self, t: int) -> float:
+        """The step of the equivalent implicit method: C, 2C for PA-II."""
+        return float(2.0 * self.solver.C if self.solver.squared else self.solver.C)
+
+
+PRESETS = {
+    "pa-1": Preset(Pa, {"C": 1.0}),
+    "pa-2": Preset(Pa, {"C": 1.0, "squared": True}),
+}
+
+adopt(Pa)

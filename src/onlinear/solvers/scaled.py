@@ -1,0 +1,211 @@
+r"""The lazy state of subgradient steps with an L2 penalty: a scaled vector w = al V, and the companion of an average.
+
+A step w' = (1 - eta l2) w - eta theta x writes only the row's columns,
+
+    al *= 1 - eta l2,      V_j -= eta theta x_j / al        where x_j != 0                                   (MATH 11.4)
+
+and the projection on a ball is al *= R / |w|, with |w|^2 kept up to date. An average is A + B + be V: before each step
+be += om al; where V_j moves by dv, B_j -= be dv. A *visit* closes the sums, A += B + be V, and makes al 1 again. It is made
+at the moments of engine.py and, inside the step, between the decay and the move, where al has left its range (al = 0 among
+them), so that no quotient by al loses digits.
+
+What theta is belongs to the solver: ``pull(loss, p, a, c, y)`` for the score p = <w, x> + b, the score a after the penalty's
+own step, and c = eta (|x|^2 + 1 with an intercept). ``ball()`` is the projection's radius, ``needs_norm()`` whether |x| is used.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from onlinear.jit import function, kernel
+from onlinear.penalties import Box, ElasticNet, FusedLasso
+from onlinear.rows import Rows
+from onlinear.schedules import Power
+from onlinear.solvers.dense import all_finite, intercept_step
+from onlinear.solvers.engine import (
+    BIAS,
+    BIAS_SUM,
+    BIAS_TOTAL,
+    CAREFUL,
+    CLOCK,
+    DECAY_LIMIT,
+    DECAY_LIMIT_AVERAGED,
+    HUGE,
+    ONE,
+    OWN,
+    THETA,
+    Engine,
+    Problem,
+    State,
+    T,
+    due,
+    scalars,
+)
+
+SCALE, SCALE_SUM, NORM = CLOCK, CLOCK + 1, OWN  # al, be, |w|^2
+
+
+@function
+def forward(penalty, w, eta):
+    """w - eta (l1 sign(w) + l2 w) for all coordinates but the intercept: the step on a subgradient of the penalty."""
+    v = w - eta * (penalty.l1 * np.sign(w) + penalty.l2 * w)
+    v[0] = w[0]
+    return v
+
+
+@function
+def squares(values, begin, end):
+    """|x|^2 of a row, without the intercept."""
+    total = 0.0
+    for k in range(begin, end):
+        total += np.float64(values[k]) * values[k]
+    return total
+
+
+@function
+def visit(V, B, A, al, be, now):
+    """Make al 1 and close the sums; give |w|^2, which is not finite where the state is not."""
+    norm = 0.0
+    for j in range(V.shape[0]):
+        if B is not None:
+            A[j] += B[j] + be * V[j]
+            B[j] = 0.0
+        V[j] *= al
+        norm += V[j] * V[j]
+    if B is not None:
+        now[BIAS_TOTAL] += now[BIAS_SUM]
+        now[BIAS_SUM] = 0.0
+    return norm
+
+
+@kernel
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now, scores):
+    indptr, indices, values = rows
+    t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
+    al, be, norm = now[SCALE], now[SCALE_SUM], now[NORM]
+    careful = largest > HUGE or now[CAREFUL] > 0.0
+    limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
+    ball, needs_norm = solver.ball(), solver.needs_norm()
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if due(t):
+            norm = visit(V, B, A, al, be, now)
+            al, be = 1.0, 0.0
+        eta = solver.schedule.at(t + 1)
+        keep = 1.0 - eta * penalty.l2
+
+        wx = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            wx += V[indices[k]] * values[k]
+        wx *= al
+        p = b * one + wx
+        scores[i] = p
+        xx = squares(values, indptr[i], indptr[i + 1]) if needs_norm else 0.0
+        g = s[i] * solver.pull(loss, p, b * one + keep * wx, s[i] * eta * (xx + one), y[i])
+        if not isfinite(p + eta * g):
+            done = i
+            break
+
+        t += 1
+        theta = g
+        if B is not None:
+            be += average.om(t) * al
+            now[BIAS_SUM] += average.om(t) * b
+        al *= keep
+        norm *= keep * keep
+        if not (abs(al) <= limit and abs(al) * limit >= 1.0):
+            norm = visit(V, B, A, al, be, now)
+            al, be = 1.0, 0.0
+            if not isfinite(norm):
+                done = i
+                break
+        if g != 0.0:
+            step = eta * g / al
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                V[j] -= step * values[k]
+                if B is not None:
+                    B[j] += be * (step * values[k])
+            b -= intercept_step(eta, t, solver.tied) * g * one
+            if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
+                careful, now[CAREFUL] = True, 1.0
+                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                    done = i
+                    break
+        if ball < inf:
+            norm += eta * g * (eta * g * xx - 2.0 * keep * wx)
+            if not isfinite(norm):
+                done = i
+                break
+            if norm > ball * ball:
+                al *= ball / sqrt(norm)
+                norm = ball * ball
+    now[T], now[BIAS], now[THETA] = t, b, theta
+    now[SCALE], now[SCALE_SUM], now[NORM] = al, be, norm
+    return done
+
+
+class Scaled(Engine):
+    """Subgradient steps with an L2 penalty or none, in O(non-zeros)."""
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        now = scalars(self.problem, b)
+        now[SCALE], now[NORM] = 1.0, float(w @ w)
+        arrays = {"V": w.copy()}
+        if self.average is not None:
+            arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
+        return State(now, arrays, size=len(w))
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        V, B, A = (state.arrays.get(name) for name in "VBA")
+        return learn_rows(rows, largest, y, s, self.loss, self.penalty, self.solver, self.average, V, B, A, state.now, scores)
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return state.now[SCALE] * state.arrays["V"][columns] + 0.0
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        V, B, A = (state.arrays[name][columns] for name in "VBA")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return A + (B + state.now[SCALE_SUM] * V)
+
+
+def check_subgradient(solver: Any, penalty: Any) -> None:
+    """Raise for a penalty without a subgradient that an explicit step could take."""
+    name = type(solver).__name__
+    if isinstance(penalty, FusedLasso):
+        raise ValueError(
+            f"{name} steps along a subgradient of the penalty; total variation needs its prox: use 'comid', 'fiol' or 'odrs'."
+        )
+    if isinstance(penalty, Box):
+        if penalty.lower > -inf or penalty.upper < inf:
+            raise ValueError(
+                f"{name} steps along a subgradient of the penalty, and bounds have none; use 'comid' or 'fiol', which project."
+            )
+    elif not isinstance(penalty, ElasticNet):
+        raise ValueError(
+            f"{name} needs a subgradient of the penalty, which {type(penalty).__name__} does not define (only a prox); "
+            "use 'comid', or one of the penalties none, l1, l2, elastic-net."
+        )
+
+
+def strong_convexity(name: str, penalty: Any) -> float:
+    """The penalty's l2, from which the method takes its step."""
+    l2 = float(getattr(penalty, "l2", 0.0))
+    if not l2 > 0.0:
+        raise ValueError(f"{name} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2,l2=1e-4'.")
+    return l2
+
+
+def why_signs_are_dense(solver: Any, problem: Problem) -> str | None:
+    """What keeps sign(w) steps from their closed form (MATH 11.9), or None."""
+    if not (isinstance(solver.schedule, Power) and solver.schedule.power == 0.0):
+        return "sign(w) has a closed form only for a constant step"
+    if problem.penalty.l2 > 0.0:
+        return "sign(w) has no closed form together with l2"
+    if problem.average is not None:
+        return "sign(w) has no closed form for averages"
+    return "sign(w) has no closed form with a projection" if solver.ball() < inf else None
