@@ -1,0 +1,649 @@
+"""scikit-learn estimators: labels, classes, passes and shuffling in front of ``Learner``, which does the learning.
+
+    minimise  mean_i s_i l(<w, x_i> + b, y_i) + r(w),     s_i = sample weight times class weight
+
+Several classes are learnt one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
+given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from onlinear import checks, models
+from onlinear.build import LOSSES, build_loss, split
+from onlinear.learner import Learner
+from onlinear.names import unknown
+from onlinear.rows import Rows, Source
+from onlinear.solvers import SOLVERS
+from onlinear.solvers.engine import Engine
+
+ROWS = 1 << 13  # rows between two calls of the callbacks
+PARTS = ("solver", "loss", "penalty", "average")
+
+
+class Progress:
+    """What a callback is told after each block of rows; nothing is computed before it is asked for."""
+
+    def __init__(self, estimator: Any, total: int) -> None:
+        self.estimator = estimator
+        self.total = total  # rows learnt when this call of fit or partial_fit ends
+
+    @property
+    def rows(self) -> int:
+        """Rows learnt so far."""
+        return self.estimator.t_
+
+    @property
+    def loss(self) -> float:
+        """Mean loss over the rows learnt, each scored before it was learnt."""
+        return self.estimator.learner_.progressive_loss
+
+    @property
+    def nonzeros(self) -> int:
+        """Weights of ``coef_`` that are not 0."""
+        return int(np.count_nonzero(self.estimator.coef_))
+
+
+class Task(NamedTuple):
+    """Checked rows with the order, block by block, in which they are to be learnt."""
+
+    source: Source
+    y: np.ndarray
+    weights: np.ndarray
+    orders: Iterator[np.ndarray | None]
+    total: int
+
+    def blocks(self) -> Iterator[tuple[Source, np.ndarray, np.ndarray]]:
+        """Rows, targets and weights, ``ROWS`` rows at a time."""
+        for order in self.orders:
+            for first in range(0, self.source.n, ROWS):
+                part = slice(first, first + ROWS)
+                if order is None:
+                    yield _piece(self.source, part), np.asfortranarray(self.y[part]), self.weights[part]
+                else:
+                    which = order[part]
+                    yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
+
+
+class _Online(BaseEstimator):  # type: ignore[misc]
+    """What the two estimators share."""
+
+    learner_: Learner
+    n_features_in_: int
+    n_iter_: int
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        with _unchanged_on_error(self):
+            passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
+            X, y = self._validated(X, y, first=True)
+            y, weights, outputs = self._targets(y, sample_weight, None, first=True, balance=True)
+            if not np.any(weights):
+                raise ValueError("every sample weight is zero: fit needs a row that counts.")
+            learner = self._new(outputs, total=len(y) * passes)
+            if self.scale == "standard":
+                _fix_scales(learner, X, weights)
+            if _is_batch(learner):
+                return self._solve(learner, X, y, weights, passes)
+            source, y, weights = learner._checked(X, y, weights)
+            self.learner_, self.n_iter_ = learner, passes
+        source = source.stored() if passes > 1 else source
+        return self._run(Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes))
+
+    def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Any:
+        self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
+        for callback in _callbacks(self.callbacks):
+            callback(Progress(self, self.t_))
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        first = not hasattr(self, "learner_")
+        with _unchanged_on_error(self):
+            X, y = self._validated(X, y, first=first)
+            y, weights, outputs = self._targets(y, sample_weight, classes, first=first, balance=False)
+            learner = self._new(outputs, total=None) if first else self.learner_
+            if _is_batch(learner):
+                raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
+            source, y, weights = learner._checked(X, y, weights)
+            self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
+        return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
+
+    def _new(self, outputs: int, total: int | None) -> Learner:
+        return Learner(
+            self.solver,
+            self.loss,
+            self.penalty,
+            self.average,
+            scale=self.scale,
+            fit_intercept=_flag("fit_intercept", self.fit_intercept),
+            n_features=self.n_features_in_,
+            n_outputs=outputs,
+            total=total,
+        )
+
+    def _run(self, task: Task) -> Any:
+        told = _callbacks(self.callbacks)
+        with ExitStack() as stack:
+            if self.verbose:
+                told = [stack.enter_context(_bar(self.t_, task.total)), *told]
+            for source, y, weights in task.blocks():
+                self.learner_._learn(source, y, weights)
+                for callback in told:
+                    callback(Progress(self, task.total))
+        return self
+
+    def _shuffle(self) -> bool | str:
+        if self.shuffle is not None:
+            if isinstance(self.shuffle, (bool, np.bool_)):
+                return bool(self.shuffle)
+            if isinstance(self.shuffle, str) and self.shuffle == "replacement":
+                return self.shuffle
+            raise ValueError(f"shuffle must be None, False, True or 'replacement', got {self.shuffle!r}.")
+        preset = SOLVERS[split(self.solver, "solver", SOLVERS)[0]].shuffle if isinstance(self.solver, str) else None
+        return True if preset is None else preset
+
+    def _validated(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Any]:
+        _refuse_text(X)
+        if sp.issparse(y):
+            raise TypeError("y must be dense, got a sparse array: use y.toarray().")
+        self._refuse_sparse(X)
+        kinds = {"multi_output": True, "y_numeric": True} if isinstance(self, OnlineRegressor) else {}
+        return validate_data(self, X, y, reset=first, **_ROWS, **kinds)
+
+    def _refuse_sparse(self, X: Any) -> None:
+        if self.scale == "standard" and sp.issparse(X):
+            raise ValueError("scale='standard' centres the columns, which needs dense rows; for sparse X use scale='rms'.")
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        _refuse_text(X)
+        return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
+
+    def _coef(self, average: bool) -> np.ndarray:
+        check_is_fitted(self)
+        return np.ascontiguousarray(self.learner_.weights(average=average).T)
+
+    @property
+    def t_(self) -> int:
+        """Rows learnt, over all passes and calls."""
+        check_is_fitted(self)
+        return self.learner_.t
+
+    @property
+    def sparsity_(self) -> float:
+        """The fraction of exact zeros in ``coef_``."""
+        return float(np.mean(self._coef(average=True) == 0.0))
+
+    @property
+    def sparsity_last_(self) -> float:
+        """The fraction of exact zeros in the last iterate: an average is rarely 0 where the iterates are."""
+        return float(np.mean(self._coef(average=False) == 0.0))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "learner_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.scale != "standard"
+        return tags
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model file; ``load`` gives an estimator that predicts the same and goes on exactly as this one would.
+
+        Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
+        """
+        check_is_fitted(self)
+        header, arrays = self.learner_.freeze()
+        models.write(path, {"kind": _kind(type(self)), **header, "estimator": self._described()}, arrays)
+
+    def _described(self) -> dict[str, Any]:
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in (*PARTS, "callbacks")}
+        if not isinstance(params["random_state"], (int, np.integer)):
+            params["random_state"] = None
+        if isinstance(params.get("class_weight"), dict):
+            params["class_weight"] = [[_plain(key), float(value)] for key, value in params["class_weight"].items()]
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "params": {name: _plain(value) for name, value in params.items()},
+            "features": self.n_features_in_,
+            "names": None if names is None else names.tolist(),
+            "passes": self.n_iter_,
+        }
+
+    def _restore(self, header: dict[str, Any], learner: Learner) -> None:
+        self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
+        if header["names"] is not None:
+            self.feature_names_in_ = np.array(header["names"], dtype=object)
+
+
+def _gives_probabilities(estimator: Any) -> bool:
+    learner = getattr(estimator, "learner_", None)
+    if learner is not None:
+        return hasattr(learner.loss, "probability")
+    try:
+        return hasattr(build_loss(estimator.loss), "probability")
+    except (TypeError, ValueError):
+        return False
+
+
+class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
+    """A linear classifier learnt row by row, by any solver, loss and penalty; several classes one against the rest.
+
+    ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
+    ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
+    per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
+    paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
+    ``class_weight``: a dict, or ``"balanced"`` (``fit`` only). ``random_state`` seeds the permutations. ``verbose`` shows a
+    progress bar. ``callbacks``: functions of one ``Progress``, called after every block of rows.
+
+    Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
+    """
+
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        loss: Any = "logistic",
+        *,
+        penalty: Any = "none",
+        solver: Any = "fiol,eta=10",
+        average: Any = "weighted-t1",
+        passes: int = 1,
+        shuffle: bool | str | None = None,
+        scale: str = "rms",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        callbacks: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.solver = solver
+        self.average = average
+        self.passes = passes
+        self.shuffle = shuffle
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineClassifier:
+        """Learn ``passes`` passes over the rows from the start; y holds the classes, at least two.
+
+        X: (n, d) CSR, CSC, dense or a data frame; sample_weight: (n,), multiplies the loss of its row.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
+        """Learn the rows once, in order. The first call needs ``classes``, all of them; wrong input changes nothing."""
+        return self._partial_fit(X, y, classes, sample_weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b: (n,) for two classes, positive for the second; else (n, K)."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the largest score, (n,)."""
+        scores = self._scores(X)
+        return self.classes_[np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, (n, K): for the losses logistic, exponential and modified-huber; several classes normalised."""
+        scores = self._scores(X)
+        chances = self.learner_.loss.probability(scores)
+        if chances.ndim == 1:
+            return np.column_stack([1.0 - chances, chances])
+        total = chances.sum(axis=1, keepdims=True)
+        return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``, (n, K)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights as ``predict`` uses them, in the columns' own units: (1, d) for two classes, else (K, d); a fresh array."""
+        return np.atleast_2d(self._coef(average=True))
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts: (1,) for two classes, else (K,)."""
+        check_is_fitted(self)
+        return np.atleast_1d(np.asarray(self.learner_.intercept(average=True)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def _new(self, outputs: int, total: int | None) -> Learner:
+        if getattr(build_loss(self.loss), "labels", "real") not in ("signs", "real"):
+            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
+            raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
+        return super()._new(outputs, total)
+
+    def _targets(
+        self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        check_classification_targets(y)
+        if balance:
+            self.classes_ = np.unique(y)
+        else:
+            self._name_classes(classes, first)
+        if len(self.classes_) < 2:
+            raise ValueError(f"there is one class only ({_shown(self.classes_)}); a classifier needs at least two classes.")
+        places = self._places(y)
+        weights = checks.weights(sample_weight, len(y)) * self._class_weights(y, balance)[places]
+        outputs = len(self.classes_) if len(self.classes_) > 2 else 1
+        own = np.arange(outputs) if outputs > 1 else np.ones(1)
+        return np.where(places[:, None] == own, 1.0, self._low(outputs)), weights, outputs
+
+    def _places(self, y: np.ndarray) -> np.ndarray:
+        """Each label's place among the classes."""
+        known = set(self.classes_.tolist())
+        strange = [label for label in np.unique(y).tolist() if label not in known]
+        if strange:
+            row = int(np.argmax(y == strange[0]))
+            raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {_shown(self.classes_)}.")
+        return np.searchsorted(self.classes_, y)
+
+    def _low(self, outputs: int) -> float:
+        """The target of the rows of other classes."""
+        if outputs == 1 or not isinstance(self.solver, str):
+            return -1.0
+        return 0.0 if SOLVERS[split(self.solver, "solver", SOLVERS)[0]].targets == "one-hot" else -1.0
+
+    def _name_classes(self, classes: Any, first: bool) -> None:
+        if classes is None:
+            if first:
+                raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
+            return
+        named = np.unique(np.asarray(classes))
+        if first:
+            self.classes_ = named
+        elif not np.array_equal(named, self.classes_):
+            raise ValueError(f"classes={_shown(named)} differs from the classes of the first call: {_shown(self.classes_)}.")
+
+    def _class_weights(self, y: Any, balance: bool) -> np.ndarray:
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
+            if not balance:
+                raise ValueError(
+                    "class_weight='balanced' needs the labels of all rows, which partial_fit does not have: compute them with "
+                    "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) and pass a dict."
+                )
+        elif self.class_weight is not None and not isinstance(self.class_weight, dict):
+            raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
+        elif any(not 0.0 <= weight < np.inf for weight in (self.class_weight or {}).values()):
+            raise ValueError(f"class_weight must hold finite weights of at least 0, got {self.class_weight!r}.")
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=y if balance else self.classes_)
+
+    def _described(self) -> dict[str, Any]:
+        values = [_plain(value) for value in self.classes_]
+        if any(not isinstance(value, (str, int, float)) for value in values):
+            raise ValueError(f"classes must be text or numbers to be kept in a model file, got {_shown(self.classes_)}.")
+        return super()._described() | {"classes": values, "class dtype": self.classes_.dtype.str}
+
+    def _restore(self, header: dict[str, Any], learner: Learner) -> None:
+        super()._restore(header, learner)
+        self.classes_ = np.array(header["classes"], dtype=np.dtype(header["class dtype"]))
+        if isinstance(self.class_weight, list):
+            self.class_weight = dict(self.class_weight)
+
+
+class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
+    """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
+
+    Parameters as in ``OnlineClassifier``, without ``class_weight``. With the loss poisson, ``predict`` gives exp(score).
+    """
+
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        penalty: Any = "none",
+        solver: Any = "fiol,eta=10",
+        average: Any = "weighted-t1",
+        passes: int = 1,
+        shuffle: bool | str | None = None,
+        scale: str = "rms",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        callbacks: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.solver = solver
+        self.average = average
+        self.passes = passes
+        self.shuffle = shuffle
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
+        """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K)."""
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
+        """Learn the rows once, in order; wrong input changes nothing."""
+        return self._partial_fit(X, y, None, sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions, shaped as the y of fit: <w, x> + b, or the mean that the loss makes of it (poisson: exp)."""
+        scores = self._scores(X)
+        scores = scores[:, None] if self.columns_ is not None and scores.ndim == 1 else scores
+        mean = getattr(self.learner_.loss, "mean", None)
+        return scores if mean is None else mean(scores)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights as ``predict`` uses them, in the columns' own units: (d,), or (K, d) for y of shape (n, K)."""
+        coef = self._coef(average=True)
+        return coef if self.columns_ is None else np.atleast_2d(coef)
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept, a float, or (K,) for y of shape (n, K)."""
+        check_is_fitted(self)
+        found = self.learner_.intercept(average=True)
+        return found if self.columns_ is None else np.atleast_1d(found)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = self._labels() == "counts"
+        return tags
+
+    def _labels(self) -> str:
+        try:
+            return getattr(build_loss(self.loss), "labels", "real")
+        except (TypeError, ValueError):
+            return "real"
+
+    def _new(self, outputs: int, total: int | None) -> Learner:
+        if self._labels() == "signs":
+            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") != "signs")
+            raise ValueError(f"loss {self.loss!r} is for two classes. Losses for numbers: {known}.")
+        return super()._new(outputs, total)
+
+    def _targets(
+        self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        columns = None if y.ndim == 1 else y.shape[1]
+        if first:
+            self.columns_ = columns
+        elif columns != self.columns_:
+            raise ValueError(f"y has shape {y.shape}; the first call's y had {self.columns_ or 'no'} columns.")
+        return y, checks.weights(sample_weight, len(y)), columns or 1
+
+    def _described(self) -> dict[str, Any]:
+        return super()._described() | {"columns": self.columns_}
+
+    def _restore(self, header: dict[str, Any], learner: Learner) -> None:
+        super()._restore(header, learner)
+        self.columns_ = header["columns"]
+
+
+def load(path: str | os.PathLike[str], **parts: Any) -> Any:
+    """The ``Learner``, ``OnlineClassifier`` or ``OnlineRegressor`` in a model file.
+
+    Parts from outside the package are passed by role, e.g. ``load(path, loss=MyLoss())``. Raises FileNotFoundError,
+    ModelFileError.
+    """
+    for role in parts:
+        if role not in PARTS:
+            raise unknown("part", role, PARTS)
+    header, arrays = models.read(path)
+    kind = header.get("kind")
+    if kind not in ("learner", *KINDS):
+        raise models.ModelFileError(f"{os.fspath(path)}: holds a model of the unknown kind {kind!r}.")
+    try:
+        learner = Learner.thaw(header, arrays, **parts)
+        if kind == "learner":
+            return learner
+        estimator = KINDS[kind](**learner.spec, **header["estimator"]["params"])
+        estimator._restore(header["estimator"], learner)
+        return estimator
+    except KeyError as error:
+        raise models.ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
+
+
+KINDS: dict[str, Any] = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
+_ROWS: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+
+
+def _kind(cls: type) -> str:
+    return next(kind for kind, known in KINDS.items() if issubclass(cls, known))
+
+
+@contextmanager
+def _unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Put the estimator's attributes back where the block raises: wrong input leaves the model as it was."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except Exception:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def _piece(source: Source, which: slice) -> Source:
+    """Rows ``which`` of ``source``, without a copy of the entries."""
+    if not isinstance(source.data, Rows):
+        return source._replace(n=len(source.data[which]), data=source.data[which])
+    first, last = which.start, min(which.stop, source.n)
+    starts = source.data.indptr[first : last + 1]
+    inside = slice(int(starts[0]), int(starts[-1]))
+    rows = Rows(starts - starts[0], source.data.indices[inside], source.data.values[inside])
+    return source._replace(n=last - first, data=rows)
+
+
+def _orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) -> Iterator[np.ndarray | None]:
+    """The order of the rows in each pass, all from one generator; None: as they stand."""
+    for _ in range(passes):
+        if not shuffle:
+            yield None
+        else:
+            yield draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+
+
+def _fix_scales(learner: Learner, X: np.ndarray, weights: np.ndarray) -> None:
+    """Means and deviations of the columns over the rows that count."""
+    rows = X[weights > 0.0].astype(np.float64)
+    if not np.all(np.isfinite(rows)):
+        return  # the learner's check names the place
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    constant = deviation <= 1e-14 * np.abs(rows).max(axis=0)
+    learner.scaler.fix(mean, np.where(constant, 0.0, deviation))  # type: ignore[union-attr]
+
+
+def _is_batch(learner: Learner) -> bool:
+    """Whether the solver works on all rows at once."""
+    return type(learner.engine).solve is not Engine.solve
+
+
+def _refuse_text(X: Any) -> None:
+    if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
+        return
+    probe = np.asarray(X if isinstance(X, np.ndarray) else X[:1])
+    found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
+    if found:
+        raise TypeError("X must hold numbers, got text: encode it as numbers first, e.g. with sklearn's FeatureHasher.")
+
+
+def _passes(passes: Any) -> int:
+    if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
+        raise ValueError(f"passes must be an integer of at least 1, got {passes!r}.")
+    return int(passes)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"random_state must be None, an integer or a numpy.random.Generator: {error}") from None
+
+
+def _callbacks(callbacks: Any) -> list[Callable[[Progress], Any]]:
+    found = [] if callbacks is None else [callbacks] if callable(callbacks) else list(callbacks)
+    for callback in found:
+        if not callable(callback):
+            raise TypeError(f"callbacks must be functions of one argument, got {callback!r}.")
+    return found
+
+
+@contextmanager
+def _bar(start: int, total: int) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar, as a callback."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Shown
+
+    columns = TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Shown(*columns, TextColumn("progressive loss {task.fields[loss]:.5g}")) as shown:
+        task = shown.add_task("rows", total=total, completed=start, loss=float("nan"))
+        yield lambda info: shown.update(task, completed=info.rows, loss=info.loss)
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(classes: np.ndarray) -> str:
+    names = [repr(_plain(value)) for value in classes[:20]]
+    return ", ".join(names) + (", ..." if len(classes) > 20 else "")
