@@ -2,7 +2,8 @@
 
 Every layout becomes the same stream of non-zero entries in increasing column order, so a kernel exists once and the layouts
 give the same bits: an entry equal to 0 is no entry, repeated indices are summed in float64. Dense arrays are turned into
-blocks of rows of bounded size (a quarter of the work of learning them); CSR arrays that are already in order are not copied.
+blocks of rows of bounded size (a quarter of the work of learning them); CSR arrays that are already in order, with 32-bit
+indices, are not copied.
 All checks of values and indices run before the first block is handed out.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from onlinear.jit import kernel
+from onlinear.jit import function, kernel
 
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LARGEST_COLUMN = 2**31 - 2
@@ -50,10 +51,16 @@ class Source(NamedTuple):
         if isinstance(self.data, Rows):
             yield slice(0, self.n), self.data
             return
+        first = 0
+        for block in self.dense_blocks():
+            yield slice(first, first + len(block)), dense_rows(block)
+            first += len(block)
+
+    def dense_blocks(self) -> Iterator[np.ndarray]:
+        """The rows of a dense array in order, in blocks that kernels are compiled for."""
         step = max(1, BLOCK // max(1, self.width))
         for first in range(0, self.n, step):
-            block = self.data[first : first + step]
-            yield slice(first, first + block.shape[0]), dense_rows(block)
+            yield plain(self.data[first : first + step])
 
     def take(self, order: np.ndarray) -> Source:
         """The rows in another order, copied."""
@@ -82,11 +89,16 @@ def read(X: Any, name: str = "X") -> Source:
     if sp.issparse(X):
         return _read_sparse(X, name)
     array = dense(X, name)
-    largest, width = _scan_dense(array)
-    if not np.isfinite(largest):
-        row, column = map(int, np.argwhere(~np.isfinite(array))[0])
-        raise _not_finite(name, array[row, column], row, column)
-    return Source(array.shape[0], array.shape[1], int(width), float(largest), array)
+    source = Source(array.shape[0], array.shape[1], 0, 0.0, array)
+    largest, width = 0.0, 0
+    for part in source.dense_blocks():
+        bits, width = _scan_dense(part, _as_bits(part), _mask(part.dtype), width)
+        size = _from_bits(bits, part.dtype)
+        if not np.isfinite(size):
+            row, column = map(int, np.argwhere(~np.isfinite(array))[0])
+            raise _not_finite(name, array[row, column], row, column)
+        largest = max(largest, size)
+    return source._replace(size=int(width), largest=largest)
 
 
 def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
@@ -96,7 +108,12 @@ def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
 
 def dense(X: Any, name: str) -> np.ndarray:
     """``X`` as a 2-D array of floats."""
-    array = np.asarray(X)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        raise ValueError(f"{name} has masked entries; every value must be given.")
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{name} must be 2-D (rows x columns): {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}; expected real numbers.")
     if array.dtype.kind not in "fiub":
@@ -105,12 +122,49 @@ def dense(X: Any, name: str) -> np.ndarray:
         )
     if array.ndim != 2:
         raise ValueError(
-            f"{name} must be 2-D (rows x columns): Expected 2D array, got {array.ndim}-D array instead, of shape {array.shape}. "
-            "Reshape your data: a single row is X.reshape(1, -1)."
+            f"{name} must be 2-D (rows x columns): Expected 2D array, got {array.ndim}-D array instead, of shape "
+            f"{array.shape}. Reshape your data: a single row is X.reshape(1, -1)."
         )
-    if array.dtype not in (np.float64, np.float32):
-        array = array.astype(np.float64)
-    return array
+    return _floats(array)
+
+
+def _floats(array: np.ndarray) -> np.ndarray:
+    """The array itself if it holds float64 or float32 of this machine, else a float64 copy (infinite where too large)."""
+    if array.dtype in (np.float64, np.float32):
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def plain(array: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """``array`` as kernels are compiled for: contiguous, aligned, and not marked read-only (kernels write to no input).
+
+    Copied only where the first two need it: a read-only memory map is seen through another view of the same memory.
+    """
+    ready = np.require(array, dtype, ["C", "A"])
+    return ready if ready.flags.writeable or not ready.size else np.asarray(_Alias(ready))
+
+
+class _Alias:
+    def __init__(self, array: np.ndarray) -> None:
+        self._owner = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+# Finite floats, without their sign, are ordered as their bits are; NaN and infinity come after them all.
+
+
+def _as_bits(values: np.ndarray) -> np.ndarray:
+    return values.reshape(-1).view(np.int64 if values.dtype == np.float64 else np.int32)
+
+
+def _mask(dtype: Any) -> Any:
+    """All bits but the sign's."""
+    return np.int64(2**63 - 1) if dtype == np.float64 else np.int32(2**31 - 1)
+
+
+def _from_bits(bits: int, dtype: Any) -> float:
+    return float(np.array([bits], np.int64 if dtype == np.float64 else np.int32).view(dtype)[0])
 
 
 def _read_sparse(X: Any, name: str) -> Source:
@@ -120,83 +174,118 @@ def _read_sparse(X: Any, name: str) -> Source:
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got a sparse array of dtype {X.dtype}.")
-    checked = _check_csr(X, name) if X.format == "csr" else _check_csr(X.tocsr(), name)
-    return checked
+    return _read_csr(X if X.format == "csr" else X.astype(np.float64).tocsr(), name)
 
 
-def _check_csr(X: Any, name: str) -> Source:
+def _read_csr(X: Any, name: str) -> Source:
     n, width = X.shape
-    values = X.data if X.data.dtype in (np.float64, np.float32) else X.data.astype(np.float64)
-    indptr, indices = X.indptr, X.indices
-    if len(indptr) != n + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(indices), len(values)):
+    values, indices, indptr = _floats(X.data), X.indices, X.indptr
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise TypeError(f"{name}: indices and indptr must be integers, got dtypes {indices.dtype} and {indptr.dtype}.")
+    ordered = len(indptr) == n + 1 and indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
+    if not ordered or indptr[-1] > min(len(indices), len(values)):
         raise ValueError(f"{name}: indptr must start at 0, never decrease and end within the stored entries.")
-    nnz = int(indptr[-1])
-    values, indices = values[:nnz], indices[:nnz]
-    starts = np.ascontiguousarray(indptr).astype(np.uint64)
-    low, high, largest, zeros, descents = _scan(starts, indices, values)
-    if nnz and (low < 0 or high >= width or high > LARGEST_COLUMN):
+    starts, nnz = plain(indptr, np.uint64), int(indptr[-1])
+    values, indices = plain(values[:nnz]), indices[:nnz]
+    columns = plain(indices.view(f"u{indices.itemsize}") if indices.dtype.isnative else indices.astype(np.uint64))
+    high, largest, smallest, descents = _scan(starts, columns, _as_bits(values), _mask(values.dtype))
+    size, top = _from_bits(largest, values.dtype), int(high) if nnz else -1
+    if top >= width or top > LARGEST_COLUMN:
         at = int(np.argmax((indices < 0) | (indices >= min(width, LARGEST_COLUMN + 1))))
-        row = int(np.searchsorted(indptr, at, side="right")) - 1
         rule = f"in [0, {width})" if width <= LARGEST_COLUMN else f"at most {LARGEST_COLUMN}"
-        raise ValueError(f"{name}: a column index must be {rule}, got {int(indices[at])} at row {row}.")
-    if not np.isfinite(largest):
+        raise ValueError(f"{name}: a column index must be {rule}, got {int(indices[at])} at row {_row_of(at, starts)}.")
+    if not np.isfinite(size):
         at = int(np.argmin(np.isfinite(values)))
-        row = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise _not_finite(name, values[at], row, int(indices[at]))
-    if zeros or descents:
-        clean = sp.csr_matrix((values.astype(np.float64), indices, indptr), shape=X.shape, copy=True)
-        clean.sort_indices()
-        clean.sum_duplicates()
-        clean.eliminate_zeros()
-        starts, indices, values = clean.indptr.astype(np.uint64), clean.indices, clean.data
-        high = int(indices.max()) if len(indices) else -1
-        largest = np.abs(values).max(initial=0.0)
-        if not np.isfinite(largest):
-            raise ValueError(f"{name}: repeated entries sum to infinity; every value must be finite.")
-    if indices.dtype == np.int32 and indices.flags.c_contiguous:
-        columns = indices.view(np.uint32)
-    else:
-        columns = np.ascontiguousarray(indices).astype(np.uint32)
-    return Source(n, width, high + 1, float(largest), Rows(starts, columns, np.ascontiguousarray(values)))
+        raise _not_finite(name, values[at], _row_of(at, starts), int(indices[at]))
+    if descents or (nnz and smallest == 0):
+        return _tidy(Rows(starts, columns, values), width, name)
+    return Source(n, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
+
+
+def _row_of(entry: int, starts: np.ndarray) -> int:
+    return int(np.searchsorted(starts, np.uint64(entry), side="right")) - 1
+
+
+def _tidy(rows: Rows, width: int, name: str) -> Source:
+    """The rows with columns ascending, repeated ones summed in float64 in the order they are stored, zeros left out."""
+    n = rows.count
+    row = np.repeat(np.arange(n), np.diff(rows.indptr).astype(np.int64))
+    order = np.lexsort((rows.indices, row))
+    row, indices = row[order], rows.indices[order]
+    values = rows.values[order].astype(np.float64)
+    first = np.ones(len(row), bool)
+    first[1:] = (row[1:] != row[:-1]) | (indices[1:] != indices[:-1])
+    group = np.cumsum(first) - 1
+    with np.errstate(over="ignore"):
+        sums = np.bincount(group, values, minlength=0)
+    row, indices = row[first], indices[first]
+    if not np.all(np.isfinite(sums)):
+        at = int(np.argmin(np.isfinite(sums)))
+        raise ValueError(f"{name}: repeated entries sum to infinity at row {row[at]}, column {int(indices[at])}.")
+    keep = sums != 0.0
+    row, indices, sums = row[keep], indices[keep], sums[keep]
+    starts = np.zeros(n + 1, np.uint64)
+    np.cumsum(np.bincount(row, minlength=n), out=starts[1:])
+    size = int(indices.max(initial=0)) + 1 if len(indices) else 0
+    return Source(n, width, size, float(np.abs(sums).max(initial=0.0)), Rows(starts, indices.astype(np.uint32), sums))
+
+
+@function
+def _columns_in_order(columns):  # type: ignore[no-untyped-def]
+    """The largest column, and how often a column does not exceed the one before it."""
+    high, descents = columns[0], np.uint32(0)
+    for k in range(1, columns.shape[0]):
+        high = max(high, columns[k])
+        descents += np.uint32(columns[k] <= columns[k - 1])
+    return high, descents
+
+
+@function
+def _sizes(bits, mask):  # type: ignore[no-untyped-def]
+    """The largest and the smallest absolute value, as bits."""
+    largest = smallest = bits[0] & mask
+    for k in range(bits.shape[0]):
+        size = bits[k] & mask
+        largest = max(largest, size)
+        smallest = min(smallest, size)
+    return largest, smallest
 
 
 @kernel
-def _scan(starts, indices, values):  # type: ignore[no-untyped-def]
-    """Smallest and largest index, largest |value| (infinite if any is not finite), zeros, and indices that do not ascend."""
-    low, high, zeros, descents = 0, -1, 0, 0
-    largest = 0.0
-    for k in range(indices.shape[0]):
-        low = min(low, indices[k])
-        high = max(high, indices[k])
-    for k in range(1, indices.shape[0]):
-        descents += indices[k] <= indices[k - 1]
-    for i in range(1, starts.shape[0] - 1):
-        k = starts[i]
-        if 0 < k < indices.shape[0] and k != starts[i - 1]:
-            descents -= indices[k] <= indices[k - 1]
-    bad = 0
-    for k in range(values.shape[0]):
-        size = abs(values[k])
-        zeros += size == 0.0
-        bad += not size < np.inf
-        largest = size if size > largest else largest
-    return low, high, np.inf if bad else largest, zeros, descents
+def _scan(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
+    """Largest column, largest and smallest absolute value (as bits), and how often columns do not ascend inside a row.
+
+    Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise.
+    """
+    high, largest, smallest, descents = columns.dtype.type(0), bits.dtype.type(0), mask, 0
+    n = starts.shape[0] - 1
+    for i in range(0, n, 64):
+        last = min(i + 64, n)
+        begin, end = starts[i], starts[last]
+        if begin == end:
+            continue
+        top, falls = _columns_in_order(columns[begin:end])
+        descents += int(falls)
+        for r in range(i + 1, last):
+            k = starts[r]
+            if begin < k and k < end and k != starts[r - 1]:
+                descents -= int(columns[k] <= columns[k - np.uint64(1)])
+        large, small = _sizes(bits[begin:end], mask)
+        high, largest, smallest = max(high, top), max(largest, large), min(smallest, small)
+    return high, largest, smallest, descents
 
 
 @kernel
-def _scan_dense(X):  # type: ignore[no-untyped-def]
-    """The largest |value| (infinite if any is not finite) and 1 + the largest column with a non-zero."""
-    largest, width, bad = 0.0, 0, 0
+def _scan_dense(X, bits, mask, width):  # type: ignore[no-untyped-def]
+    """The largest absolute value as bits, and 1 + the largest column with a non-zero, at least ``width``."""
+    if bits.shape[0] == 0:
+        return bits.dtype.type(0), width
     for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            size = abs(X[i, j])
-            bad += not size < np.inf
-            largest = size if size > largest else largest
         for j in range(X.shape[1] - 1, width - 1, -1):
             if X[i, j] != 0.0:
                 width = j + 1
                 break
-    return np.inf if bad else largest, width
+    return _sizes(bits, mask)[0], width
 
 
 def dense_rows(X: np.ndarray) -> Rows:

@@ -1,0 +1,297 @@
+"""Every layout of the same numbers gives the same rows; every wrong one gives an error that says where."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from onlinear import rows
+from onlinear.rows import Rows
+
+D = np.array(
+    [
+        [0.0, 1.5, 0.0, -2.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0, 0.0],
+        [4.0, 0.0, 0.0, 0.0, 1.0],
+        [0.0, 0.0, -0.5, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0, 0.0],
+    ]
+)
+WANTED = Rows(
+    np.array([0, 2, 2, 4, 5, 5], np.uint64), np.array([1, 3, 0, 4, 2], np.uint32), np.array([1.5, -2.0, 4.0, 1.0, -0.5])
+)
+
+
+def collect(source):
+    return source.stored().data
+
+
+def assert_rows(found, wanted=WANTED):
+    assert found.indptr.dtype == np.uint64
+    assert found.indices.dtype == np.uint32
+    np.testing.assert_array_equal(found.indptr, wanted.indptr)
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    np.testing.assert_array_equal(found.values, wanted.values)
+    for array in found:
+        assert array.flags.c_contiguous
+        assert array.flags.aligned
+        assert array.flags.writeable
+
+
+def with_stored_zeros():
+    X = sp.csr_matrix(D)
+    return sp.csr_matrix(
+        (np.insert(X.data, 2, [0.0, -0.0]), np.insert(X.indices, 2, [0, 2]), [0, 2, 4, 6, 7, 7]),
+        shape=X.shape,
+    )
+
+
+def unsorted():
+    return sp.csr_matrix((WANTED.values[[1, 0, 3, 2, 4]], [3, 1, 4, 0, 2], WANTED.indptr.astype(int)), shape=D.shape)
+
+
+def repeated():
+    return sp.csr_matrix(
+        ([1.0, -2.0, 0.5, 4.0, 1.0, -0.5, 3.0, -3.0], [1, 3, 1, 0, 4, 2, 1, 1], [0, 3, 3, 5, 6, 8]), shape=D.shape
+    )
+
+
+def with_index_types(indices, indptr):
+    X = sp.csr_matrix(D)
+    X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indptr)
+    return X
+
+
+def unaligned():
+    raw = np.frombuffer(b"\0" + D.tobytes(), np.uint8)[1:]
+    return raw.view(np.float64).reshape(D.shape)
+
+
+def frozen(X):
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    return X
+
+
+LAYOUTS = {
+    "csr": lambda: sp.csr_matrix(D),
+    "csr array": lambda: sp.csr_array(D),
+    "csc": lambda: sp.csc_matrix(D),
+    "csc array": lambda: sp.csc_array(D),
+    "coo": lambda: sp.coo_matrix(D),
+    "lil": lambda: sp.lil_matrix(D),
+    "dok": lambda: sp.dok_matrix(D),
+    "bsr": lambda: sp.bsr_matrix(D),
+    "float32": lambda: sp.csr_matrix(D.astype(np.float32)),
+    "float16 dense": lambda: D.astype(np.float16),
+    "long double": lambda: D.astype(np.longdouble),
+    "stored zeros": with_stored_zeros,
+    "unsorted": unsorted,
+    "repeated": repeated,
+    "int64 indices": lambda: with_index_types(np.int64, np.int64),
+    "unsigned indices": lambda: with_index_types(np.uint32, np.uint64),
+    "small indices": lambda: with_index_types(np.uint8, np.uint8),
+    "big-endian indices": lambda: with_index_types(">i4", ">i8"),
+    "read-only csr": lambda: frozen(sp.csr_matrix(D)),
+    "dense": lambda: D,
+    "dense list": lambda: D.tolist(),
+    "dense Fortran": lambda: np.asfortranarray(D),
+    "dense strided": lambda: np.repeat(np.repeat(D, 2, axis=0), 3, axis=1)[::2, ::3],
+    "dense reversed": lambda: D[::-1].copy()[::-1],
+    "dense float32": lambda: D.astype(np.float32),
+    "dense big-endian": lambda: D.astype(">f8"),
+    "dense unaligned": unaligned,
+    "dense read-only": lambda: np.frombuffer(D.tobytes()).reshape(D.shape),
+    "dense masked, nothing masked": lambda: np.ma.MaskedArray(D),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_gives_the_same_rows(name):
+    source = rows.read(LAYOUTS[name]())
+    assert_rows(collect(source))
+    assert (source.n, source.width, source.size, source.largest, source.nnz) == (5, 5, 5, 4.0, 5)
+
+
+def test_a_memory_map_is_not_copied(tmp_path):
+    np.save(tmp_path / "data.npy", WANTED.values)
+    X = sp.csr_matrix(D)
+    mapped = np.load(tmp_path / "data.npy", mmap_mode="r")
+    X.data = mapped
+    source = rows.read(X)
+    assert_rows(source.data)
+    assert np.shares_memory(source.data.values, mapped)
+
+
+def test_ordered_csr_is_not_copied():
+    X = sp.csr_matrix(D)
+    found = rows.read(X).data
+    assert np.shares_memory(found.values, X.data)
+    assert np.shares_memory(found.indices, X.indices)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64, bool])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix])
+def test_integers_and_booleans_are_numbers(dtype, make):
+    counts = np.array([[0, 1, 0], [1, 0, 1]], dtype)
+    found = collect(rows.read(make(counts)))
+    np.testing.assert_array_equal(found.indices, [1, 0, 2])
+    np.testing.assert_array_equal(found.values, [1.0, 1.0, 1.0])
+    assert found.values.dtype == np.float64
+
+
+def test_small_integers_are_summed_without_overflow():
+    X = sp.coo_matrix((np.array([100, 100, 1], np.int8), ([0, 0, 1], [2, 2, 0])), shape=(2, 3))
+    np.testing.assert_array_equal(rows.read(X).data.values, [200.0, 1.0])
+
+
+def test_float32_repeats_are_summed_in_float64():
+    values = np.array([1.0, 2.0**-30], np.float32)
+    for X in (sp.csr_matrix((values, [1, 1], [0, 2]), shape=(1, 2)), sp.coo_matrix((values, ([0, 0], [1, 1])), shape=(1, 2))):
+        np.testing.assert_array_equal(rows.read(X).data.values, [1.0 + 2.0**-30])
+
+
+def test_repeats_are_summed_in_the_order_they_are_stored():
+    values = np.array([1e16, 1.0, -1e16, 3.0])
+    X = sp.csr_matrix((values, [4, 4, 4, 0], [0, 4]), shape=(1, 5))
+    np.testing.assert_array_equal(rows.read(X).data.values, [3.0])  # (1e16 + 1) - 1e16 is 0, (1e16 - 1e16) + 1 is not
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3)])
+def test_nothing_at_all(make, shape):
+    source = rows.read(make(np.zeros(shape)))
+    found = collect(source)
+    assert (source.n, source.size, source.largest, source.nnz) == (shape[0], 0, 0.0, 0)
+    if shape[0]:
+        np.testing.assert_array_equal(found.indptr, np.zeros(shape[0] + 1))
+
+
+def test_the_size_ends_at_the_last_non_zero():
+    X = np.zeros((2, 9))
+    X[1, 4] = 1.0
+    assert rows.read(X).size == rows.read(sp.csr_matrix(X)).size == 5
+    wide = sp.csr_matrix(([0.0, 2.0], [8, 3], [0, 1, 2]), shape=(2, 9))
+    assert rows.read(wide).size == 4
+
+
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
+def test_many_rows_cross_the_scan_and_conversion_blocks(density, monkeypatch):
+    monkeypatch.setattr(rows, "BLOCK", 700)
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((333, 17)) * (rng.random((333, 17)) < density)
+    wanted = rows.read(sp.csr_matrix(X))
+    for other in (X, X.astype(np.float32).astype(np.float64), np.asfortranarray(X), sp.csc_matrix(X)):
+        source = rows.read(other)
+        assert source.size == wanted.size
+        if other.dtype == np.float64 and np.array_equal(other.toarray() if sp.issparse(other) else other, X):
+            assert_rows(collect(source), wanted.data)
+            assert source.largest == wanted.largest
+    pieces = [piece for _, piece in rows.read(X).blocks()]
+    assert len(pieces) > 1
+    assert sum(len(piece.values) for piece in pieces) == wanted.nnz
+
+
+def test_one_descent_anywhere_is_seen():
+    rng = np.random.default_rng(6)
+    lengths = rng.integers(0, 4, 300)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.concatenate([np.sort(rng.choice(50, k, replace=False)) for k in lengths]).astype(np.int32)
+    values = rng.standard_normal(len(indices))
+    assert np.shares_memory(rows.read(sp.csr_matrix((values, indices, indptr), shape=(300, 50))).data.indices, indices)
+    for row in np.flatnonzero(lengths > 1)[::7]:
+        at = indptr[row]
+        swapped, moved = indices.copy(), values.copy()
+        swapped[[at, at + 1]], moved[[at, at + 1]] = indices[[at + 1, at]], values[[at + 1, at]]
+        assert_rows(
+            rows.read(sp.csr_matrix((moved, swapped, indptr), shape=(300, 50))).data,
+            Rows(indptr.astype(np.uint64), indices.view(np.uint32), values),
+        )
+
+
+def test_rows_in_another_order():
+    for X in (sp.csr_matrix(D), D):
+        order = np.array([3, 0, 0, 4, 2])
+        assert_rows(collect(rows.read(X).take(order)), rows.read(sp.csr_matrix(D[order])).data)
+
+
+def test_dot_rows_adds_in_order():
+    out = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    rows.dot_rows(WANTED, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), out)
+    np.testing.assert_array_equal(out, [1.0 + 1.5 - 4.0, 2.0, 3.0 + 12.0 + 4.0, 4.0 - 2.5, 5.0])
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
+def test_a_value_that_is_not_finite_is_located(value, dtype, make):
+    X = D.astype(dtype)
+    X[2, 4] = value
+    what = "NaN" if np.isnan(value) else "infinity"
+    with pytest.raises(ValueError, match=f"^A contains {what} at row 2, column 4; every value must be finite"):
+        rows.read(make(X), "A")
+
+
+def test_too_large_for_float64():
+    if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
+        X = np.array([[1.0, 0.0]], np.longdouble)
+        X[0, 1] = np.finfo(np.longdouble).max
+        with pytest.raises(ValueError, match="infinity at row 0, column 1"):
+            rows.read(X)
+    X = sp.csr_matrix(([1e308, 1e308], [1, 1], [0, 0, 2]), shape=(2, 3))
+    with pytest.raises(ValueError, match="sum to infinity at row 1, column 1"):
+        rows.read(X)
+
+
+@pytest.mark.parametrize(("index", "found"), [(-1, -1), (5, 5), (2**31 - 1, 2147483647)])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_an_index_out_of_range_is_located(index, found, dtype):
+    X = with_index_types(dtype, dtype)
+    X.indices[3] = index
+    with pytest.raises(ValueError, match=rf"a column index must be in \[0, 5\), got {found} at row 2"):
+        rows.read(X)
+
+
+def test_an_index_too_large_for_any_model():
+    X = sp.csr_matrix(([1.0], np.array([2**31 - 1]), [0, 1]), shape=(1, 2**40))
+    with pytest.raises(ValueError, match="at most 2147483646, got 2147483647 at row 0"):
+        rows.read(X)
+    fits = sp.csr_matrix(([1.0], np.array([2**31 - 2]), [0, 1]), shape=(1, 2**40))
+    assert rows.read(fits).size == 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    "indptr",
+    [[1, 2, 2, 4, 5, 5], [0, 3, 2, 4, 5, 5], [0, 2, 2, 4, 5, 6], [0, 2, 2, 4, 5]],
+    ids=["start", "fall", "end", "short"],
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_a_broken_indptr_is_refused(indptr, dtype):
+    X = sp.csr_matrix(D)
+    X.indptr = np.array(indptr, dtype)
+    with pytest.raises(ValueError, match="indptr must start at 0, never decrease and end within the stored entries"):
+        rows.read(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.array([["a", "b"]]), TypeError, "A must hold numbers, got an array of dtype <U1"),
+        (np.array([[1, None]], object), TypeError, "A must hold numbers, got an array of dtype object"),
+        (np.array([["2020-01-01"]], "M8[D]"), TypeError, "A must hold numbers"),
+        (None, TypeError, "A must hold numbers"),
+        (np.ones(3), ValueError, "A must be 2-D .*got 1-D array instead, of shape"),
+        (3.0, ValueError, "A must be 2-D .*got 0-D"),
+        (np.ones((2, 2, 2)), ValueError, "A must be 2-D .*got 3-D"),
+        ([[1.0, 2.0], [3.0]], ValueError, "A must be 2-D"),
+        (np.ones((1, 2), complex), ValueError, "Complex data not supported: A has dtype complex128"),
+        (sp.csr_matrix(np.ones((1, 2), complex)), ValueError, "Complex data not supported: A has dtype complex128"),
+        (sp.coo_array(np.ones(3)), ValueError, "A must be 2-D, got a sparse array of shape"),
+        (np.ma.MaskedArray([[1.0, 2.0]], [[False, True]]), ValueError, "A has masked entries"),
+    ],
+)
+def test_what_holds_no_rows_of_numbers_is_refused(X, error, message):
+    with pytest.raises(error, match=message):
+        rows.read(X, "A")
