@@ -73,7 +73,7 @@ class EpochGd(NamedTuple):
     def engine(self, problem: Problem) -> Engine:
         strong_convexity("Epoch-GD", problem.penalty)
         check_subgradient(self, problem.penalty)
-        if self.T1 != int(self.T1):
+        if self.T1 % 1.0 != 0.0:
             raise ValueError(f"epoch-gd: T1 must be a whole number of steps, got {self.T1!r}.")
         if problem.average is not None:
             raise ValueError("epoch-gd's output is the mean of its last complete epoch; average= must be none.")

@@ -1,4 +1,4 @@
-r"""Passive-aggressive learning: the nearest weights that classify the row with its margin (PA), at a bounded cost (PA-I, PA-II).
+r"""Passive-aggressive learning: the nearest weights that give the row its margin (PA), or at a bounded cost (PA-I, PA-II).
 
     loss = max(0, 1 - y <w_t, x_t>),     w_{t+1} = w_t + tau y x_t                                             (MATH 8.6)
 
@@ -15,7 +15,7 @@ Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite wei
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf, isfinite, isinf
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ class Pa(NamedTuple):
             raise ValueError(
                 f"passive-aggressive learning is defined for the hinge, got {loss!r}; use 'fiol' for other losses."
             )
-        if self.C == inf and loss.factor != 1.0:
+        if isinf(self.C) and loss.factor != 1.0:
             raise ValueError(
                 f"pa meets every margin at any cost, so the loss's factor must be 1, got {loss.factor!r}; use 'pa-1'."
             )
@@ -124,7 +124,7 @@ class Lazy(Scaled):
 
     def check_rows(self, weights: np.ndarray) -> None:
         odd = weights[(weights != 0.0) & (weights != 1.0)]
-        if self.solver.C == inf and len(odd):
+        if isinf(self.solver.C) and len(odd):
             raise ValueError(f"pa takes sample weights 0 or 1 only, got {odd[0]:g}; 'pa-1' and 'pa-2' take any.")
 
     def eta(self, t: int) -> float:

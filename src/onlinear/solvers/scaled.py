@@ -10,7 +10,8 @@ at the moments of engine.py and, inside the step, between the decay and the move
 them), so that no quotient by al loses digits.
 
 What theta is belongs to the solver: ``pull(loss, p, a, c, y)`` for the score p = <w, x> + b, the score a after the penalty's
-own step, and c = eta (|x|^2 + 1 with an intercept). ``ball()`` is the projection's radius, ``needs_norm()`` whether |x| is used.
+own step, and c = eta (|x|^2 + 1 with an intercept). ``ball()`` is the projection's radius, ``needs_norm()`` whether the step
+uses |x|.
 """
 
 from __future__ import annotations
