@@ -1,0 +1,266 @@
+r"""Regularised dual averaging (RDA).
+
+    w_{t+1} = argmin_w  <G_t, w> + t r(w) + (beta_t/2) |w|^2,       G_t = sum_{j <= t} g_j,  g_j = l'(<w_j, x_j>, y_j) x_j
+            = -soft(G_t, l1 t) / (l2 t + beta_t)                    for the elastic net                        (MATH 6.1, 6.2)
+
+with beta_t = gamma sqrt t; gamma = 0, the strongly convex case, needs l2 > 0. The intercept is -G_b / (gamma_b sqrt t) with
+gamma_b = gamma, or 1 where gamma = 0 (MATH 17).
+
+Source: Xiao, JMLR 11, 2010; in Tao, Gao, Chu, Wu, IEEE TNNLS 25(10), 2014, eq. (13) (whose print omits the index of w_j).
+Lazy:   w_j is a function of G_j and t alone, so G is the whole state and a row forms only its own columns. Averages as in
+        MATH 11.5: while G_j rests, the sum of w_j is linear in prefix sums until l1 t passes |G_j|.
+Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without bounds where an average is kept); otherwise the
+        dense step, O(d). It starts at the minimiser of |w|^2, so no other start is possible.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.averages import part_sum, record
+from onlinear.jit import adopt, function, kernel
+from onlinear.penalties import Box, ElasticNet, FusedLasso
+from onlinear.rows import Rows
+from onlinear.solvers.dense import Dense, all_finite, dot
+from onlinear.solvers.engine import (
+    BIAS_SUM,
+    BIAS_TOTAL,
+    CAREFUL,
+    HUGE,
+    ONE,
+    OWN,
+    VISIT,
+    Engine,
+    Problem,
+    State,
+    T,
+    due,
+    everything,
+    scalars,
+)
+
+GRADIENT_BIAS = OWN  # G of the intercept
+
+
+class Rda(NamedTuple):
+    """Settings of dual averaging: beta_t = gamma sqrt t."""
+
+    gamma: float = 1.0
+
+    letters = ("G",)
+
+    def step(self, U, x, y, s, t, loss, penalty):
+        w = self.predictor(U, t, penalty)
+        U[0] = U[0] + s * loss.slope(dot(w, x), y) * x
+
+    def begin(self, U, penalty):
+        if np.any(U):
+            raise ValueError("rda starts at w = 0, where its auxiliary term is smallest; start= is not possible.")
+
+    def predictor(self, U, t, penalty):
+        G, w, m = U[0], np.zeros(U.shape[1]), t - 1
+        if m > 0:
+            w[1:] = penalty.primal(G[1:], float(m), self.gamma * sqrt(m))
+            w[0] = intercept(G[0], m, self.gamma)
+        return w
+
+    def engine(self, problem: Problem) -> Engine:
+        penalty = problem.penalty
+        if self.gamma == 0.0:
+            if not isinstance(penalty, (ElasticNet, Box, FusedLasso)):
+                raise ValueError(
+                    f"rda with gamma=0 needs a built-in penalty with l2 > 0; {type(penalty).__name__} has only a prox."
+                )
+            if not penalty.l2 > 0.0:
+                raise ValueError(
+                    "rda with gamma=0 has no auxiliary term, so the penalty's l2 must be above 0, e.g. 'l2,l2=1e-4'."
+                )
+        why = why_not_lazy(problem)
+        return Lazy(self, problem) if why is None else Primal(self, problem, why)
+
+
+def why_not_lazy(problem: Problem) -> str | None:
+    """What keeps dual averaging from being lazy, or None."""
+    penalty = problem.penalty
+    if isinstance(penalty, FusedLasso):
+        return "the prox couples all coordinates"
+    if not isinstance(penalty, (ElasticNet, Box)):
+        return f"{type(penalty).__name__} has only a prox"
+    if isinstance(penalty, Box) and problem.average is not None:
+        return "no formula for a lazy average of clipped weights is known"
+    return None
+
+
+@function
+def intercept(G, t, gamma):
+    """The intercept after t rows."""
+    if t == 0:
+        return 0.0
+    return -G / ((gamma if gamma > 0.0 else 1.0) * sqrt(t)) + 0.0
+
+
+@function
+def threshold(penalty, t):
+    """Below which |G| stands for weight 0 after t rows."""
+    return penalty.l1 * t
+
+
+@function
+def shrink(penalty, gamma, t):
+    """1 / (l2 t + gamma sqrt t), and 0 before the first row."""
+    return 1.0 / (penalty.l2 * t + gamma * sqrt(t)) if t > 0 else 0.0
+
+
+@function
+def primal(G, Q, inverse, bounds):
+    """-soft(G, Q) / p with inverse = 1/p, inside the bounds."""
+    w = (min(max(G, -Q), Q) - G) * inverse
+    return w if bounds is None else min(max(w, bounds[0]), bounds[1])
+
+
+@function
+def visit(table, t, G, B, A, now):
+    """Close the sums of the block that ends after t rows."""
+    c = t - int(now[VISIT])
+    for j in range(G.shape[0]):
+        A[j] += B[j] + part_sum(table, c, G[j])
+        B[j] = 0.0
+    now[BIAS_TOTAL] += now[BIAS_SUM]
+    now[BIAS_SUM] = 0.0
+    now[VISIT] = t
+
+
+@kernel
+def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
+    indptr, indices, values = rows
+    t, one = int(now[T]), now[ONE]
+    careful = largest > HUGE or now[CAREFUL] > 0.0
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if B is not None and due(t) and now[VISIT] != t:
+            visit(table, t, G, B, A, now)
+        Q, inverse = threshold(penalty, t), shrink(penalty, gamma, t)
+        b = intercept(now[GRADIENT_BIAS], t, gamma)
+
+        p = b * one
+        for k in range(indptr[i], indptr[i + 1]):
+            p += primal(G[indices[k]], Q, inverse, bounds) * values[k]
+        scores[i] = p
+        g = s[i] * loss.slope(p, y[i])
+        if not isfinite(p + g):
+            done = i
+            break
+
+        t += 1
+        if B is not None:
+            c = t - int(now[VISIT])
+            record(table, c, average.om(t), Q, inverse)
+            now[BIAS_SUM] += average.om(t) * b
+        if g != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                new = G[j] + g * values[k]
+                if B is not None:
+                    B[j] = (B[j] + part_sum(table, c, G[j])) - part_sum(table, c, new)  # a sum that is 0 stays exactly 0
+                G[j] = new
+            now[GRADIENT_BIAS] += g * one
+            if careful or abs(p) > HUGE or abs(g) > HUGE:
+                careful, now[CAREFUL] = True, 1.0
+                if not all_finite(G, indices, indptr[i], indptr[i + 1]):
+                    done = i
+                    break
+    now[T] = t
+    return done
+
+
+@kernel
+def read(G, Q, inverse, bounds, columns, out):
+    for e in range(columns.shape[0]):
+        out[e] = primal(G[columns[e]], Q, inverse, bounds) + 0.0
+
+
+@kernel
+def read_sums(table, c, G, B, A, columns, out):
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        out[e] = -(A[j] + (B[j] + part_sum(table, c, G[j]))) + 0.0
+
+
+@kernel
+def replay(penalty, gamma, average, first, last, table):
+    """The prefix table of steps first+1 .. last."""
+    for t in range(first + 1, last + 1):
+        record(table, t - first, average.om(t), threshold(penalty, t - 1), shrink(penalty, gamma, t - 1))
+
+
+class Lazy(Engine):
+    """RDA in O(non-zeros). With an average, A + B + (what the table adds) is the sum of the predictors, negated as G is."""
+
+    def __init__(self, solver: Any, problem: Problem) -> None:
+        super().__init__(solver, problem)
+        self.bounds = (self.penalty.lower, self.penalty.upper) if isinstance(self.penalty, Box) else None
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        self.solver.begin(w, self.penalty)
+        arrays = {"G": np.zeros(len(w))}
+        if self.average is not None:
+            arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
+        return State(
+            scalars(self.problem, b), arrays, table=np.zeros((3, 65)) if self.average is not None else None, size=len(w)
+        )
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        state.prepare(len(y))
+        G, B, A = (state.arrays.get(name) for name in "GBA")
+        return learn_rows(
+            rows, largest, y, s, self.loss, self.penalty, self.bounds, self.solver.gamma, self.average,
+            G, B, A, state.table, state.now, scores,
+        )  # fmt: skip
+
+    def eta(self, t: int) -> float:
+        return auxiliary_step(self.solver.gamma, self.penalty, t)
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns))
+        Q, inverse = threshold(self.penalty, state.t), shrink(self.penalty, self.solver.gamma, state.t)
+        read(state.arrays["G"], Q, inverse, self.bounds, columns, out)
+        return out
+
+    def bias(self, state: State) -> float:
+        return float(intercept(state.now[GRADIENT_BIAS], state.t, self.solver.gamma))
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns))
+        G, B, A = (state.arrays[name] for name in "GBA")
+        read_sums(state.table, state.t - int(state.now[VISIT]), G, B, A, columns, out)
+        return out
+
+    def rebuild(self, state: State) -> None:
+        if self.average is not None:
+            state.table = np.zeros((3, 65))
+            state.prepare(0)
+            replay(self.penalty, self.solver.gamma, self.average, int(state.now[VISIT]), state.t, state.table)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        return {"w": self.weights(state, everything(state)), "G": state.arrays["G"].copy()}
+
+
+class Primal(Dense):
+    """RDA by its dense step, for penalties without a closed form that a coordinate could follow alone."""
+
+    def eta(self, t: int) -> float:
+        return auxiliary_step(self.solver.gamma, self.penalty, t)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        return {"w": self.weights(state, everything(state)), **super().variables(state)}
+
+
+def auxiliary_step(gamma: float, penalty: Any, t: int) -> float:
+    """What plays the part of a step size: t / (l2 t + beta_t) of the mean gradient."""
+    return 1.0 / (float(getattr(penalty, "l2", 0.0)) + gamma / sqrt(t))
+
+
+adopt(Rda)
