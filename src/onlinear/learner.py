@@ -92,7 +92,8 @@ class Learner:
         X: (n, d) CSR, CSC or dense; y: (n,) or (n, K); sample_weight: (n,), multiplies the loss of its row. Wrong input
         raises before the first update and leaves the model as it was. Raises DivergenceError.
         """
-        return self._learn(*self._checked(X, y, sample_weight))
+        self._learn(*self._checked(X, y, sample_weight))
+        return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Source, np.ndarray, np.ndarray]:
         self._refuse_if_diverged()
@@ -103,12 +104,12 @@ class Learner:
         self.engine.check_rows(weights)
         return source, y, weights
 
-    def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> Learner:
+    def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Learn checked rows; give the scores before each step, (K, n)."""
         if source.size > self.size:
             self._grow(source.size)
-        for which, block in source.blocks():
-            self._learn_block(block, source.largest, y[which], weights[which])
-        return self
+        found = [self._learn_block(rows, source.largest, y[which], weights[which]) for which, rows in source.blocks()]
+        return found[0] if len(found) == 1 else np.concatenate([np.empty((self.n_outputs, 0)), *found], axis=1)
 
     def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.scaler is not None and self.scaler.kind != "standard":

@@ -1,0 +1,66 @@
+"""A bounded shuffle: windows of consecutive rows, each in a new seeded random order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlinear.rows import Rows, taken
+from onlinear.streams.blocks import Block
+
+if TYPE_CHECKING:
+    from onlinear.streams import Stream
+
+
+class Shuffled:
+    """The rows of a stream, every ``window`` consecutive ones permuted by ``numpy.random.default_rng(seed)``.
+
+    One generator serves all passes, so with a window of all n rows pass p has the p-th permutation of n, as an estimator's
+    ``fit(shuffle=True, random_state=seed)`` has. Holds up to ``window`` rows and one block in memory.
+    """
+
+    def __init__(self, stream: Stream, window: int, seed: int | None = None) -> None:
+        if window < 1:
+            raise ValueError(f"window must be at least 1 row, got {window!r}.")
+        self._stream, self.window = stream, window
+        self._generator = np.random.default_rng(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Iterator[Block]:
+        held: list[Block] = []
+        count = 0
+        for block in self._stream:
+            first = 0
+            while count + block.n - first >= self.window:
+                last = first + self.window - count
+                held.append(block.cut(first, last))
+                yield self._permuted(held)
+                held, count, first = [], 0, last
+            if first < block.n:
+                held.append(block.cut(first, block.n))
+                count += block.n - first
+        if held:
+            yield self._permuted(held)
+
+    def _permuted(self, held: Sequence[Block]) -> Block:
+        block = joined(held)
+        order = self._generator.permutation(block.n)
+        return block._replace(rows=taken(block.rows, order), y=block.y[order], lines=block.lines[order])
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks as one; the name is the first one's."""
+    ends = np.cumsum([0, *(len(block.rows.values) for block in blocks)])
+    starts = [block.rows.indptr[:-1] + np.uint64(end) for block, end in zip(blocks, ends, strict=False)]
+    rows = Rows(
+        np.append(np.concatenate(starts), np.uint64(ends[-1])),
+        np.concatenate([block.rows.indices for block in blocks]),
+        np.concatenate([block.rows.values for block in blocks]),
+    )
+    y, lines = np.concatenate([block.y for block in blocks]), np.concatenate([block.lines for block in blocks])
+    size, largest = max(block.size for block in blocks), max(block.largest for block in blocks)
+    return Block(rows, y, lines, blocks[0].name, size, largest)
