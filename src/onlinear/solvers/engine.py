@@ -91,7 +91,10 @@ class Problem(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """A named method: a solver with settings; ``tied`` = (c, t0) makes the step c / (l2 (t + t0)), l2 the penalty's."""
+    """A named method: a solver with settings; ``tied`` = (c, t0) makes the step c / (l2 (t + t0)), l2 the penalty's.
+
+    ``targets``: what several classes become, one against the rest: "signs" -1/+1, or "one-hot" 0/1 (two classes: -1/+1).
+    """
 
     solver: Any
     settings: Mapping[str, Any] = MappingProxyType({})
@@ -99,6 +102,7 @@ class Preset(NamedTuple):
     schedule: str | None = None
     average: str | None = None
     shuffle: bool | str | None = None
+    targets: str = "signs"
 
 
 class Engine(ABC):
@@ -143,7 +147,7 @@ class Engine(ABC):
 
     def mean_letter(self, average: Average) -> str:
         """The average's name among the variables."""
-        return "wbar"
+        return getattr(self.solver, "mean_name", "wbar")
 
     @abstractmethod
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:

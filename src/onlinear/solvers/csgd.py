@@ -1,0 +1,300 @@
+r"""Constrained SGD for least squares (CSGD, NCSGD, C-Adaline) and Adaline; squared loss, no penalty.
+
+    r_t = y_t - <w_t, x_t>,   what = w_t + eta_t r_t x_t                                                      (MATH 7.1)
+    w_{t+1} = what - S_t (<S_t, what> - Y_t) / |S_t|^2,   S_t = sum_{i <= t} x_i,  Y_t = sum_{i <= t} y_i        (7.2, 7.3)
+
+The projection keeps the regression line through the means, <w, xbar> = ybar, which is true of the optimum where one feature is
+constant: the intercept's, or a column. Without either the constraint biases the solution; that is allowed, with one warning at
+the first call whose rows show no constant column. With sample weights S += s x, Y += s y, r := s (y - <w, x>) (MATH 17).
+
+    csgd       two-phase steps: eta/sqrt t, from step m on eta sqrt(m)/t
+    ncsgd      eta/sqrt t
+    adaline    no constraint, constant step: SGD on the squared loss
+    c-adaline  ncsgd with 1/0 targets for several classes
+
+Source: Mu, Ding, Zhou, Tao, KDD 2013, Alg. 1 and 2.
+Lazy:   while j is idle w_j changes only by -c_t S_j, so p = w + C S with C = sum c_t rests; a row does p += (eta r + C s) x,
+        S += s x, then C += c_t (MATH 11.7). For averages the sum of w_j while idle is p_j sum om_k - S_j sum om_k C_{k-1}:
+        two prefix scalars E, F and a companion B = (sum so far) - p E + S F. Every visit ends with C = E = F = 0 and takes
+        |S|^2 and <S, w> anew, so neither drifts.
+Cost:   O(nnz(x_t)) per row.   Needs: the squared loss and no penalty; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.jit import adopt, function, kernel
+from onlinear.losses import Squared
+from onlinear.penalties import ElasticNet
+from onlinear.rows import Rows
+from onlinear.schedules import Power, TwoPhase
+from onlinear.solvers.dense import all_finite, dot
+from onlinear.solvers.engine import (
+    BIAS,
+    BIAS_SUM,
+    BIAS_TOTAL,
+    CAREFUL,
+    HUGE,
+    ONE,
+    OWN,
+    VISIT,
+    Engine,
+    Preset,
+    Problem,
+    State,
+    T,
+    due,
+    everything,
+    scalars,
+)
+
+# The solver's scalars: C; Y; <S, w> - Y, which is 0 after a projection; |S|^2; sum of s; the prefix sums E and F. The intercept
+# is a coordinate with S_0 = (sum of s), whose p is at BIAS.
+C, Y, GAP, NORM, MASS, E, F = range(OWN, OWN + 7)
+
+
+class Csgd(NamedTuple):
+    """Settings of constrained SGD."""
+
+    schedule: Any = TwoPhase()
+
+    letters = ("w", "S", "Y")
+
+    def step(self, U, x, y, s, t, loss, penalty):
+        w, S, Y = U[0], U[1], U[2]
+        r = s * (y - dot(w, x))
+        w += self.schedule.at(t) * r * x
+        S += s * x
+        Y += s * y
+        norm = np.sum(S * S)
+        if norm > 0.0:
+            w -= S * ((np.sum(S * w) - Y[0]) / norm)
+
+    def begin(self, U, penalty):
+        U[1:] = 0.0
+
+    def predictor(self, U, t, penalty):
+        return U[0]
+
+    def engine(self, problem: Problem) -> Engine:
+        refuse_all_but_least_squares("csgd", problem)
+        return Constrained(self, problem)
+
+
+class Adaline(NamedTuple):
+    """Settings of Adaline: w += eta_t (y - <w, x>) x."""
+
+    schedule: Any = Power(power=0.0)
+
+    letters = ("w",)
+
+    def step(self, U, x, y, s, t, loss, penalty):
+        w = U[0]
+        w += self.schedule.at(t) * s * (y - dot(w, x)) * x
+
+    def begin(self, U, penalty):
+        """U holds the start; nothing to add."""
+
+    def predictor(self, U, t, penalty):
+        return U[0]
+
+    def engine(self, problem: Problem) -> Engine:
+        refuse_all_but_least_squares("adaline", problem)
+        return Unconstrained(self, problem)
+
+
+def refuse_all_but_least_squares(name: str, problem: Problem) -> None:
+    """Raise for a loss or penalty that the method does not have."""
+    if not isinstance(problem.loss, Squared):
+        raise ValueError(f"{name} is a least-squares method: the loss must be 'squared', got {type(problem.loss).__name__}.")
+    if problem.penalty != ElasticNet():
+        raise ValueError(f"{name} has no form with a penalty: the penalty must be 'none', got {problem.penalty!r}.")
+
+
+@function
+def visit(t, p, S, B, A, now):
+    """Settle every coordinate and its sum; start C, E and F anew."""
+    norm, product, one = 0.0, 0.0, now[ONE]
+    for j in range(p.shape[0]):
+        if B is not None:
+            A[j] += B[j] + p[j] * now[E] - (S[j] * now[F] if S is not None else 0.0)
+            B[j] = 0.0
+        if S is not None:
+            p[j] -= now[C] * S[j]
+            norm += S[j] * S[j]
+            product += S[j] * p[j]
+    if S is not None:
+        total = now[MASS] * one
+        now[BIAS] -= now[C] * total
+        now[NORM] = norm + total * total
+        now[GAP] = product + total * now[BIAS] - now[Y]
+    now[BIAS_TOTAL] += now[BIAS_SUM]
+    now[BIAS_SUM] = now[C] = now[E] = now[F] = 0.0
+    now[VISIT] = t
+
+
+@kernel
+def learn_rows(rows, largest, y, s, solver, average, p, S, B, A, now, scores):
+    indptr, indices, values = rows
+    t, one = int(now[T]), now[ONE]
+    careful = largest > HUGE or now[CAREFUL] > 0.0
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if due(t) and now[VISIT] != t:
+            visit(t, p, S, B, A, now)
+        eta, before = solver.schedule.at(t + 1), now[C]
+
+        b = now[BIAS] - before * now[MASS] * one
+        a, sx, xx = b * one, now[MASS] * one, one
+        for k in range(indptr[i], indptr[i + 1]):
+            j, x = indices[k], np.float64(values[k])
+            if S is None:
+                a += p[j] * x
+            else:
+                a += (p[j] - before * S[j]) * x
+                sx += S[j] * x
+                xx += x * x
+        scores[i] = a
+        r = s[i] * (y[i] - a)
+        move, c, norm, gap = eta * r, 0.0, 0.0, 0.0
+        if S is not None and s[i] > 0.0:
+            norm = now[NORM] + s[i] * (2.0 * sx + s[i] * xx)
+            gap = now[GAP] + r * (eta * (sx + s[i] * xx) - 1.0)
+            if norm > 0.0:
+                c = gap / norm
+            move += before * s[i]
+        if not isfinite(a + move + c + gap + norm):
+            done = i
+            break
+
+        t += 1
+        if average is not None:
+            om = average.om(t)
+            now[E] += om
+            now[F] += om * before
+            now[BIAS_SUM] += om * b
+        if s[i] > 0.0 and (S is not None or r != 0.0):
+            for k in range(indptr[i], indptr[i + 1]):
+                j, x = indices[k], np.float64(values[k])
+                p[j] += move * x
+                if S is not None:
+                    S[j] += s[i] * x
+                if B is not None:
+                    B[j] -= move * x * now[E] - (s[i] * x * now[F] if S is not None else 0.0)
+            now[BIAS] += move * one
+            if S is not None:
+                now[MASS] += s[i]
+                now[Y] += s[i] * y[i]
+                now[NORM] = norm
+                now[GAP] = 0.0 if norm > 0.0 else gap
+                now[C] = before + c
+            if careful or abs(a) > HUGE or abs(move) > HUGE or abs(now[C]) > HUGE:
+                careful, now[CAREFUL] = True, 1.0
+                if not all_finite(p, indices, indptr[i], indptr[i + 1]):
+                    done = i
+                    break
+    now[T] = t
+    return done
+
+
+@kernel
+def read(p, S, C, columns, out):
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        out[e] = p[j] - (C * S[j] if S is not None else 0.0) + 0.0
+
+
+@kernel
+def read_sums(p, S, B, A, E, F, columns, out):
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        out[e] = A[j] + (B[j] + p[j] * E - (S[j] * F if S is not None else 0.0))
+
+
+@kernel
+def has_constant(rows):
+    """Whether a column has the same non-zero value in every row."""
+    indptr, indices, values = rows
+    for first in range(indptr[0], indptr[1]):
+        everywhere = True
+        for i in range(1, indptr.shape[0] - 1):
+            found = False
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] == indices[first]:
+                    found = values[k] == values[first]
+                    break
+            if not found:
+                everywhere = False
+                break
+        if everywhere:
+            return True
+    return False
+
+
+class Unconstrained(Engine):
+    """Adaline in O(non-zeros)."""
+
+    keeps: tuple[str, ...] = ("p",)
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        names = (*self.keeps, "B", "A") if self.average is not None else self.keeps
+        arrays = {name: np.zeros(len(w)) for name in names}
+        arrays["p"] = w + 0.0
+        return State(scalars(self.problem, b), arrays, size=len(w))
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        p, S, B, A = (state.arrays.get(name) for name in "pSBA")
+        return learn_rows(rows, largest, y, s, self.solver, self.average, p, S, B, A, state.now, scores)
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns))
+        read(state.arrays["p"], state.arrays.get("S"), state.now[C], columns, out)
+        return out
+
+    def bias(self, state: State) -> float:
+        return float(state.now[BIAS] - state.now[C] * state.now[MASS] * state.now[ONE])
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns))
+        p, S, B, A = (state.arrays.get(name) for name in "pSBA")
+        read_sums(p, S, B, A, state.now[E], state.now[F], columns, out)
+        return out
+
+
+class Constrained(Unconstrained):
+    """CSGD in O(non-zeros)."""
+
+    keeps = ("p", "S")
+
+    def learn_outputs(
+        self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
+    ) -> int:
+        if states[0].t == 0 and len(y) and not self.problem.fit_intercept and not has_constant(rows):
+            warnings.warn(
+                "csgd without an intercept and without a constant column: the constraint <w, xbar> = ybar biases the solution. "
+                "Use fit_intercept=True, or a column of ones.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return super().learn_outputs(states, rows, largest, y, s, scores)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        mass = float(state.now[MASS])
+        xbar = state.arrays["S"] / mass if mass > 0.0 else np.zeros(state.size)
+        ybar = float(state.now[Y]) / mass if mass > 0.0 else 0.0
+        return {"w": self.weights(state, everything(state)), "xbar": xbar, "ybar": ybar}
+
+
+PRESETS = {
+    "ncsgd": Preset(Csgd, {"schedule": "inverse-sqrt"}),
+    "adaline": Preset(Adaline, targets="one-hot"),
+    "c-adaline": Preset(Csgd, {"schedule": "inverse-sqrt"}, targets="one-hot"),
+}
+
+adopt(Csgd)
+adopt(Adaline)
