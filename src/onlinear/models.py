@@ -28,7 +28,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     text = json.dumps({"version": VERSION, **header}, sort_keys=True, separators=(",", ":"))
     content = save(
         {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())},
-        metadata={"format": FORMAT, "header": text},
+        metadata={FORMAT: text},  # one entry: the order of several is not fixed, and the bytes must be
     )
     write_atomic(path, content)
 
@@ -65,9 +65,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
+            if FORMAT not in metadata:
                 raise ModelFileError(f"{os.fspath(path)}: not an onlinear model file (a safetensors file of another kind).")
-            header = json.loads(metadata["header"])
+            header = json.loads(metadata[FORMAT])
             if header["version"] > VERSION:
                 found = f"{os.fspath(path)}: model file version {header['version']}"
                 raise ModelFileError(f"{found}; this release reads up to {VERSION}. Upgrade onlinear.")
