@@ -19,7 +19,6 @@ A coordinate therefore keeps B = (its sum so far) - sign(v) (|v| E_a - R_a), whi
 
 from __future__ import annotations
 
-from math import copysign
 from typing import NamedTuple
 
 import numpy as np
@@ -80,16 +79,21 @@ def alive(table: np.ndarray, c: int, size: float) -> int:
 
 
 @function
+def up_to(table: np.ndarray, k: int, v: float) -> float:
+    """sign(v) (|v| E_k - R_k)."""
+    if v == 0.0:
+        return 0.0
+    size = abs(v) * table[1, k] - table[2, k]
+    return size if v > 0.0 else -size
+
+
+@function
 def part_sum(table: np.ndarray, c: int, v: float) -> float:
     """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block."""
-    size = abs(v)
-    if size == 0.0:
-        return 0.0
-    k = alive(table, c, size)
-    return copysign(size * table[1, k] - table[2, k], v)
+    return up_to(table, alive(table, c, abs(v)), v)
 
 
 @function
 def moved(table: np.ndarray, c: int, old: float, new: float) -> float:
     """What to add to B when the state changes from ``old`` to ``new`` at step c of the block (its predictor is the old one)."""
-    return part_sum(table, c, old) - copysign(abs(new) * table[1, c] - table[2, c], new)
+    return part_sum(table, c, old) - up_to(table, c, new)

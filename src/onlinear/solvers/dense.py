@@ -120,8 +120,7 @@ class Dense(Engine):
         return float(state.arrays["A"][0] + state.arrays["S"][0])
 
     def variables(self, state: State) -> dict[str, Any]:
-        U = state.arrays["U"]
-        return {letter: U[k, 1:].copy() for k, letter in enumerate(self.solver.letters)}
+        return {letter: U[1:].copy() for letter, U in zip(self.solver.letters, state.arrays["U"], strict=True)}
 
 
 def choose(solver: Any, problem: Problem, lazy: type[Engine], why_not: str | None) -> Engine:

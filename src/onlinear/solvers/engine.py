@@ -48,7 +48,7 @@ class State:
 
     ``now``: scalars; ``arrays``: one number per feature; ``kept``: arrays of other lengths; ``table``: prefix sums of the
     steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
-    the first feature.
+    the first feature; ``widths``: how many numbers an array holds per feature, where that is not one.
     """
 
     now: np.ndarray
@@ -57,6 +57,7 @@ class State:
     table: np.ndarray | None = None
     size: int = 0
     extra: int = 0
+    widths: dict[str, int] = field(default_factory=dict)
 
     @property
     def t(self) -> int:
@@ -65,16 +66,20 @@ class State:
     def grow(self, size: int) -> None:
         """Make room for ``size`` features; new ones start at 0."""
         for name, array in self.arrays.items():
-            bigger = np.zeros((*array.shape[:-1], size + self.extra))
+            bigger = np.zeros((*array.shape[:-1], (size + self.extra) * self.widths.get(name, 1)))
             bigger[..., : array.shape[-1]] = array
             self.arrays[name] = bigger
         self.size = size
 
     def prepare(self, rows: int) -> None:
         """Make room in the table for ``rows`` more steps."""
-        if self.table is None:
-            return
-        needed = min(LONGEST_BLOCK, self.t - int(self.now[VISIT]) + rows) + 1
+        if self.table is not None:
+            self.reserve(self.t - int(self.now[VISIT]) + rows)
+
+    def reserve(self, steps: int) -> None:
+        """Make room in the table for a block of ``steps`` steps, or the longest there is."""
+        assert self.table is not None
+        needed = min(LONGEST_BLOCK, steps) + 1
         if needed > self.table.shape[1]:
             bigger = np.zeros((3, 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1))
             bigger[:, : self.table.shape[1]] = self.table
@@ -127,6 +132,10 @@ class Engine(ABC):
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
         """Learn the rows in order; fill the scores before each step; give the number of rows learnt (all, unless the state
         stopped being finite)."""
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        """Where ``learn`` is one kernel call: the kernel and its arguments, rows and largest first. None elsewhere."""
+        return None
 
     def learn_outputs(
         self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray

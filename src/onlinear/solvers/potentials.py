@@ -26,7 +26,6 @@ from onlinear.solvers.engine import (
     Engine,
     Problem,
     State,
-    T,
     due,
     everything,
     scalars,
@@ -138,12 +137,14 @@ class PotentialEngine(Engine):
         """The clock at which the predictor after the last row is read."""
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        run, args = self.call(state, rows, largest, y, s, scores)
+        return run(*args)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        run = type(self).kernel
-        return run(
-            rows, largest, y, s, self.loss, self.penalty, self.solver, self.average, V, B, A, state.table, state.now, scores
-        )
+        parts = (self.loss, self.penalty, self.solver, self.average)
+        return type(self).kernel, (rows, largest, y, s, *parts, V, B, A, state.table, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.read_at(state, self.predictor_clock(state), columns)
@@ -162,12 +163,9 @@ class PotentialEngine(Engine):
     def rebuild(self, state: State) -> None:
         if self.average is None:
             return
-        first = int(state.now[VISIT])
+        first, last = int(state.now[VISIT]), state.t
         state.table = np.zeros((3, 65))
-        last = state.t
-        state.now[T] = first
-        state.prepare(last - first)
-        state.now[T] = last
+        state.reserve(last - first)
         replay(self.penalty, self.solver, self.average, first, last, self.reads_next, state.table)
 
     def variables(self, state: State) -> dict[str, Any]:

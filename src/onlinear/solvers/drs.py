@@ -1,0 +1,402 @@
+r"""Online and stochastic Douglas-Rachford splitting, and SADMM's kernel, which is the same method.
+
+    x_{t+1} = prox_{lam h}(u_t)
+    z_{t+1} = prox_{lam l_t}(2 x_{t+1} - u_t)                                       exact:   odrs, sdrs        (MATH 10.2)
+    z_{t+1} = 2 x_{t+1} - u_t - lam l'(<z_t, a_t>, b_t) a_t                         inexact: iodrs, isdrs      (MATH 10.3)
+    u_{t+1} = u_t + relaxation (z_{t+1} - x_{t+1})
+
+h is the penalty, (a_t, b_t) the row; sdrs and isdrs draw it with replacement, the kernels are the same. With lam_t that varies,
+kappa = lam_t / lam_{t-1}: x = prox_{lam_{t-1} h}(u), the row's step starts at v = (1 + kappa) x - kappa u, and
+u' = x - lam_t theta a (MATH 11.6b). A fixed lam keeps an asymptotic bias (MATH 13.3); schedule=growing-rho, lam_t = lam/sqrt t,
+converges. Predictor: x = prox(u).
+
+Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.2 for the identity with SADMM.
+Lazy:   an idle step is u <- prox_{lam h}(u): V is the potential of u, and x is V read at the next clock (MATH 11.6).
+        The inexact form needs z_t, which for idle columns is (1 + kappa) u_t - kappa u_{t-1}: V read at this clock and the one before; the
+        columns of the row before differ by a correction C. Relaxation: drs_relaxed.py.
+Cost:   O(nnz(a_t)) per row.   Needs: a penalty with a clock and without bounds (u leaves a box, MATH 3); else the dense step.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.averages import record
+from onlinear.jit import adopt, function, kernel, load, store
+from onlinear.penalties import Box
+from onlinear.rows import Rows
+from onlinear.schedules import Power
+from onlinear.solvers.dense import all_finite, choose, dot, prox_but_first
+from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
+from onlinear.solvers.engine import (
+    BIAS,
+    BIAS_SUM,
+    CAREFUL,
+    CLOCK,
+    HUGE,
+    ONE,
+    OWN,
+    THETA,
+    VISIT,
+    Engine,
+    Preset,
+    Problem,
+    State,
+    T,
+    everything,
+)
+from onlinear.solvers.last_row import learn_keeping_last_row
+from onlinear.solvers.potentials import PotentialEngine, companion, time_to_visit, visit, why_not_lazy
+
+CLEAR = OWN + 7  # whether every correction is to be cleared after the next step
+
+
+class Drs(NamedTuple):
+    """Settings: lam (at step t: lam / t^schedule), relaxation in (0, 2), and whether the loss's step is inexact."""
+
+    lam: float = 1.0
+    relaxation: float = 1.0
+    inexact: bool = False
+    schedule: float = 0.0
+
+    letters = ("u", "z", "x")
+    mean_name = "xbar"
+    choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
+
+    def lam_at(self, t: int) -> float:
+        """lam_t; that of step 0 is that of step 1, since u_0 starts there."""
+        return Power(self.lam, 0.0, self.schedule).at(max(t, 1))
+
+    def decay_step(self, t: int) -> float:
+        """The step of the prox in step t."""
+        return self.lam_at(t - 1)
+
+    def step(self, U, x, y, s, t, loss, penalty):
+        u, z, lam = U[0], U[1], self.lam_at(t)
+        kappa = lam / self.lam_at(t - 1)
+        X = prox_but_first(penalty, u, self.lam_at(t - 1))
+        v = (1.0 + kappa) * X - kappa * u
+        norm = dot(x, x)
+        theta = s * loss.slope(dot(z, x), y) if self.inexact else s * loss.theta(dot(v, x), s * lam * norm, y)
+        new = v - lam * theta * x
+        U[0] = u + self.relaxation * (new - X) if self.relaxation != 1.0 else X - lam * theta * x
+        U[1] = new
+        U[2] = X
+
+    def begin(self, U, penalty):
+        U[0, 1:] += self.lam_at(1) * first_dual(penalty, U[0, 1:])
+
+    def predictor(self, U, t, penalty):
+        return prox_but_first(penalty, U[0], self.lam_at(t - 1))
+
+    def named(self, u: np.ndarray, z: np.ndarray, x: np.ndarray, t: int, penalty: Any) -> dict[str, Any]:
+        """The variables after t steps, from u_t, z_t and x_t."""
+        return {"u": u, "z": z, "x": x}
+
+    def engine(self, problem: Problem) -> Engine:
+        if not self.inexact:
+            needs_theta(self, problem)
+        if self.relaxation != 1.0:
+            if self.schedule != 0.0:
+                raise ValueError("relaxation is defined for a constant lam only (MATH 10, 11.6b); use schedule=constant.")
+            return choose(self, problem, Relaxed, why_not_relaxed(self.inexact, problem))
+        return choose(self, problem, Inexact if self.inexact else Exact, why_not_split(problem))
+
+
+def needs_theta(solver: Any, problem: Problem) -> None:
+    """Raise for a loss without an implicit step."""
+    if not hasattr(problem.loss, "theta"):
+        name = type(solver).__name__.lower()
+        raise ValueError(f"{name} needs a loss with theta (the implicit step); {type(problem.loss).__name__} has none.")
+
+
+def why_not_split(problem: Problem) -> str | None:
+    """What keeps a splitting method from being lazy, or None."""
+    if isinstance(problem.penalty, Box):
+        return "u leaves the box: an idle step clips first and shrinks later"
+    return why_not_lazy(problem)
+
+
+def first_dual(penalty: Any, w: np.ndarray) -> np.ndarray:
+    """mu_0 in dr(w), so that a start at ``w`` is a point of the method: prox(u_0) = w with u_0 = w + lam mu_0."""
+    if not np.any(w):
+        return np.zeros_like(w)
+    if not (hasattr(penalty, "l1") and hasattr(penalty, "l2")) or getattr(penalty, "tv", 0.0):
+        raise ValueError(f"start= must be 0 for the penalty {type(penalty).__name__}: no element of dr(start) is known.")
+    return penalty.l2 * w + penalty.l1 * np.sign(w)
+
+
+@kernel
+def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M, table, now, scores):
+    indptr, indices, values = rows
+    clock = load(penalty.start(), now, CLOCK)
+    before = load(penalty.start(), now, OWN)
+    t, b, one = int(now[T]), now[BIAS], now[ONE]
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if time_to_visit(t, now[VISIT], clock[0], B):
+            clock = visit(penalty, clock, V, B, A, table, t, now)
+        t += 1
+        lam = solver.lam_at(t)
+        kappa = lam / solver.lam_at(t - 1)
+        after = penalty.tick(clock, solver.decay_step(t))
+
+        p, pu, norm = b * one, b * one, one
+        for k in range(indptr[i], indptr[i + 1]):
+            v, x = V[indices[k]], values[k]
+            p += penalty.weight(v, after) * x
+            pu += penalty.weight(v, clock) * x
+            norm += x * x
+        scores[i] = p
+        if not isfinite(p + pu + lam * norm):
+            t -= 1
+            done = i
+            break
+        theta = s[i] * loss.theta((1.0 + kappa) * p - kappa * pu, s[i] * lam * norm, y[i])
+
+        if B is not None:
+            c = t - int(now[VISIT])
+            record(table, c, average.om(t), after[1], after[2])
+            now[BIAS_SUM] += average.om(t) * b
+        if theta != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                u = penalty.potential(penalty.weight(V[j], after) - lam * theta * values[k], after)
+                if B is not None:
+                    u = companion(table, c, B, j, V[j], u)
+                if M is not None:
+                    M[j] -= theta * values[k]
+                V[j] = u
+            b -= lam * theta * one
+        now[THETA] = theta
+        before, clock = clock, after
+    now[T], now[BIAS] = t, b
+    store(clock, now, CLOCK)
+    store(before, now, OWN)
+    return done
+
+
+@kernel
+def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, C, tail, table, now, scores):
+    indptr, indices, values = rows
+    clock = load(penalty.start(), now, CLOCK)
+    before = load(penalty.start(), now, OWN)
+    t, b, one = int(now[T]), now[BIAS], now[ONE]
+    careful = largest > HUGE or now[CAREFUL] > 0.0
+    done = y.shape[0]
+    for i in range(y.shape[0]):
+        if time_to_visit(t, now[VISIT], clock[0], B):
+            keep_corrections(penalty, solver, clock, before, V, C, t)
+            clock = visit(penalty, clock, V, B, A, table, t, now)
+            before = clock
+            now[CLEAR] = 1.0
+        t += 1
+        lam, last = solver.lam_at(t), solver.lam_at(t - 1)
+        kappa, kappa_before = lam / last, last / solver.lam_at(t - 2)
+        after = penalty.tick(clock, solver.decay_step(t))
+
+        p, pz = b * one, b * one
+        for k in range(indptr[i], indptr[i + 1]):
+            j, x = indices[k], values[k]
+            v = V[j]
+            p += penalty.weight(v, after) * x
+            pz += ((1.0 + kappa_before) * penalty.weight(v, clock) - kappa_before * penalty.weight(v, before) + C[j]) * x
+        scores[i] = p
+        g = s[i] * loss.slope(pz, y[i])
+        if not isfinite(p + lam * g):
+            t -= 1
+            done = i
+            break
+
+        clear(C, tail, indices, indptr, i, now)
+        if B is not None:
+            c = t - int(now[VISIT])
+            record(table, c, average.om(t), after[1], after[2])
+            now[BIAS_SUM] += average.om(t) * b
+        if g != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                u, X = penalty.weight(V[j], clock), penalty.weight(V[j], after)
+                z = (1.0 + kappa) * X - kappa * u - lam * g * values[k]
+                new = penalty.potential(X - lam * g * values[k], after)
+                if B is not None:
+                    new = companion(table, c, B, j, V[j], new)
+                V[j] = new
+                C[j] = z - ((1.0 + kappa) * penalty.weight(new, after) - kappa * penalty.weight(new, clock))
+            b -= lam * g * one
+            if careful or abs(p) > HUGE or abs(lam * g) > HUGE:
+                careful, now[CAREFUL] = True, 1.0
+                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                    done = i
+                    break
+        now[THETA] = g
+        before, clock = clock, after
+    now[T], now[BIAS] = t, b
+    store(clock, now, CLOCK)
+    store(before, now, OWN)
+    return done
+
+
+@function
+def keep_corrections(penalty, solver, clock, before, V, C, t):
+    """Before a visit after t steps: C = z - u for every column, so that z is right when the clock starts anew."""
+    kappa = solver.lam_at(t) / solver.lam_at(t - 1)
+    for j in range(V.shape[0]):
+        C[j] += kappa * (penalty.weight(V[j], clock) - penalty.weight(V[j], before))
+
+
+@function
+def clear(C, tail, indices, indptr, i, now):
+    """Clear the corrections of the row before row i (``tail`` before the first), or all after a visit."""
+    if now[CLEAR] > 0.0:
+        C[:] = 0.0
+        now[CLEAR] = 0.0
+    elif i == 0:
+        for k in range(tail.shape[0]):
+            C[tail[k]] = 0.0
+    else:
+        for k in range(indptr[i - 1], indptr[i]):
+            C[indices[k]] = 0.0
+
+
+@kernel
+def read_z(penalty, kappa, clock, before, V, C, out):
+    """z after the last row: (1 + kappa) u_t - kappa u_{t-1}, corrected."""
+    for j in range(out.shape[0]):
+        out[j] = (1.0 + kappa) * penalty.weight(V[j], clock) - kappa * penalty.weight(V[j], before) + C[j]
+
+
+class SplittingEngine(PotentialEngine):
+    """SADMM and Douglas-Rachford; the last row's columns and their u before it are kept, so that x, w, z can be read."""
+
+    reads_next = True
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        state = super().start(w, b)
+        state.now[OWN : OWN + 7] = state.now[CLOCK : CLOCK + 7]
+        state.kept = {"columns": np.empty(0, np.uint32), "u": np.empty(0)}
+        if np.any(w):
+            state.kept["start"] = w.copy()
+        return state
+
+    def first_value(self, w: np.ndarray) -> np.ndarray:
+        return w + self.solver.lam_at(1) * first_dual(self.penalty, w)
+
+    def predictor_clock(self, state: State) -> tuple[float, ...]:
+        return self.penalty.tick(self.clock(state), self.solver.lam_at(state.t))
+
+    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        def run(rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray) -> int:
+            return self.run(state, rows, largest, y, s, scores, tail)
+
+        def read_u(columns: np.ndarray) -> np.ndarray:
+            return self.read_at(state, self.clock(state), columns)
+
+        return learn_keeping_last_row(state, rows, y, s, scores, run, read_u)
+
+    @abstractmethod
+    def run(
+        self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
+    ) -> int:
+        """The kernel over some rows; ``tail``: the columns of the row before them."""
+
+    @abstractmethod
+    def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
+        """z of the last step."""
+
+    def eta(self, t: int) -> float:
+        return float(self.solver.lam_at(t))
+
+    def variables(self, state: State) -> dict[str, Any]:
+        t, lam_at = state.t, self.solver.lam_at
+        u, previous = self.read_at(state, self.clock(state), everything(state)), self.u_before(state)
+        x = self.penalty.prox_all(previous, lam_at(t - 1))
+        z = self.last_z(state, u, x, previous, lam_at(t) / lam_at(t - 1)) if t else self.first_z(state)
+        found = self.solver.named(u, z, x, t, self.penalty) | {"theta": float(state.now[THETA])}
+        return found | (self.averages(state, u) if self.average is not None and t else {})
+
+    def first_z(self, state: State) -> np.ndarray:
+        """z before the first row: the start."""
+        return state.kept.get("start", np.zeros(0)) if "start" in state.kept else np.zeros(state.size)
+
+    def u_before(self, state: State) -> np.ndarray:
+        """u before the last row."""
+        u = self.read_at(state, load(self.penalty.start(), state.now, OWN), everything(state))
+        u[state.kept["columns"]] = state.kept["u"]
+        return u
+
+    def averages(self, state: State, u: np.ndarray) -> dict[str, np.ndarray]:
+        """Averages besides the predictor's; none for Douglas-Rachford."""
+        return {}
+
+
+class Exact(SplittingEngine):
+    """oDRs, sDRs and SADMM in O(non-zeros)."""
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        state = super().start(w, b)
+        if self.average is not None and self.solver.mean_name == "zbar":
+            state.arrays["M"] = np.zeros(len(w))
+        return state
+
+    def run(
+        self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
+    ) -> int:
+        state.prepare(len(y))
+        arrays = (state.arrays.get(name) for name in "VBAM")
+        problem = self.loss, self.penalty, self.solver, self.average
+        return learn_exact(rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
+
+    def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
+        return u + kappa * (x - previous)
+
+    def averages(self, state: State, u: np.ndarray) -> dict[str, np.ndarray]:
+        """SADMM's other means: mutilde_t = -theta_t x_t, and sum of w = u_T - u_0 + sum of z_0 .. z_{T-1} (MATH 9.5)."""
+        assert self.average is not None
+        if "M" not in state.arrays:
+            return {}
+        found = {"mutbar": state.arrays["M"] / state.t}
+        uniform = (self.average.base, self.average.growth, self.average.first) == (1.0, 0.0, 1.0)
+        if uniform and self.solver.schedule == 0.0:
+            start = self.first_z(state)
+            z = self.sums(state, everything(state)) + (start if self.average.post else 0.0)
+            found["wbar"] = (u - self.first_value(start) + z) / state.t
+        return found
+
+
+class Inexact(SplittingEngine):
+    """ioDRs, isDRs in O(non-zeros): the potentials of u and the corrections C of z."""
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        state = super().start(w, b)
+        state.arrays["C"] = w - self.first_value(w)
+        state.now[CLEAR] = 1.0
+        return state
+
+    def run(
+        self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
+    ) -> int:
+        state.prepare(len(y))
+        arrays = (state.arrays.get(name) for name in "VBAC")
+        problem = self.loss, self.penalty, self.solver, self.average
+        return learn_inexact(rows, largest, y, s, *problem, *arrays, tail, state.table, state.now, scores)
+
+    def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
+        out, before = np.empty(state.size), load(self.penalty.start(), state.now, OWN)
+        read_z(self.penalty, kappa, self.clock(state), before, state.arrays["V"], state.arrays["C"], out)
+        return out
+
+
+PRESETS = {
+    "drs": Preset(Drs, average="uniform"),
+    "odrs": Preset(Drs, average="uniform"),
+    "sdrs": Preset(Drs, average="uniform", shuffle="replacement"),
+    "iodrs": Preset(Drs, {"inexact": True}, average="uniform"),
+    "isdrs": Preset(Drs, {"inexact": True}, average="uniform", shuffle="replacement"),
+}
+
+adopt(Drs)
