@@ -150,15 +150,14 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, B, A, now, scores):
         eta, before = solver.schedule.at(t + 1), now[C]
 
         b = now[BIAS] - before * now[MASS] * one
-        a, sx, xx = b * one, now[MASS] * one, one
+        px, sx, xx = now[BIAS] * one, now[MASS] * one, one
         for k in range(indptr[i], indptr[i + 1]):
             j, x = indices[k], np.float64(values[k])
-            if S is None:
-                a += p[j] * x
-            else:
-                a += (p[j] - before * S[j]) * x
+            px += p[j] * x
+            if S is not None:
                 sx += S[j] * x
                 xx += x * x
+        a = px if S is None else px - before * sx
         scores[i] = a
         r = s[i] * (y[i] - a)
         move, c, norm, gap = eta * r, 0.0, 0.0, 0.0
@@ -239,21 +238,24 @@ def has_constant(rows):
 class Unconstrained(Engine):
     """Adaline in O(non-zeros)."""
 
-    keeps: tuple[str, ...] = ("p",)
-
     def start(self, w: np.ndarray, b: float) -> State:
-        names = (*self.keeps, "B", "A") if self.average is not None else self.keeps
-        arrays = {name: np.zeros(len(w)) for name in names}
-        arrays["p"] = w + 0.0
+        arrays = {"p": w + 0.0}
+        if self.average is not None:
+            arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(scalars(self.problem, b), arrays, size=len(w))
 
+    def vectors(self, state: State) -> list[np.ndarray | None]:
+        """p, S, B and A; None for those that are not kept."""
+        return [state.arrays.get(name) for name in "pSBA"]
+
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        p, S, B, A = (state.arrays.get(name) for name in "pSBA")
+        p, S, B, A = self.vectors(state)
         return learn_rows(rows, largest, y, s, self.solver, self.average, p, S, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        read(state.arrays["p"], state.arrays.get("S"), state.now[C], columns, out)
+        p, S, _, _ = self.vectors(state)
+        read(p, S, state.now[C], columns, out)
         return out
 
     def bias(self, state: State) -> float:
@@ -261,15 +263,23 @@ class Unconstrained(Engine):
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        p, S, B, A = (state.arrays.get(name) for name in "pSBA")
+        p, S, B, A = self.vectors(state)
         read_sums(p, S, B, A, state.now[E], state.now[F], columns, out)
         return out
 
 
 class Constrained(Unconstrained):
-    """CSGD in O(non-zeros)."""
+    """CSGD in O(non-zeros). p_j and S_j are kept side by side, so that a row finds both in one place."""
 
-    keeps = ("p", "S")
+    def start(self, w: np.ndarray, b: float) -> State:
+        state = super().start(w, b)
+        state.widths["pS"] = 2
+        state.arrays["pS"] = np.stack([state.arrays.pop("p"), np.zeros(len(w))], axis=1).ravel()
+        return state
+
+    def vectors(self, state: State) -> list[np.ndarray | None]:
+        both = state.arrays["pS"]
+        return [both[0::2], both[1::2], state.arrays.get("B"), state.arrays.get("A")]
 
     def learn_outputs(
         self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
@@ -285,7 +295,7 @@ class Constrained(Unconstrained):
 
     def variables(self, state: State) -> dict[str, Any]:
         mass = float(state.now[MASS])
-        xbar = state.arrays["S"] / mass if mass > 0.0 else np.zeros(state.size)
+        xbar = state.arrays["pS"][1::2] / mass if mass > 0.0 else np.zeros(state.size)
         ybar = float(state.now[Y]) / mass if mass > 0.0 else 0.0
         return {"w": self.weights(state, everything(state)), "xbar": xbar, "ybar": ybar}
 

@@ -15,12 +15,12 @@ Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without boun
 
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from math import copysign, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import part_sum, record
+from onlinear.averages import record
 from onlinear.jit import adopt, function, kernel
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
@@ -115,18 +115,43 @@ def shrink(penalty, gamma, t):
 
 
 @function
-def primal(G, Q, inverse, bounds):
-    """-soft(G, Q) / p with inverse = 1/p, inside the bounds."""
-    w = (min(max(G, -Q), Q) - G) * inverse
-    return w if bounds is None else min(max(w, bounds[0]), bounds[1])
+def soft(G, Q):
+    """G moved towards 0 by Q."""
+    return G - min(max(G, -Q), Q)
 
 
 @function
-def visit(table, t, G, B, A, now):
+def clipped(w, bounds):
+    """The weight inside the bounds."""
+    return min(max(w, bounds[0]), bounds[1])
+
+
+@function
+def idle_sum(table, first, c, E, R, l1, G):
+    """sign(G) (|G| E_K - R_K), the sum of the negated predictors over the c steps of a block that starts after ``first`` rows.
+
+    The K-th step is the last one whose threshold l1 (first + K - 1) is below |G|; E, R are the prefix sums of all c steps.
+    """
+    size = abs(G)
+    if size > l1 * (first + c - 1):
+        return copysign(size * E - R, G)
+    if not size > l1 * first:
+        return 0.0
+    K = int(size / l1) - first + 1
+    while not size > l1 * (first + K - 1):
+        K -= 1
+    while size > l1 * (first + K):
+        K += 1
+    return copysign(size * table[1, K] - table[2, K], G)
+
+
+@function
+def visit(table, t, l1, G, B, A, now):
     """Close the sums of the block that ends after t rows."""
-    c = t - int(now[VISIT])
+    first = int(now[VISIT])
+    c = t - first
     for j in range(G.shape[0]):
-        A[j] += B[j] + part_sum(table, c, G[j])
+        A[j] += B[j] + idle_sum(table, first, c, table[1, c], table[2, c], l1, G[j])
         B[j] = 0.0
     now[BIAS_TOTAL] += now[BIAS_SUM]
     now[BIAS_SUM] = 0.0
@@ -136,18 +161,22 @@ def visit(table, t, G, B, A, now):
 @kernel
 def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
     indptr, indices, values = rows
-    t, one = int(now[T]), now[ONE]
+    t, one, l1 = int(now[T]), now[ONE], penalty.l1
     careful = largest > HUGE or now[CAREFUL] > 0.0
     done = y.shape[0]
     for i in range(y.shape[0]):
         if B is not None and due(t) and now[VISIT] != t:
-            visit(table, t, G, B, A, now)
+            visit(table, t, l1, G, B, A, now)
         Q, inverse = threshold(penalty, t), shrink(penalty, gamma, t)
         b = intercept(now[GRADIENT_BIAS], t, gamma)
 
-        p = b * one
+        p = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            p += primal(G[indices[k]], Q, inverse, bounds) * values[k]
+            if bounds is None:
+                p -= soft(G[indices[k]], Q) * values[k]
+            else:
+                p += clipped(-soft(G[indices[k]], Q) * inverse, bounds) * values[k]
+        p = (p * inverse if bounds is None else p) + b * one
         scores[i] = p
         g = s[i] * loss.slope(p, y[i])
         if not isfinite(p + g):
@@ -156,16 +185,20 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
 
         t += 1
         if B is not None:
-            c = t - int(now[VISIT])
+            first = int(now[VISIT])
+            c = t - first
             record(table, c, average.om(t), Q, inverse)
+            E, R = table[1, c], table[2, c]
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
-                new = G[j] + g * values[k]
-                if B is not None:
-                    B[j] = (B[j] + part_sum(table, c, G[j])) - part_sum(table, c, new)  # a sum that is 0 stays exactly 0
+                old = G[j]
+                new = old + g * values[k]
                 G[j] = new
+                if B is not None:  # added in turn, so that a sum that is 0 stays exactly 0
+                    gained = idle_sum(table, first, c, E, R, l1, old)
+                    B[j] = (B[j] + gained) - idle_sum(table, first, c, E, R, l1, new)
             now[GRADIENT_BIAS] += g * one
             if careful or abs(p) > HUGE or abs(g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -179,14 +212,15 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
 @kernel
 def read(G, Q, inverse, bounds, columns, out):
     for e in range(columns.shape[0]):
-        out[e] = primal(G[columns[e]], Q, inverse, bounds) + 0.0
+        w = -soft(G[columns[e]], Q) * inverse
+        out[e] = (w if bounds is None else clipped(w, bounds)) + 0.0
 
 
 @kernel
-def read_sums(table, c, G, B, A, columns, out):
+def read_sums(table, first, c, l1, G, B, A, columns, out):
     for e in range(columns.shape[0]):
         j = columns[e]
-        out[e] = -(A[j] + (B[j] + part_sum(table, c, G[j]))) + 0.0
+        out[e] = -(A[j] + (B[j] + idle_sum(table, first, c, table[1, c], table[2, c], l1, G[j]))) + 0.0
 
 
 @kernel
@@ -235,7 +269,8 @@ class Lazy(Engine):
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
         G, B, A = (state.arrays[name] for name in "GBA")
-        read_sums(state.table, state.t - int(state.now[VISIT]), G, B, A, columns, out)
+        first = int(state.now[VISIT])
+        read_sums(state.table, first, state.t - first, self.penalty.l1, G, B, A, columns, out)
         return out
 
     def rebuild(self, state: State) -> None:
