@@ -5,7 +5,7 @@ the theta of the implicit step on one row with step size C/|x|^2,
 
     theta in dl(s),   s = a - C theta,   i.e.   s = argmin_s l(s, y) + (s - a)^2 / (2C)          (MATH 2.2),
 
-and the slope at a where C = 0. A ``factor`` k multiplies the loss; like a sample weight it is applied outside these methods:
+and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative. A ``factor`` k multiplies the loss; like a sample weight it is applied outside these methods:
 k l, k slope and k theta(a, k C). Margin losses write m = y s and take ``labels`` in {-1, +1}; ``probability(s)`` or
 ``mean(s)`` maps scores to the quantity people ask for, where the loss defines one.
 
@@ -58,6 +58,9 @@ class Squared(NamedTuple):
 
     def slope(self, s: float, y: float) -> float:
         return s - y
+
+    def curvature(self, s: float, y: float) -> float:
+        return 1.0
 
     def theta(self, a: float, c: float, y: float) -> float:
         return (a - y) / (1.0 + c)
@@ -113,6 +116,9 @@ class SquaredHinge(NamedTuple):
     def slope(self, s: float, y: float) -> float:
         return -y * max(0.0, self.margin - y * s)
 
+    def curvature(self, s: float, y: float) -> float:
+        return 1.0 if y * s < self.margin else 0.0
+
     def theta(self, a: float, c: float, y: float) -> float:
         return -y * max(0.0, self.margin - y * a) / (1.0 + c)
 
@@ -129,6 +135,9 @@ class Logistic(NamedTuple):
 
     def slope(self, s: float, y: float) -> float:
         return -y * sigmoid(-y * s)
+
+    def curvature(self, s: float, y: float) -> float:
+        return sigmoid(s) * sigmoid(-s)
 
     def theta(self, a: float, c: float, y: float) -> float:
         return -y * sigmoid(-implicit_margin(y * a, c))
@@ -173,6 +182,9 @@ class Exponential(NamedTuple):
     def slope(self, s: float, y: float) -> float:
         return -y * bounded_exp(-y * s)
 
+    def curvature(self, s: float, y: float) -> float:
+        return bounded_exp(-y * s)
+
     def theta(self, a: float, c: float, y: float) -> float:
         al = y * a
         x = log(c) - al if c > 0.0 else -inf
@@ -204,6 +216,9 @@ class Huber(NamedTuple):
 
     def slope(self, s: float, y: float) -> float:
         return min(max(s - y, -self.delta), self.delta)
+
+    def curvature(self, s: float, y: float) -> float:
+        return 1.0 if abs(s - y) <= self.delta else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
         return min(max((a - y) / (1.0 + c), -self.delta), self.delta)
@@ -263,6 +278,9 @@ class Poisson(NamedTuple):
     def slope(self, s: float, y: float) -> float:
         return bounded_exp(s) - y
 
+    def curvature(self, s: float, y: float) -> float:
+        return bounded_exp(s)
+
     def theta(self, a: float, c: float, y: float) -> float:
         if c == 0.0:
             return bounded_exp(a) - y
@@ -293,6 +311,9 @@ class ModifiedHuber(NamedTuple):
 
     def slope(self, s: float, y: float) -> float:
         return -y * min(max(2.0 * (1.0 - y * s), 0.0), 4.0)
+
+    def curvature(self, s: float, y: float) -> float:
+        return 2.0 if -1.0 < y * s < 1.0 else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
         return -y * min(max(2.0 * (1.0 - y * a) / (1.0 + 2.0 * c), 0.0), 4.0)

@@ -2,7 +2,7 @@ r"""Online and stochastic Douglas-Rachford splitting, and SADMM's kernel, which 
 
     x_{t+1} = prox_{lam h}(u_t)
     z_{t+1} = prox_{lam l_t}(2 x_{t+1} - u_t)                                       exact:   odrs, sdrs        (MATH 10.2)
-    z_{t+1} = 2 x_{t+1} - u_t - lam l'(<z_t, a_t>, b_t) a_t                         inexact: iodrs, isdrs      (MATH 10.3)
+    z_{t+1} = 2 x_{t+1} - u_t - lam l'(<z_t, a_t>, b_t) a_t                 inexact: iodrs, isdrs          (MATH 10.3)
     u_{t+1} = u_t + relaxation (z_{t+1} - x_{t+1})
 
 h is the penalty, (a_t, b_t) the row; sdrs and isdrs draw it with replacement, the kernels are the same. With lam_t that varies,
@@ -12,8 +12,8 @@ converges. Predictor: x = prox(u).
 
 Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.2 for the identity with SADMM.
 Lazy:   an idle step is u <- prox_{lam h}(u): V is the potential of u, and x is V read at the next clock (MATH 11.6).
-        The inexact form needs z_t, which for idle columns is (1 + kappa) u_t - kappa u_{t-1}: V read at this clock and the one before; the
-        columns of the row before differ by a correction C. Relaxation: drs_relaxed.py.
+        The inexact form needs z_t, which for idle columns is (1 + kappa) u_t - kappa u_{t-1}: V read at this clock and the
+        one before; the columns of the row before differ by a correction C. Relaxation: drs_relaxed.py.
 Cost:   O(nnz(a_t)) per row.   Needs: a penalty with a clock and without bounds (u leaves a box, MATH 3); else the dense step.
 """
 
