@@ -4,8 +4,8 @@ A *part* (loss, penalty, schedule, average, solver) is a ``NamedTuple`` with ord
 call those methods, so the same text runs interpreted (``NUMBA_DISABLE_JIT=1``) and compiled. ``kernel`` compiles a function
 and keeps the machine code on disk under a digest of this package's sources, so an edited file is never answered with
 yesterday's code; a kernel that was given a part from outside the package is compiled anew in each process. A loss enters a
-kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``Direct`` calls
-kernels by their entry points where the same call is made again and again.
+kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``entry`` gives
+the compiled code itself, for a call that is made again and again.
 """
 
 from __future__ import annotations
@@ -99,9 +99,6 @@ def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(text)
     def call(*args: Any) -> Any:
-        direct = _active.direct
-        if direct is not None:
-            return direct.run(call, args)
         if all(map(_is_ours, args)):
             return kept(*args)
         try:
@@ -122,48 +119,14 @@ def entry(call: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]
     """
     if not COMPILED or not all(map(_is_ours, args)):
         return call
-    dispatcher = call.dispatcher  # type: ignore[attr-defined]
-    signature = tuple(dispatcher.typeof_pyval(arg) for arg in args)
+    dispatcher, signature = call.dispatcher, _signature(call, args)  # type: ignore[attr-defined]
     dispatcher.compile(signature)
     found = dispatcher.overloads.get(signature)
     return getattr(found, "entry_point", call)
 
 
-class _Active(threading.local):
-    direct: Direct | None = None
-
-
-_active = _Active()
-
-
-class Direct:
-    """Within ``with direct:`` each kernel is called by the entry point found at its first call there.
-
-    The caller promises that a kernel gets arguments of the same types, layouts included, each time; classes and the presence
-    of optional arrays are checked again, and a call that differs takes the normal way.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[Any, tuple[Callable[..., Any], list[type]]] = {}
-
-    def run(self, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call the kernel ``call``."""
-        found = self._found.get(call)
-        if found is not None and found[1] == list(map(type, args)):
-            return found[0](*args)
-        _active.direct = None
-        try:
-            if found is None:
-                self._found[call] = entry(call, args), list(map(type, args))
-            return call(*args)
-        finally:
-            _active.direct = self
-
-    def __enter__(self) -> None:
-        _active.direct = self
-
-    def __exit__(self, *_: object) -> None:
-        _active.direct = None
+def _signature(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(map(call.dispatcher.typeof_pyval, args))  # type: ignore[attr-defined]
 
 
 def _is_ours(arg: Any) -> bool:
