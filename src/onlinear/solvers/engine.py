@@ -116,6 +116,8 @@ class Engine(ABC):
     lazy = True
     why = ""
     own_average = False
+    grows = True  # whether the number of features may grow with the rows
+    shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         self.solver = solver
