@@ -10,36 +10,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from collections.abc import Sequence
 
 from onlinear.names import unknown
-from onlinear.streams.blocks import Block, StreamError
+from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN
 from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.svmlight import BLOCK_BYTES, Svmlight
 
 __all__ = ["BUNDLED", "Block", "Shuffled", "Stream", "StreamError", "open"]
-
-
-class Stream(Protocol):
-    """A source of rows."""
-
-    name: str
-    rereadable: bool  # whether it can be iterated a second time
-    rows: int | None  # rows, where known
-    classes: np.ndarray | None  # the classes of the target, where known
-    total: int | None  # size, in bytes on the disk or in rows, where known
-    done: int  # how much of ``total`` the current pass has taken
-    text_bytes: int  # bytes of text parsed so far
-    errors: Sequence[str]  # wrong lines that were skipped
-
-    def __iter__(self) -> Iterator[Block]:
-        """The blocks of one pass, in order."""
-        ...
 
 
 def open(
@@ -53,8 +33,8 @@ def open(
     """A stream of the rows of one or several sources, in order.
 
     ``source``: svmlight files (plain, .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, ``-`` for standard input, or the
-    name of a bundled data set (``BUNDLED``). ``base``: the first index in the files, 1 or 0; ``sort``: accept indices in any order,
-    repeated ones are summed; ``max_errors``: wrong lines that are skipped; ``block_bytes``: text in memory at a time.
+    name of a bundled data set (``BUNDLED``). ``base``: the first index in the files, 1 or 0; ``sort``: accept indices in any
+    order, repeated ones are summed; ``max_errors``: wrong lines that are skipped; ``block_bytes``: text in memory at a time.
 
     Raises FileNotFoundError; while iterating StreamError as ``file:line: expected ..., got ...``.
     """
@@ -84,5 +64,5 @@ def _must_exist(path: str) -> None:
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; expected a file.")
     if not os.path.exists(path):
-        near: Any = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
+        near = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
         raise FileNotFoundError(f"no file at {path!r}.{f' As a name: {near}' if near else ''}")

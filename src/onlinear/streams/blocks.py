@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +37,7 @@ class Block(NamedTuple):
         return Source(self.n, self.size, self.size, self.largest, self.rows)
 
     @property
-    def X(self) -> Any:
+    def X(self) -> Any:  # noqa: N802
         """The rows as a CSR matrix of ``size`` columns; the arrays are shared."""
         return self.csr(self.size)
 
@@ -55,3 +57,21 @@ class Block(NamedTuple):
         begin, end = int(starts[first]), int(starts[last])
         rows = Rows(starts[first : last + 1] - np.uint64(begin), columns[begin:end], values[begin:end])
         return self._replace(rows=rows, y=self.y[first:last], lines=self.lines[first:last])
+
+
+class Stream(ABC):
+    """A source of rows: each iteration is one pass."""
+
+    name: str
+    rereadable: bool  # whether it can be iterated a second time
+    rows: int | None  # rows in a pass, where known
+    task: str | None  # classify or regress, where known
+    classes: np.ndarray | None  # the classes of the target, where known
+    total: int | None  # size of a pass, in bytes on the disk or in rows, where known
+    done: int  # how much of ``total`` the current pass has taken
+    text_bytes: int  # bytes of text read so far
+    errors: Sequence[str]  # wrong lines that were skipped
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Block]:
+        """The blocks of one pass, in order."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from onlinear import rows
-from onlinear.streams.blocks import Block
+from onlinear.streams.blocks import Block, Stream
 
 # name: (scikit-learn's loader, whether the target is a class)
 BUNDLED = {
@@ -19,10 +19,10 @@ BUNDLED = {
 }
 
 
-class Bundled:
-    """One bundled data set as a stream; two classes are -1 and +1 in the order of the source's 0 and 1."""
+class Bundled(Stream):
+    """One bundled data set as a stream. Some are sorted by class: shuffle them."""
 
-    errors: tuple[str, ...] = ()
+    errors = ()
     rereadable = True
     text_bytes = 0
 
@@ -34,11 +34,12 @@ class Bundled:
         self.name = name
         self._source = rows.read(np.asarray(found.data, np.float64), name).stored()
         self._y = np.asarray(found.target, np.float64)
+        self.task = "classify" if classify else "regress"
         self.classes = np.unique(self._y) if classify else None
         self.rows = self.total = self._source.n
         self.done = 0
 
     def __iter__(self) -> Iterator[Block]:
-        self.done = self.rows
-        lines = np.arange(1, self.rows + 1)
+        self.done = self._source.n
+        lines = np.arange(1, self._source.n + 1)
         yield Block(self._source.data, self._y, lines, self.name, self._source.size, self._source.largest)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from onlinear.rows import Rows, taken
-from onlinear.streams.blocks import Block
-
-if TYPE_CHECKING:
-    from onlinear.streams import Stream
+from onlinear.streams.blocks import Block, Stream
 
 
-class Shuffled:
+class Shuffled(Stream):
     """The rows of a stream, every ``window`` consecutive ones permuted by ``numpy.random.default_rng(seed)``.
 
     One generator serves all passes, so with a window of all n rows pass p has the p-th permutation of n, as an estimator's

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from onlinear.jit import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
-from onlinear.streams.blocks import Block, StreamError
+from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN, ByteFile
 
 BLOCK_BYTES = 1 << 20
@@ -38,6 +38,7 @@ NEWLINE, SPACE, TAB, RETURN, HASH, PLUS, MINUS, POINT, COLON = (ord(c) for c in 
 LOWER_E, LOWER_D, LOWER_I, LOWER_Q = (ord(c) for c in "ediq")
 LOWEST_POWER, HIGHEST_POWER = -250, 280
 SPLIT = 134217729.0  # 2^27 + 1
+FAR = np.int64(1 << 40)
 
 FINE, LATE, BAD = 0, 1, 2
 # What a line lacks, in the order the parser meets it.
@@ -69,7 +70,7 @@ def number(text, i, tens):  # type: ignore[no-untyped-def]
         i += ONE
         digit = np.uint64(text[i]) - DIGIT0
     count = np.int64(i - first)
-    power = 0
+    power = np.int64(0)
     if text[i] == POINT:
         i += ONE
         point = i
@@ -88,10 +89,10 @@ def number(text, i, tens):  # type: ignore[no-untyped-def]
         if down or text[i] == PLUS:
             i += ONE
         start = i
-        exponent = 0
+        exponent = np.int64(0)
         digit = np.uint64(text[i]) - DIGIT0
         while digit < TEN:
-            exponent = min(exponent * 10 + np.int64(digit), 1 << 40)
+            exponent = min(exponent * 10 + np.int64(digit), FAR)
             i += ONE
             digit = np.uint64(text[i]) - DIGIT0
         if i == start:
@@ -262,13 +263,14 @@ def parse(text, begin, end, base, ordered, tens, indptr, indices, values, y, lin
     found[WRONG], found[DESCENTS] = wrong, descents
 
 
-class Svmlight:
+class Svmlight(Stream):
     """The rows of svmlight files, one after the other, in blocks of about ``block_bytes`` of text.
 
     ``base``: the first index, 1 or 0; ``ordered``: refuse indices that do not ascend (otherwise they are sorted);
     ``max_errors``: this many wrong lines are skipped and kept in ``errors``; the next one raises StreamError.
     """
 
+    task = None
     classes = None
     rows = None
 
@@ -292,7 +294,7 @@ class Svmlight:
         self.total = sum(os.path.getsize(path) for path in paths) if self.rereadable else None
         self.done = 0
         self.text_bytes = 0
-        self.errors: list[str] = []
+        self.errors = self._errors = list[str]()
         self._read = False
 
     def __iter__(self) -> Iterator[Block]:
@@ -337,10 +339,11 @@ class Svmlight:
                 if len(store) > LONGEST_LINE:
                     raise StreamError(f"{file.name}:{line}: expected a line of at most {LONGEST_LINE} bytes, got no line end.")
                 store = store + bytearray(len(store))
+
     def _count(self, error: str) -> None:
-        if len(self.errors) >= self.max_errors:
+        if len(self._errors) >= self.max_errors:
             raise StreamError(error)
-        self.errors.append(error)
+        self._errors.append(error)
 
     def _parsed(self, name: str, store: bytearray, begin: int, end: int, line: int) -> _Part:
         """The rows of ``store[begin:end]`` before its first wrong line, and that line's error."""
