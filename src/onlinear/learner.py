@@ -7,6 +7,7 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from onlinear import checks, models, rows
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
 from onlinear.checks import DivergenceError
-from onlinear.jit import bind_loss, kernel
+from onlinear.jit import bind_loss, entry, kernel
 from onlinear.names import unknown
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
@@ -79,6 +80,7 @@ class Learner:
         self.states: list[State] = [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
         self._losses = np.zeros((self.n_outputs, 2))
         self._diverged: str | None = None
+        self._short: ShortWay | None = None  # made by the first learn_one
         if self.growing and not self.engine.grows:
             raise ValueError(f"{type(self.solver).__name__.lower()} cannot take up new columns: n_features must be given.")
         if self.growing and getattr(self.penalty, "separable", True) is False:
@@ -141,6 +143,13 @@ class Learner:
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row given by its non-zeros; give the score before the step (a float, or (K,) for K outputs)."""
+        short = self._short
+        if short is None or (score := short.learn(indices, values, y)) is None:
+            return self._learn_one(indices, values, y)
+        return score
+
+    def _learn_one(self, indices: Any, values: Any, y: Any) -> Any:
+        """Any row, by the way that blocks of rows take."""
         self._refuse_if_diverged()
         row = _one_row(indices, values)
         source = self._fit_width(rows.read(row, "the row"))
@@ -149,6 +158,8 @@ class Learner:
         if source.size > self.size:
             self._grow(source.size)
         scores = self._learn_block(source.data, source.largest, target, np.ones(1))[:, 0]
+        if self.n_outputs == 1 and self.scaler is None and (self._short is None or self._short.room < source.nnz):
+            self._short = ShortWay(self, max(256, 2 * source.nnz))
         return float(scores[0]) if self.n_outputs == 1 else scores
 
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
@@ -184,6 +195,7 @@ class Learner:
         return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
 
     def _grow(self, size: int) -> None:
+        self._short = None
         for state in self.states:
             state.grow(size)
         if self.scaler is not None:
@@ -352,6 +364,59 @@ class Learner:
             state.kept = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
             learner.engine.rebuild(state)
         return learner
+
+
+class ShortWay:
+    """One row after another with nothing made anew: the same arrays, checked, filled and learnt by three compiled calls.
+
+    For one output without a scale, while no feature is new. Whatever else comes goes the long way, with the same result.
+    """
+
+    def __init__(self, learner: Learner, room: int) -> None:
+        self._learner, self._engine, self._state = learner, learner.engine, learner.states[0]
+        self.room = room
+        self._row = rows.OneRow(room)
+        self._rule = getattr(learner.loss, "labels", "real")
+        self._y, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
+        self._rest: tuple[Any, ...] = (self._y, self._s, self._score)
+        self._learn: Any = None
+        self._bind()
+        self._sum = (learner._loss, self._score, self._y, self._s, learner._losses[0])
+        self._add = entry(add_losses, self._sum)
+
+    def _bind(self) -> None:
+        """Find the engine's kernel; the engine itself where its ``learn`` is more than one call."""
+        engine, self._table = type(self._engine), self._state.table
+        call = self._engine.call(self._state, self._row.rows, 0.0, self._y, self._s, self._score)
+        home = next(cls for cls in engine.__mro__ if "learn" in vars(cls))
+        if call is None or "call" not in vars(home):
+            self._learn = partial(self._engine.learn, self._state)
+            return
+        kernel, args = call
+        self._learn, self._rest, self._table = entry(kernel, args), args[2:], self._state.table
+
+    def learn(self, indices: Any, values: Any, y: Any) -> float | None:
+        """Learn the row and give its score; None, and nothing done, for a row that has to go the long way."""
+        if type(y) not in _NUMBERS or self._learner._diverged is not None:
+            return None
+        if (y != 1.0 and y != -1.0) if self._rule == "signs" else (y - y != 0.0 or (self._rule != "real" and y < 0.0)):
+            return None
+        state, row = self._state, self._row
+        largest = row.fill(indices, values, state.size)
+        if largest < 0.0:
+            return None
+        if state.table is not None:
+            state.prepare(1)
+            if state.table is not self._table:
+                self._bind()
+        self._y[0] = y
+        if self._learn(row.rows, largest, *self._rest) == 0:
+            self._learner._diverge(0)
+        self._add(*self._sum)
+        return float(self._score[0])
+
+
+_NUMBERS = (float, int, np.float64)
 
 
 def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[str, Any]) -> Learner:
