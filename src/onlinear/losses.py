@@ -5,8 +5,8 @@ the theta of the implicit step on one row with step size C/|x|^2,
 
     theta in dl(s),   s = a - C theta,   i.e.   s = argmin_s l(s, y) + (s - a)^2 / (2C)          (MATH 2.2),
 
-and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative. A ``factor`` k multiplies the loss; like a sample weight it is applied outside these methods:
-k l, k slope and k theta(a, k C). Margin losses write m = y s and take ``labels`` in {-1, +1}; ``probability(s)`` or
+and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative. A ``factor`` k multiplies the
+loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s and take ``labels`` in {-1, +1}; ``probability(s)`` or
 ``mean(s)`` maps scores to the quantity people ask for, where the loss defines one.
 
 Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the implicit step is eq. (2.1)-(2.2).
