@@ -148,7 +148,7 @@ def scaled(mantissa, power, tens):  # type: ignore[no-untyped-def]
 def ends(text, i):  # type: ignore[no-untyped-def]
     """Whether a token may end at ``i``."""
     c = text[i]
-    return c == SPACE or c == NEWLINE or c == TAB or c == RETURN or c == HASH
+    return c in (SPACE, NEWLINE, TAB, RETURN, HASH)
 
 
 @kernel
@@ -240,7 +240,7 @@ def parse(text, begin, end, base, ordered, tens, indptr, indices, values, y, lin
             if kind == BAD:
                 wrong = VALUE
                 break
-            if not ends(text, i):
+            if text[i] != SPACE and not ends(text, i):
                 wrong = VALUE_END
                 break
             if value != 0.0:
