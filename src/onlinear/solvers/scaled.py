@@ -25,7 +25,7 @@ from onlinear.jit import function, kernel
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, intercept_step
+from onlinear.solvers.dense import all_finite, dot, intercept_step
 from onlinear.solvers.engine import (
     BIAS,
     BIAS_SUM,
@@ -68,18 +68,18 @@ def squares(values, begin, end):
 
 @function
 def visit(V, B, A, al, be, now):
-    """Make al 1 and close the sums; give |w|^2, which is not finite where the state is not."""
-    norm = 0.0
+    """Make al 1 and close the sums; give |w|_1, which is not finite where the state is not."""
+    size = 0.0
     for j in range(V.shape[0]):
         if B is not None:
             A[j] += B[j] + be * V[j]
             B[j] = 0.0
         V[j] *= al
-        norm += V[j] * V[j]
+        size += abs(V[j])
     if B is not None:
         now[BIAS_TOTAL] += now[BIAS_SUM]
         now[BIAS_SUM] = 0.0
-    return norm
+    return size
 
 
 @kernel
@@ -90,11 +90,12 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now
     careful = largest > HUGE or now[CAREFUL] > 0.0
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     ball, needs_norm = solver.ball(), solver.needs_norm()
+    projects = ball < inf
     done = y.shape[0]
     for i in range(y.shape[0]):
         if due(t):
-            norm = visit(V, B, A, al, be, now)
-            al, be = 1.0, 0.0
+            visit(V, B, A, al, be, now)
+            al, be, norm = 1.0, 0.0, dot(V, V) if projects else 0.0
         eta = solver.schedule.at(t + 1)
         keep = 1.0 - eta * penalty.l2
 
@@ -116,13 +117,14 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now
             be += average.om(t) * al
             now[BIAS_SUM] += average.om(t) * b
         al *= keep
-        norm *= keep * keep
         if not (abs(al) <= limit and abs(al) * limit >= 1.0):
-            norm = visit(V, B, A, al, be, now)
-            al, be = 1.0, 0.0
-            if not isfinite(norm):
+            size = visit(V, B, A, al, be, now)
+            al, be, norm = 1.0, 0.0, dot(V, V) if projects else 0.0
+            if not isfinite(size):
                 done = i
                 break
+        elif projects:
+            norm *= keep * keep
         if g != 0.0:
             step = eta * g / al
             for k in range(indptr[i], indptr[i + 1]):
@@ -136,7 +138,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now
                 if not all_finite(V, indices, indptr[i], indptr[i + 1]):
                     done = i
                     break
-        if ball < inf:
+        if projects:
             norm += eta * g * (eta * g * xx - 2.0 * keep * wx)
             if not isfinite(norm):
                 done = i
