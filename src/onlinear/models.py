@@ -1,10 +1,13 @@
-"""Model files: one safetensors file of float64 arrays, with a JSON header. No pickle, no clock, host or path in it.
+"""Model files: one safetensors file of arrays, with a JSON header. No pickle, no clock, host or path in it.
 
-Written to a temporary name in the same folder, fsynced, renamed: a reader sees the old file or the new one, whole.
+The header is the one entry ``onlinear-model`` of the file's metadata; the same header and arrays give the same bytes. It holds
+a digest of all else, so a damaged file is never taken for a model. Files are written to a temporary name in the same folder,
+fsynced and renamed: a reader sees the old file or the new one, whole.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -17,26 +20,38 @@ from safetensors.numpy import save
 
 FORMAT = "onlinear-model"
 VERSION = 1
+Arrays = dict[str, np.ndarray]
 
 
 class ModelFileError(ValueError):
     """A file that is no model file of a version this release reads."""
 
 
-def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Write a model file; the same header and arrays give the same bytes."""
-    text = json.dumps({"version": VERSION, **header}, sort_keys=True, separators=(",", ":"))
-    content = save(
-        {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())},
-        metadata={FORMAT: text},  # one entry: the order of several is not fixed, and the bytes must be
-    )
-    write_atomic(path, content)
+    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    header = {"version": VERSION, **header}
+    header["digest"] = _digest(header, arrays)
+    write_atomic(path, save(arrays, metadata={FORMAT: _text(header)}))
+
+
+def _text(header: dict[str, Any]) -> str:
+    return json.dumps(header, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(header: dict[str, Any], arrays: Arrays) -> str:
+    """SHA-256 of the header without its digest, and of every array's name, type, shape and bytes."""
+    total = hashlib.sha256(_text({key: value for key, value in header.items() if key != "digest"}).encode())
+    for name, array in sorted(arrays.items()):
+        total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(memoryview(array).cast("B") if array.size else b"")
+    return total.hexdigest()
 
 
 def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
     """Write bytes to a temporary name beside ``path``, fsync, rename."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path("."))
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -47,6 +62,19 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last, where a folder can be synced (not on Windows)."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:
@@ -55,22 +83,39 @@ def _umask() -> int:
     return mask
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays of a model file.
 
-    Raises FileNotFoundError, or ModelFileError for a file that is truncated, corrupted, foreign or of a newer version.
+    Raises FileNotFoundError, or ModelFileError for a file that is truncated, damaged, foreign or of a newer version.
     """
+    name = os.fspath(path)
+    if not Path(path).exists():
+        raise FileNotFoundError(f"no model file at {name!r}.")
     if not Path(path).is_file():
-        raise FileNotFoundError(f"no model file at {os.fspath(path)!r}.")
+        raise ModelFileError(f"{name}: not an onlinear model file (not a file).")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if FORMAT not in metadata:
-                raise ModelFileError(f"{os.fspath(path)}: not an onlinear model file (a safetensors file of another kind).")
-            header = json.loads(metadata[FORMAT])
-            if header["version"] > VERSION:
-                found = f"{os.fspath(path)}: model file version {header['version']}"
-                raise ModelFileError(f"{found}; this release reads up to {VERSION}. Upgrade onlinear.")
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ModelFileError(f"{os.fspath(path)}: not a readable onlinear model file ({error}).") from None
+            header = _header(file.metadata() or {})
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {error}") from None
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{name}: not an onlinear model file, or cut short ({error}).") from None
+    if header.get("digest") != _digest(header, arrays):
+        raise ModelFileError(f"{name}: the file is damaged (its content does not match its digest).")
+    return header, arrays
+
+
+def _header(metadata: dict[str, str]) -> dict[str, Any]:
+    if FORMAT not in metadata:
+        raise ModelFileError("not an onlinear model file (a safetensors file of another kind).")
+    try:
+        header = json.loads(metadata[FORMAT])
+        version = header["version"]
+        if type(version) is not int:
+            raise TypeError(f"version {version!r}")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"the model file's header is damaged ({type(error).__name__}: {error}).") from None
+    if version > VERSION:
+        raise ModelFileError(f"model file version {version}; this release reads up to {VERSION}. Upgrade onlinear.")
+    return header  # type: ignore[no-any-return]
