@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from onlinear.jit import entry, function, kernel
+from onlinear.jit import COMPILED, entry, function, kernel
 
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LARGEST_COLUMN = 2**31 - 2
@@ -129,8 +129,11 @@ def dense(X: Any, name: str) -> np.ndarray:
 
 
 def _floats(array: np.ndarray) -> np.ndarray:
-    """The array itself if it holds float64 or float32 of this machine, else a float64 copy (infinite where too large)."""
-    if array.dtype in (np.float64, np.float32):
+    """The array itself if it holds float64 or float32 of this machine, else a float64 copy (infinite where too large).
+
+    Interpreted, all is float64: a float32 number times a Python float would stay float32 there, as it does not in kernels.
+    """
+    if array.dtype == np.float64 or (COMPILED and array.dtype == np.float32):
         return array
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
