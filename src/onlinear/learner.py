@@ -77,6 +77,9 @@ class Learner:
         self.scaler = Scaler(scale, size) if scale != "none" else None
         if self.scaler is not None and start is not None:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
+        lower, upper = getattr(self.penalty, "lower", -np.inf), getattr(self.penalty, "upper", np.inf)
+        if np.any(weights < lower) or np.any(weights > upper):
+            raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
         self.states: list[State] = [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
         self._losses = np.zeros((self.n_outputs, 2))
         self._diverged: str | None = None
@@ -277,7 +280,7 @@ class Learner:
     def variables(self) -> dict[str, Any]:
         """Settled copies of the solver's quantities by the paper's letters (scaled units); a trailing axis K for K outputs."""
         self._refuse_if_diverged()
-        found = [self.engine.variables(state) for state in self.states]
+        found = [{name: value + 0.0 for name, value in self.engine.variables(state).items()} for state in self.states]
         if self.average is not None:
             columns = np.arange(self.size, dtype=np.uint32)
             for variables, state in zip(found, self.states, strict=True):

@@ -154,7 +154,8 @@ class Engine(ABC):
 
     def eta(self, t: int) -> float:
         """The step size of step t."""
-        return float(self.solver.schedule.at(t))
+        at = self.solver.lam_at if hasattr(self.solver, "lam_at") else self.solver.schedule.at
+        return float(at(t))
 
     def mean_letter(self, average: Average) -> str:
         """The average's name among the variables."""
