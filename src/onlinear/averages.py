@@ -19,6 +19,7 @@ A coordinate therefore keeps B = (its sum so far) - sign(v) (|v| E_a - R_a), whi
 
 from __future__ import annotations
 
+from math import copysign
 from typing import NamedTuple
 
 import numpy as np
@@ -56,11 +57,12 @@ NAMED = {
 
 
 @function
-def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> None:
-    """Enter step c of the block: its threshold q, and om / p, with inverse = 1/p."""
-    table[0, c - 1] = q
-    table[1, c] = table[1, c - 1] + om * inverse
-    table[2, c] = table[2, c - 1] + om * q * inverse
+def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> tuple[float, float, float]:
+    """Enter step c of the block: its threshold q, and om / p, with inverse = 1/p; give (q, E_c, R_c)."""
+    E = table[1, c - 1] + om * inverse
+    R = table[2, c - 1] + om * q * inverse
+    table[0, c - 1], table[1, c], table[2, c] = q, E, R
+    return q, E, R
 
 
 @function
@@ -79,21 +81,24 @@ def alive(table: np.ndarray, c: int, size: float) -> int:
 
 
 @function
-def up_to(table: np.ndarray, k: int, v: float) -> float:
-    """sign(v) (|v| E_k - R_k)."""
-    if v == 0.0:
-        return 0.0
-    size = abs(v) * table[1, k] - table[2, k]
-    return size if v > 0.0 else -size
+def up_to(E: float, R: float, v: float) -> float:
+    """sign(v) (|v| E - R)."""
+    return v * E - copysign(R, v) if v != 0.0 else 0.0
 
 
 @function
 def part_sum(table: np.ndarray, c: int, v: float) -> float:
     """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block."""
-    return up_to(table, alive(table, c, abs(v)), v)
+    k = alive(table, c, abs(v))
+    return up_to(table[1, k], table[2, k], v)
 
 
 @function
-def moved(table: np.ndarray, c: int, old: float, new: float) -> float:
-    """What to add to B when the state changes from ``old`` to ``new`` at step c of the block (its predictor is the old one)."""
-    return part_sum(table, c, old) - up_to(table, c, new)
+def moved(table: np.ndarray, c: int, mark: tuple[float, float, float], old: float, new: float) -> float:
+    """What to add to B when the state changes from ``old`` to ``new`` at step c, whose predictor is the old one.
+
+    ``mark`` is (q, E_c, R_c) as ``record`` gave them: a coordinate above q needs no search.
+    """
+    q, E, R = mark
+    past = up_to(E, R, old) if abs(old) > q else part_sum(table, c, old)
+    return past - up_to(E, R, new)

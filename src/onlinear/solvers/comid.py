@@ -81,14 +81,14 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
         after = penalty.tick(clock, eta)
         if B is not None:
             c = t - int(now[VISIT])
-            record(table, c, average.om(t), clock[1], clock[2])
+            mark = record(table, c, average.om(t), clock[1], clock[2])
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
                 v = penalty.deposit(penalty.weight(V[j], clock) - eta * g * values[k], eta, clock, after)
                 if B is not None:
-                    v = companion(table, c, B, j, V[j], v)
+                    v = companion(table, c, mark, B, j, V[j], v)
                 V[j] = v
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:

@@ -160,14 +160,14 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
 
         if B is not None:
             c = t - int(now[VISIT])
-            record(table, c, average.om(t), after[1], after[2])
+            mark = record(table, c, average.om(t), after[1], after[2])
             now[BIAS_SUM] += average.om(t) * b
         if theta != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
                 u = penalty.potential(penalty.weight(V[j], after) - lam * theta * values[k], after)
                 if B is not None:
-                    u = companion(table, c, B, j, V[j], u)
+                    u = companion(table, c, mark, B, j, V[j], u)
                 if M is not None:
                     M[j] -= theta * values[k]
                 V[j] = u
@@ -215,7 +215,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
         clear(C, tail, indices, indptr, i, now)
         if B is not None:
             c = t - int(now[VISIT])
-            record(table, c, average.om(t), after[1], after[2])
+            mark = record(table, c, average.om(t), after[1], after[2])
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
@@ -224,7 +224,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                 z = (1.0 + kappa) * X - kappa * u - lam * g * values[k]
                 new = penalty.potential(X - lam * g * values[k], after)
                 if B is not None:
-                    new = companion(table, c, B, j, V[j], new)
+                    new = companion(table, c, mark, B, j, V[j], new)
                 V[j] = new
                 C[j] = z - ((1.0 + kappa) * penalty.weight(new, after) - kappa * penalty.weight(new, clock))
             b -= lam * g * one

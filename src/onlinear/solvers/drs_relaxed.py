@@ -114,7 +114,7 @@ def learn_rows(rows, y, s, loss, penalty, solver, average, V, L, W, B, A, table,
         Q = c * (omega * k)
         t += 1
         if B is not None:
-            record(table, c + 1, average.om(t), Q + k, 1.0)
+            mark = record(table, c + 1, average.om(t), Q + k, 1.0)
             now[BIAS_SUM] += average.om(t) * b
         if theta != 0.0:
             for e in range(indptr[i], indptr[i + 1]):
@@ -123,7 +123,7 @@ def learn_rows(rows, y, s, loss, penalty, solver, average, V, L, W, B, A, table,
                 V[j], L[j] = u + omega * (soft(u, k) - u - lam * theta * values[e]), t
                 if B is not None:
                     new = constant_of(V[j], (c + 1) * (omega * k), k)
-                    B[j] += moved(table, c + 1, W[j], new)
+                    B[j] += moved(table, c + 1, mark, W[j], new)
                     W[j] = new
             b -= omega * lam * theta * one
         now[THETA] = theta

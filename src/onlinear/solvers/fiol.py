@@ -39,13 +39,12 @@ MOST_SEGMENTS = 200
 
 
 @function
-def segment(x, v, m, theta, eta, penalty, u):
-    """A(theta) and its slope -D on the segment at theta; u_k = v_k - eta theta x_k is left behind."""
+def segment(x, v, m, theta, eta, penalty):
+    """A(theta) and its slope -D on the segment at theta."""
     threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
     A = D = 0.0
     for k in range(m):
-        u[k] = v[k] - eta * theta * x[k]
-        w, free = penalty.land(u[k], threshold, shrink)
+        w, free = penalty.land(v[k] - eta * theta * x[k], threshold, shrink)
         A += x[k] * w
         D += free * x[k] * x[k]
     return A, eta * shrink * D
@@ -62,10 +61,10 @@ class Newton(NamedTuple):
 
     reproduced: float = REPRODUCED
 
-    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, points, owner):
         low, high = -inf, inf
         for _ in range(MOST_SEGMENTS):
-            A, D = segment(x, v, m, theta, eta, penalty, u)
+            A, D = segment(x, v, m, theta, eta, penalty)
             A, D = A + b - D_b * theta, D + D_b
             if D == 0.0 and abs(side(loss, A, theta, s, y)) <= self.reproduced * abs(theta / s):
                 break
@@ -85,14 +84,14 @@ class Sort(NamedTuple):
 
     reproduced: float = REPRODUCED
 
-    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, points, owner):
         breakpoints(x, v, m, eta, penalty, points, owner)
         points[: 2 * m].sort()
         first, last = 0, 2 * m
         while first < last:
             middle = (first + last) >> 1
             at = points[middle]
-            A, _ = segment(x, v, m, at, eta, penalty, u)
+            A, _ = segment(x, v, m, at, eta, penalty)
             if side(loss, A + b - D_b * at, at, s, y) > 0.0:
                 first = middle + 1
             else:
@@ -100,7 +99,7 @@ class Sort(NamedTuple):
         left = points[first - 1] if first > 0 else -inf
         right = points[first] if first < 2 * m else inf
         inside = inner_point(left, right)
-        A, D = segment(x, v, m, inside, eta, penalty, u)
+        A, D = segment(x, v, m, inside, eta, penalty)
         return clamped(loss, A + b - D_b * inside, D + D_b, inside, s, y, left, right)
 
 
@@ -109,7 +108,7 @@ class Partition(NamedTuple):
 
     pivot: float = 0.5
 
-    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, u, points, owner):
+    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, points, owner):
         breakpoints(x, v, m, eta, penalty, points, owner)
         c, D, left, right = b, D_b, -inf, inf
         first, last = 0, 2 * m
@@ -215,8 +214,9 @@ class Fiol(NamedTuple):
         support = np.flatnonzero(x[1:])
         xs, v = x[1:][support], U[0, 1:][support]
         m = len(xs)
-        u, points, owner = np.empty(m), np.empty(2 * m), np.empty(2 * m, np.int64)
-        theta = solve(self.inner, xs, v, m, eta, penalty, loss, s, y, b, D_b, u, points, owner)
+        points, owner = np.empty(2 * m), np.empty(2 * m, np.int64)
+        A, D = segment(xs, v, m, 0.0, eta, penalty)
+        theta = solve(self.inner, xs, v, m, A, D, eta, penalty, loss, s, y, b, D_b, points, owner)
         U[0, 1:] = penalty.prox_all(U[0, 1:] - eta * theta * x[1:], eta)
         U[0, 0] -= eta * theta * x[0]
 
@@ -245,13 +245,12 @@ class Fiol(NamedTuple):
 
 
 @function
-def solve(inner, x, v, m, eta, penalty, loss, s, y, b, D_b, u, points, owner):
-    """The root theta of one row, 0 at once where the loss is flat at the idle point."""
-    A, D = segment(x, v, m, 0.0, eta, penalty, u)
+def solve(inner, x, v, m, A, D, eta, penalty, loss, s, y, b, D_b, points, owner):
+    """The root theta of one row with the segment (A, D) at 0; 0 at once where the loss is flat there."""
     if s * loss.slope(A + b, y) == 0.0:
         return 0.0
     first = s * loss.theta(A + b, s * (D + D_b), y)
-    return inner.root(x, v, m, first, eta, penalty, loss, s, y, b, D_b, u, points, owner)
+    return inner.root(x, v, m, first, eta, penalty, loss, s, y, b, D_b, points, owner)
 
 
 @function
@@ -263,43 +262,48 @@ def longest_row(indptr):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, table, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, table, now, scores):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     most = longest_row(indptr)
-    v, u, points, owner = np.empty(most), np.empty(most), np.empty(2 * most), np.empty(2 * most, np.int64)
+    v, points, owner = np.empty(most), np.empty(2 * most), np.empty(2 * most, np.int64)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
-            clock = visit(penalty, clock, V, B, A, table, t, now)
+            clock = visit(penalty, clock, V, B, sums, table, t, now)
         eta = solver.schedule.at(t + 1)
         begin, end = indptr[i], indptr[i + 1]
         x, m = values[begin:end], int(end - begin)
 
-        p, norm = b * one, one
+        threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
+        p, A, D = b * one, 0.0, 0.0
         for k in range(m):
-            v[k] = penalty.weight(V[indices[begin + np.uint64(k)]], clock)
-            p += v[k] * x[k]
-            norm += x[k] * x[k]
+            w = penalty.weight(V[indices[begin + np.uint64(k)]], clock)
+            v[k] = w
+            p += w * x[k]
+            w, free = penalty.land(w, threshold, shrink)
+            A += w * x[k]
+            D += free * x[k] * x[k]
+        D *= eta * shrink
         scores[i] = p
-        if not isfinite(p + eta * norm):
+        if not isfinite(p + D):
             done = i
             break
-        theta = solve(solver.inner, x, v, m, eta, penalty, loss, s[i], y[i], b * one, eta * one, u, points, owner)
+        theta = solve(solver.inner, x, v, m, A, D, eta, penalty, loss, s[i], y[i], b * one, eta * one, points, owner)
 
         t += 1
         after = penalty.tick(clock, eta)
         if B is not None:
             c = t - int(now[VISIT])
-            record(table, c, average.om(t), clock[1], clock[2])
+            mark = record(table, c, average.om(t), clock[1], clock[2])
             now[BIAS_SUM] += average.om(t) * b
         if theta != 0.0:
             for k in range(m):
                 j = indices[begin + np.uint64(k)]
                 new = penalty.deposit(v[k] - eta * theta * x[k], eta, clock, after)
                 if B is not None:
-                    new = companion(table, c, B, j, V[j], new)
+                    new = companion(table, c, mark, B, j, V[j], new)
                 V[j] = new
             b -= eta * theta * one
         now[THETA] = theta
@@ -312,8 +316,9 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
 @kernel
 def one_step(inner, x, v, eta, penalty, loss, s, y):
     m = x.shape[0]
-    u, points, owner = np.empty(m), np.empty(2 * m), np.empty(2 * m, np.int64)
-    return solve(inner, x, v, m, eta, penalty, loss, s, y, 0.0, 0.0, u, points, owner)
+    points, owner = np.empty(2 * m), np.empty(2 * m, np.int64)
+    A, D = segment(x, v, m, 0.0, eta, penalty)
+    return solve(inner, x, v, m, A, D, eta, penalty, loss, s, y, 0.0, 0.0, points, owner)
 
 
 def implicit_step(

@@ -59,11 +59,11 @@ def visit(penalty, clock, V, B, A, table, t, now):
 
 
 @function
-def companion(table, c, B, j, old, new):
+def companion(table, c, mark, B, j, old, new):
     """Bring B_j along when the potential of j changes at step c; a potential of weight 0 becomes exactly 0."""
-    if abs(new) <= table[0, c - 1]:
+    if abs(new) <= mark[0]:
         new = 0.0
-    B[j] += moved(table, c, old, new)
+    B[j] += moved(table, c, mark, old, new)
     return new
 
 
