@@ -1,13 +1,18 @@
-"""The svmlight reader: every number exactly Python's float, every error with its place."""
+"""The svmlight reader: every number exactly Python's float, every error with its place, the same rows for any block size."""
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from reference import reference_rows
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from onlinear import streams
+from onlinear.streams import StreamError
 
 HARD = [
     "0", "-0", "+1", "1.", ".5", "5e-324", "2.4703282292062327208e-324", "2.4703282292062327209e-324", "1e-400", "0e999999",
@@ -15,44 +20,208 @@ HARD = [
     "0.1", "1e22", "1e23", "8.5e22", "123456789012345678901234567890", "0.000000000000000000000000000001", "1e-22", "4.35",
     "18014398509481985", "1.00000000000000011102230246251565404236316680908203125", "000000000000000000000001.5", "1E+5",
     "7.2057594037927933e16", "9223372036854775807", "18446744073709551615", "99999999999999999999", "6.02214076e23", "1e-5",
+    "1e-250", "1.5e-251", "9999999999999999999e-250", "9999999999999999999e280", "1e281", "0." + "0" * 400 + "1e390", "1e00005",
 ]  # fmt: skip
 
 
-def values(tmp_path, tokens):
-    path = tmp_path / "numbers.svm"
-    path.write_text("".join(f"{token} 1:{token}\n" for token in tokens))
-    y, entries = [], []
-    for block in streams.open(path):
-        y += block.y.tolist()
-        X = block.csr(1)
-        entries += X.toarray()[:, 0].tolist()
-    return y, entries
+def read(path, **options):
+    """Labels, lines and dense rows of a file."""
+    blocks = list(streams.open(path, **options))
+    width = max([block.size for block in blocks], default=0)
+    y = np.concatenate([block.y for block in blocks]) if blocks else np.empty(0)
+    lines = [int(line) for block in blocks for line in block.lines]
+    return y, lines, [row for block in blocks for row in block.csr(max(1, width)).toarray().tolist()]
 
 
-def test_hard_numbers_are_read_as_python_reads_them(tmp_path):
-    y, entries = values(tmp_path, HARD)
-    wanted = [float(token) for token in HARD]
-    assert [v.hex() for v in y] == [v.hex() for v in wanted]
-    assert [abs(v).hex() if v == 0.0 else v.hex() for v in entries] == [abs(v).hex() if v == 0.0 else v.hex() for v in wanted]
+def write(folder, content):
+    path = folder / "a.svm"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
 
 
-@pytest.mark.parametrize("base", [0, 1])
-def test_rows_labels_lines_and_layouts(tmp_path, base):
-    path = tmp_path / "a.svm"
-    path.write_bytes(
-        f"# head\r\n\r\n+1\t{base}:2  {base + 3}:-1.5e0 # tail\r\n\n-1 qid:7 {base + 1}:0 {base + 2}:4\n2.5".encode()
-    )
-    (block,) = streams.open(path, base=base)
-    assert block.y.tolist() == [1.0, -1.0, 2.5]
-    assert block.lines.tolist() == [3, 5, 6]
-    np.testing.assert_array_equal(block.X.toarray(), [[2, 0, 0, -1.5], [0, 0, 4, 0], [0, 0, 0, 0]])
+def bits(numbers):
+    return [(0.0 if x == 0.0 else float(x)).hex() for x in numbers]
+
+
+def numbers_read(folder, tokens):
+    y, _, rows = read(write(folder, "".join(f"{token} 1:{token}\n" for token in tokens)))
+    assert bits(y) == bits(row[0] for row in rows)
+    return bits(y)
+
+
+def test_hard_numbers_are_pythons(tmp_path):
+    assert numbers_read(tmp_path, HARD) == bits(map(float, HARD))
 
 
 @given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30),
-    st.sampled_from(["{!r}", "{:.18e}", "{:.20g}"]),
+    numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30),
+    form=st.sampled_from(["{!r}", "{:.18e}", "{:.17f}", "{:.3g}", "{:.25g}"]),
 )
-def test_any_double_is_read_back(tmp_path_factory, numbers, form):
-    tokens = [form.format(x) for x in numbers]
-    y, _ = values(tmp_path_factory.mktemp("svm"), tokens)
-    assert [v.hex() for v in y] == [float(token).hex() for token in tokens]
+def test_any_double_is_pythons(tmp_path_factory, numbers, form):
+    tokens = [text for text in map(form.format, numbers) if abs(float(text)) < np.inf]
+    assert numbers_read(tmp_path_factory.mktemp("svm"), tokens) == bits(map(float, tokens))
+
+
+DIGITS = st.text("0123456789", max_size=24)
+
+
+@given(
+    tokens=st.lists(st.tuples(st.sampled_from(["", "+", "-"]), DIGITS, DIGITS, st.integers(-330, 290)), min_size=1, max_size=30)
+)
+def test_any_decimal_is_pythons(tmp_path_factory, tokens):
+    texts = [f"{sign}{whole or '0'}.{part}e{power}" for sign, whole, part, power in tokens]
+    finite = [text for text in texts if abs(float(text)) < np.inf]
+    assert numbers_read(tmp_path_factory.mktemp("svm"), finite) == bits(map(float, finite))
+
+
+def test_ties_are_pythons(tmp_path):
+    """Doubles' midpoints and their decimal neighbours, where a correct reader is hardest."""
+    rng = random.Random(1)
+    tokens = []
+    for _ in range(3000):
+        m, e = rng.randrange(2**52, 2**53), rng.randrange(-60, 12)
+        numerator, power = (2 * m + 1) * 2 ** max(e, 0), max(-e, 0)
+        digits = str(numerator * 5**power)  # (2m+1) 2^e = digits / 10^power, exactly
+        for text in (digits, str(int(digits) - 1), str(int(digits) + 1), digits[:19] + "0" * (len(digits) - 19)):
+            tokens.append(f"{text}e-{power}")
+    assert numbers_read(tmp_path, tokens) == bits(map(float, tokens))
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_blanks_comments_crlf_tabs_qid_zeros_and_a_missing_newline(tmp_path, base):
+    text = f"# head\r\n\r\n+1\t{base}:2  {base + 3}:-1.5e0 # tail\r\n\n-1 qid:7 {base + 1}:0 {base + 2}:4#x\n \t\n2.5"
+    y, lines, rows = read(write(tmp_path, text), base=base)
+    assert y.tolist() == [1.0, -1.0, 2.5]
+    assert lines == [3, 5, 7]
+    assert rows == [[2, 0, 0, -1.5], [0, 0, 4, 0], [0, 0, 0, 0]]
+
+
+ERRORS = [
+    ("x 1:2", "a label (a number), got 'x'"),
+    ("1:2 2:3", "one label, then a blank, got '1:2'"),
+    ("1,2 1:3", "one label in each row (several labels are not supported), got '1,2'"),
+    ("nan 1:2", "a finite number, got 'nan'"),
+    ("-inf 1:2", "a finite number, got '-inf'"),
+    ("1e999 1:2", "a finite number, got '1e999'"),
+    ("1 1:nan", "a finite number, got 'nan'"),
+    ("1 1:Infinity", "a finite number, got 'Infinity'"),
+    ("1 1:1e999", "a finite number, got '1e999'"),
+    ("1 1:2 3", "index:value, got '3'"),
+    ("1 1:2 x:3", "index:value, got 'x:3'"),
+    ("1 -1:2", "index:value, got '-1:2'"),
+    ("1 1.5:2", "index:value, got '1.5:2'"),
+    ("1 1:", "a number after 'index:', got the end of the line"),
+    ("1 1: 2", "a number after 'index:', got the end of the line"),
+    ("1 1:2x", "a number after 'index:', got '2x'"),
+    ("1 1:2,3", "a number after 'index:', got '2,3'"),
+    ("1 1:1_0", "a number after 'index:', got '1_0'"),
+    ("1 1:0x10", "a number after 'index:', got '0x10'"),
+    ("1 1:1e", "a number after 'index:', got '1e'"),
+    ("1 1:--1", "a number after 'index:', got '--1'"),
+    ("1 1:2\r3", "index:value, got '\\r3'"),
+    ("1 2:1 1:1", "ascending indices, got '1:1'"),
+    ("1 2:1 2:1", "ascending indices, got '2:1'"),
+    ("1 0:1", "an index from 1 to 2147483647, got '0:1'; are the indices zero-based (base 0)?"),
+    ("1 2147483648:1", "an index from 1 to 2147483647, got '2147483648:1'"),
+    ("1 99999999999999999999999:1", "an index from 1 to 2147483647, got '99999999999999999999999:1'"),
+    ("1 qid:x 1:2", "qid:number, got 'qid:x'"),
+    ("1 1:2 qid:3", "index:value, got 'qid:3'"),
+    ("\x00\x01", "a label (a number), got '\\x00\\x01'"),
+    ("1 1:é", "a number after 'index:', got 'é'"),
+    ("1 1:" + "7x" * 40, "got '" + "7x" * 18 + "7...'"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), ERRORS, ids=[repr(line)[:30] for line, _ in ERRORS])
+@pytest.mark.parametrize("last", ["", "\n", "\n1 1:1\n"], ids=["end", "newline", "more"])
+def test_wrong_lines_are_refused_with_their_place(tmp_path, line, message, last):
+    path = write(tmp_path, "1 1:1\n\n# comment\n-1 2:1\n" + line + last)
+    found = []
+    with pytest.raises(StreamError) as error:
+        found.extend(streams.open(path))
+    assert f"{path}:5: expected " in str(error.value)
+    assert message in str(error.value)
+    assert sum(block.n for block in found) == 2, "the rows before the wrong line are given first"
+
+
+@pytest.mark.parametrize(("line", "message"), ERRORS, ids=[repr(line)[:30] for line, _ in ERRORS])
+def test_wrong_lines_are_skipped_and_counted_when_asked(tmp_path, line, message):
+    path = write(tmp_path, f"1 1:1\n{line}\n-1 2:1\n{line}\n2 3:1")
+    stream = streams.open(path, max_errors=2)
+    assert [(y, int(at)) for block in stream for y, at in zip(block.y, block.lines, strict=True)] == [(1, 1), (-1, 3), (2, 5)]
+    assert [error.split(":")[1] for error in stream.errors] == ["2", "4"]
+    with pytest.raises(StreamError, match=":4: expected"):
+        list(streams.open(path, max_errors=1))
+
+
+def test_sorted_when_asked(tmp_path):
+    path = write(tmp_path, "1 3:1 1:2\n2 1:1 2:1\n3 2:1 1:5 2:1 3:0\n4 1:1 1:-1\n")
+    y, _, rows = read(path, sort=True)
+    assert y.tolist() == [1, 2, 3, 4]
+    assert rows == [[2, 0, 1], [1, 1, 0], [5, 2, 0], [0, 0, 0]]
+    (block,) = streams.open(path, sort=True)
+    assert block.rows.indptr.tolist() == [0, 2, 4, 6, 6]
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["", "#", "  # only a comment", "1", "-1 1:5e-324", "+1 1:1 2:1e22 3:123456789012345678901 ", "0 2:1e-300"]
+        ),
+        st.builds(
+            lambda y, row: " ".join([repr(y), *(f"{j}:{x!r}" for j, x in sorted(row.items()))]),
+            st.floats(-1e6, 1e6),
+            st.dictionaries(st.integers(1, 2000), st.floats(-1e30, 1e30), max_size=6),
+        ),
+        st.text("0123456789:+-.e #\tqidnaf", max_size=20),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=300)
+@given(lines=LINES, newline=st.sampled_from(["\n", "\r\n"]), last=st.booleans(), size=st.integers(1, 200))
+@example(lines=["1 1:1"], newline="\n", last=False, size=1)
+def test_any_text_reads_as_the_plain_reference_does_for_any_block_size(tmp_path_factory, lines, newline, last, size):
+    path = write(tmp_path_factory.mktemp("svm"), newline.join(lines) + (newline if last else ""))
+    wanted, wrong = reference_rows(path.read_bytes().decode())
+    stream, found, error = streams.open(path, block_bytes=size), [], None
+    try:
+        for block in stream:
+            starts, columns, values = block.rows
+            for i in range(block.n):
+                row = slice(int(starts[i]), int(starts[i + 1]))
+                found.append(
+                    (int(block.lines[i]), block.y[i].hex(), columns[row].tolist(), [v.hex() for v in values[row].tolist()])
+                )
+    except StreamError as refused:
+        error = int(str(refused).removeprefix(f"{path}:").split(":")[0])
+    assert found == wanted
+    assert error == wrong
+
+
+def test_a_line_longer_than_the_block_and_one_longer_than_allowed(tmp_path, monkeypatch):
+    row = " ".join(f"{j}:{j}" for j in range(1, 3000))
+    y, _, rows = read(write(tmp_path, f"1 1:1\n2 {row}\n3 1:1"), block_bytes=64)
+    assert y.tolist() == [1, 2, 3]
+    assert rows[1] == list(range(1, 3000))
+    monkeypatch.setattr("onlinear.streams.svmlight.LONGEST_LINE", 1000)
+    with pytest.raises(StreamError, match=r"a\.svm:2: expected a line of at most 1000 bytes"):
+        read(write(tmp_path, f"1 1:1\n2 {row}\n3 1:1"), block_bytes=64)
+
+
+def test_scikit_learn_writes_what_is_read(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.3) * 10.0 ** rng.integers(-8, 8, (300, 40))
+    y = rng.integers(0, 3, 300)
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    theirs, _ = load_svmlight_file(str(tmp_path / "a.svm"), n_features=40, zero_based=False)
+    mine_y, _, rows = read(tmp_path / "a.svm", block_bytes=1000)
+    assert mine_y.tolist() == y.tolist()
+    np.testing.assert_array_equal(np.array(rows), theirs.toarray())
+
+
+@pytest.mark.parametrize("options", [{"base": 2}, {"block_bytes": 0}, {"max_errors": -1}])
+def test_options_out_of_range(tmp_path, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        streams.open(write(tmp_path, "1 1:1"), **options)

@@ -407,7 +407,7 @@ def _tidy(rows: Rows) -> Rows:
 def _token(store: bytearray, start: int) -> str:
     """What stands at ``start``, up to the next blank or comment."""
     text = bytes(store[start : start + 4096]).decode("utf-8", "replace")
-    return re.split(r"[\s#]", text, maxsplit=1)[0]
+    return re.split(r"[ \t\n#]", text, maxsplit=1)[0].removesuffix("\r")
 
 
 _EXPECTED = {
