@@ -16,7 +16,7 @@ Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite wei
 from __future__ import annotations
 
 from math import inf, isfinite, isinf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -118,9 +118,9 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
 class Lazy(Scaled):
     """PA, PA-I and PA-II in O(non-zeros)."""
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        return learn_rows(rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
+        return learn_rows, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
 
     def check_rows(self, weights: np.ndarray) -> None:
         odd = weights[(weights != 0.0) & (weights != 1.0)]

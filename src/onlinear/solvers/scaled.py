@@ -156,15 +156,20 @@ class Scaled(Engine):
 
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)
-        now[SCALE], now[NORM] = 1.0, float(w @ w)
+        now[SCALE], now[NORM] = 1.0, float(np.sum(np.square(w)))
         arrays = {"V": w.copy()}
         if self.average is not None:
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(now, arrays, size=len(w))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        run, args = self.call(state, rows, largest, y, s, scores)
+        return run(*args)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        return learn_rows(rows, largest, y, s, self.loss, self.penalty, self.solver, self.average, V, B, A, state.now, scores)
+        parts = (self.loss, self.penalty, self.solver, self.average)
+        return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

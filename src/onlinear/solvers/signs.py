@@ -8,6 +8,7 @@ Used by SGD and implicit SGD where l2 = 0 and nothing is averaged or projected; 
 from __future__ import annotations
 
 from math import copysign, floor, isfinite
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +91,12 @@ class Signs(Engine):
         return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        run, args = self.call(state, rows, largest, y, s, scores)
+        return run(*args)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, last = state.arrays["V"], state.arrays["last"]
-        return learn_rows(rows, largest, y, s, self.loss, self.penalty, self.solver, V, last, state.now, scores)
+        return learn_rows, (rows, largest, y, s, self.loss, self.penalty, self.solver, V, last, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
