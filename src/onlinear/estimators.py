@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onlinear import checks, models
-from onlinear.build import LOSSES, build_loss, split
+from onlinear.build import LOSSES, build_loss, build_penalty, split
 from onlinear.learner import Learner
 from onlinear.names import unknown
 from onlinear.rows import Rows, Source
@@ -31,6 +31,7 @@ from onlinear.solvers.engine import Engine
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
 PARTS = ("solver", "loss", "penalty", "average")
+OBJECT = {"part": "object"}
 
 
 class Progress:
@@ -77,9 +78,18 @@ class Task(NamedTuple):
                     yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
 
 
+class Choice(NamedTuple):
+    """Solver, average and scale where nothing is named; measured, see docs/defaults.md."""
+
+    solver: str
+    average: str
+    scale: str
+
+
 class _Online(BaseEstimator):  # type: ignore[misc]
     """What the two estimators share."""
 
+    choice: Choice
     learner_: Learner
     n_features_in_: int
     n_iter_: int
@@ -94,7 +104,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             if not np.any(weights):
                 raise ValueError("every sample weight is zero: fit needs a row that counts.")
             learner = self._new(outputs, total=len(y) * passes)
-            if self.scale == "standard":
+            if self._scale() == "standard":
                 _fix_scales(learner, X, weights)
             if _is_batch(learner):
                 return self._solve(learner, X, y, weights, passes)
@@ -123,16 +133,28 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
     def _new(self, outputs: int, total: int | None) -> Learner:
         return Learner(
-            self.solver,
+            self.choice.solver if self.solver is None else self.solver,
             self.loss,
             self.penalty,
-            self.average,
-            scale=self.scale,
+            self._average(),
+            scale=self._scale(),
             fit_intercept=_flag("fit_intercept", self.fit_intercept),
             n_features=self.n_features_in_,
             n_outputs=outputs,
             total=total,
         )
+
+    def _average(self) -> Any:
+        if self.solver is not None or self.average is not None:
+            return self.average
+        penalty = build_penalty(self.penalty)
+        sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
+        return None if sparse else self.choice.average
+
+    def _scale(self) -> Any:
+        if self.scale is not None:
+            return self.scale
+        return self.choice.scale if self.solver is None else "none"
 
     def _run(self, task: Task) -> Any:
         told = _callbacks(self.callbacks)
@@ -164,7 +186,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, y, reset=first, **_ROWS, **kinds)
 
     def _refuse_sparse(self, X: Any) -> None:
-        if self.scale == "standard" and sp.issparse(X):
+        if self._scale() == "standard" and sp.issparse(X):
             raise ValueError("scale='standard' centres the columns, which needs dense rows; for sparse X use scale='rms'.")
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -199,7 +221,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.scale != "standard"
+        tags.input_tags.sparse = self._scale() != "standard"
         return tags
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -214,7 +236,9 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         models.write(path, {"kind": _kind(type(self)), **header, "estimator": self._described()}, arrays)
 
     def _described(self) -> dict[str, Any]:
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in (*PARTS, "callbacks")}
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "callbacks"}
+        for role in PARTS:  # an object is passed to load again
+            params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
         if not isinstance(params["random_state"], (int, np.integer)):
             params["random_state"] = None
         if isinstance(params.get("class_weight"), dict):
@@ -247,6 +271,9 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     """A linear classifier learnt row by row, by any solver, loss and penalty; several classes one against the rest.
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
+    A solver that is named comes as its paper has it, with its own average and scale none, unless ``average`` or ``scale`` say
+    otherwise. Where none is named: ``fiol,eta=5`` on columns scaled by their root mean square, weights averaged over the
+    steps (weighted-t1) unless the penalty has l1 or tv, whose zeros an average would fill.
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
     per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
     paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
@@ -256,6 +283,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
     """
 
+    choice = Choice("fiol,eta=5", "weighted-t1", "rms")
     classes_: np.ndarray
 
     def __init__(
@@ -263,11 +291,11 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         loss: Any = "logistic",
         *,
         penalty: Any = "none",
-        solver: Any = "fiol,eta=10",
-        average: Any = "weighted-t1",
+        solver: Any = None,
+        average: Any = None,
         passes: int = 1,
         shuffle: bool | str | None = None,
-        scale: str = "rms",
+        scale: str | None = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -418,19 +446,22 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
 
-    Parameters as in ``OnlineClassifier``, without ``class_weight``. With the loss poisson, ``predict`` gives exp(score).
+    Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: ``fiol,eta=10``, scale max-abs.
+    With the loss poisson, ``predict`` gives exp(score).
     """
+
+    choice = Choice("fiol,eta=10", "weighted-t1", "max-abs")
 
     def __init__(
         self,
         loss: Any = "squared",
         *,
         penalty: Any = "none",
-        solver: Any = "fiol,eta=10",
-        average: Any = "weighted-t1",
+        solver: Any = None,
+        average: Any = None,
         passes: int = 1,
         shuffle: bool | str | None = None,
-        scale: str = "rms",
+        scale: str | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: bool | int = False,
@@ -529,7 +560,8 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
         learner = Learner.thaw(header, arrays, **parts)
         if kind == "learner":
             return learner
-        estimator = KINDS[kind](**learner.spec, **header["estimator"]["params"])
+        params = header["estimator"]["params"]
+        estimator = KINDS[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
         estimator._restore(header["estimator"], learner)
         return estimator
     except KeyError as error:
