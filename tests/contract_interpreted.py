@@ -1,0 +1,34 @@
+"""The contract on tiny problems, interpreted: run by ``test_contract.py`` in a process with NUMBA_DISABLE_JIT=1."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from combinations import Case, covering, demands, is_lazy
+from contract_checks import examples, lazy_run_is_the_recursion, one_step_is_the_recursion, same_bits, tally  # noqa: F401
+
+from onlinear.jit import COMPILED
+
+CASES = covering(1, demands())
+LAZY = [case for case in CASES if is_lazy(case)]
+
+
+def test_kernels_are_interpreted() -> None:
+    assert not COMPILED
+
+
+@pytest.mark.parametrize("case", LAZY, ids=str)
+def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
+    examples(lazy_run_is_the_recursion, case, tally, 8)
+
+
+@pytest.mark.parametrize("case", LAZY, ids=str)
+def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
+    examples(one_step_is_the_recursion, case, tally, 5, wild=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
+    examples(same_bits, case, tally, 2, folder=tmp_path)

@@ -1,0 +1,105 @@
+"""The contract of every combination of solver, loss, penalty, schedule and average that the code offers.
+
+A pairwise covering set runs interpreted, in a process of its own (contract_interpreted.py). Compiled here: every (solver,
+loss), (solver, penalty) and (solver, average); everything under ``pytest -m exhaustive``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from combinations import (
+    AVERAGE_TEXTS,
+    COMPILED_FREE,
+    LOSS_TEXTS,
+    NAMES,
+    PENALTY_TEXTS,
+    Case,
+    build,
+    compiled_demands,
+    covering,
+    is_lazy,
+    solver_texts,
+)
+from contract_checks import (
+    Shape,
+    examples,
+    lazy_run_is_the_recursion,
+    one_step_is_the_recursion,
+    outputs_are_columns,
+    same_bits,
+    tally,  # noqa: F401
+)
+
+from onlinear.solvers.engine import due
+
+HERE = Path(__file__).parent
+CASES = covering(2, compiled_demands(), COMPILED_FREE)
+LAZY = [case for case in CASES if is_lazy(case)]
+
+
+def test_interpreted(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'own'}"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [*command, str(HERE / "contract_interpreted.py")], cwd=HERE.parent, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("case", LAZY, ids=str)
+def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:  # noqa: F811
+    examples(lazy_run_is_the_recursion, case, tally, 6)
+
+
+@pytest.mark.parametrize("case", LAZY, ids=str)
+def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:  # noqa: F811
+    examples(one_step_is_the_recursion, case, tally, 4, wild=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:  # noqa: F811
+    examples(same_bits, case, tally, 2, folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_are_columns(name: str) -> None:
+    for case in (case for case in CASES if case.name == name):
+        outputs_are_columns(case, Shape(3, 75, 0.5, "normal", False, False, (), 0.1))
+        return
+
+
+def test_refusals_say_why() -> None:
+    for rest in itertools.product(NAMES, LOSS_TEXTS, PENALTY_TEXTS, AVERAGE_TEXTS):
+        found = build(Case(*rest))
+        assert not isinstance(found, str) or len(found.split()) >= 6, f"{rest}: {found}"
+
+
+def test_every_solver_learns_something() -> None:
+    assert {case.name for case in CASES} == set(NAMES)
+
+
+def test_moments_at_which_a_run_may_visit_every_coordinate() -> None:
+    powers = [2**k for k in range(6, 19)]
+    assert [t for t in range(3 * 2**18 + 2) if due(t)] == [*powers, 2 * 2**18, 3 * 2**18]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("loss", LOSS_TEXTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_everything(name: str, loss: str, tally: dict[str, Counter[str]], tmp_path: Path) -> None:  # noqa: F811
+    for solver, penalty, average in itertools.product(solver_texts(name), PENALTY_TEXTS, AVERAGE_TEXTS):
+        for intercept, scale in ((False, "none"), (True, "rms")):
+            case = Case(solver, loss, penalty, average, intercept, scale)
+            if isinstance(build(case), str):
+                continue
+            if is_lazy(case):
+                examples(lazy_run_is_the_recursion, case, tally, 2)
+                examples(one_step_is_the_recursion, case, tally, 1, wild=True)
+            examples(same_bits, case, tally, 1, folder=tmp_path)
