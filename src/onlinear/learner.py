@@ -390,9 +390,10 @@ class ShortWay:
     def _bind(self) -> None:
         """Find the engine's kernel; the engine itself where its ``learn`` is more than one call."""
         engine, self._table = type(self._engine), self._state.table
-        call = self._engine.call(self._state, self._row.rows, 0.0, self._y, self._s, self._score)
         home = next(cls for cls in engine.__mro__ if "learn" in vars(cls))
-        if call is None or "call" not in vars(home):
+        given = (self._state, self._row.rows, 0.0, self._y, self._s, self._score)
+        call = self._engine.call(*given) if "call" in vars(home) else None
+        if call is None:
             self._learn = partial(self._engine.learn, self._state)
             return
         kernel, args = call
