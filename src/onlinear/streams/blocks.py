@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from onlinear.rows import Rows, Source
+from onlinear.rows import Rows, Source, taken
 
 
 class StreamError(ValueError):
@@ -22,9 +22,10 @@ class Block(NamedTuple):
     rows: Rows
     y: np.ndarray  # (n,) float64
     lines: np.ndarray  # (n,) int64: the line of each row in its file, from 1; the row's number where there are no lines
-    name: str  # the file
+    names: tuple[str, ...]  # the files
     size: int  # 1 + the largest column of an entry
     largest: float  # the largest absolute value
+    files: np.ndarray | None = None  # (n,) the file of each row, as its place in ``names``; None: all of the first
 
     @property
     def n(self) -> int:
@@ -49,14 +50,46 @@ class Block(NamedTuple):
 
     def where(self, row: int) -> str:
         """'file:line' of a row."""
-        return f"{self.name}:{int(self.lines[row])}"
+        name = self.names[0 if self.files is None else int(self.files[row])]
+        return f"{name}:{int(self.lines[row])}"
 
     def cut(self, first: int, last: int) -> Block:
         """Rows first .. last-1; the arrays are shared."""
         starts, columns, values = self.rows
         begin, end = int(starts[first]), int(starts[last])
         rows = Rows(starts[first : last + 1] - np.uint64(begin), columns[begin:end], values[begin:end])
-        return self._replace(rows=rows, y=self.y[first:last], lines=self.lines[first:last])
+        files = None if self.files is None else self.files[first:last]
+        return self._replace(rows=rows, y=self.y[first:last], lines=self.lines[first:last], files=files)
+
+    def take(self, order: np.ndarray) -> Block:
+        """The rows in another order, copied."""
+        files = None if self.files is None else self.files[order]
+        return self._replace(rows=taken(self.rows, order), y=self.y[order], lines=self.lines[order], files=files)
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks as one, copied."""
+    ends = np.cumsum([0, *(len(block.rows.values) for block in blocks)])
+    starts = [block.rows.indptr[:-1] + np.uint64(end) for block, end in zip(blocks, ends, strict=False)]
+    rows = Rows(
+        np.append(np.concatenate(starts), np.uint64(ends[-1])),
+        np.concatenate([block.rows.indices for block in blocks]),
+        np.concatenate([block.rows.values for block in blocks]),
+    )
+    names = tuple(dict.fromkeys(name for block in blocks for name in block.names))
+    places = [
+        np.array([names.index(name) for name in block.names])[np.zeros(block.n, int) if block.files is None else block.files]
+        for block in blocks
+    ]
+    return Block(
+        rows,
+        np.concatenate([block.y for block in blocks]),
+        np.concatenate([block.lines for block in blocks]),
+        names,
+        max(block.size for block in blocks),
+        max(block.largest for block in blocks),
+        np.concatenate(places) if len(names) > 1 else None,
+    )
 
 
 class Stream(ABC):

@@ -42,4 +42,4 @@ class Bundled(Stream):
     def __iter__(self) -> Iterator[Block]:
         self.done = self._source.n
         lines = np.arange(1, self._source.n + 1)
-        yield Block(self._source.data, self._y, lines, self.name, self._source.size, self._source.largest)
+        yield Block(self._source.data, self._y, lines, (self.name,), self._source.size, self._source.largest)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import sys
@@ -15,7 +14,6 @@ from typing import Any, BinaryIO
 from onlinear.streams.blocks import StreamError
 
 STDIN = "-"
-SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
 
 
 class ByteFile:
@@ -71,21 +69,7 @@ def _decompressed(raw: BinaryIO, suffix: str) -> Any:
     if suffix == ".bz2":
         return bz2.BZ2File(raw)
     if suffix == ".zst":
-        return _Zstandard(raw)
-    return raw
-
-
-class _Zstandard(io.RawIOBase):
-    """Zstandard frames through pyarrow, which says nothing when a frame is cut short: so the last frame is checked here."""
-
-    def __init__(self, raw: BinaryIO) -> None:
         import pyarrow as pa
 
-        self._file = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
-
-    def readinto(self, target: Any) -> int:
-        return int(self._file.readinto(target))
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+        return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+    return raw

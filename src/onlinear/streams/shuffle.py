@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.rows import Rows, taken
-from onlinear.streams.blocks import Block, Stream
+from onlinear.streams.blocks import Block, Stream, joined
 
 
 class Shuffled(Stream):
@@ -45,19 +44,4 @@ class Shuffled(Stream):
 
     def _permuted(self, held: Sequence[Block]) -> Block:
         block = joined(held)
-        order = self._generator.permutation(block.n)
-        return block._replace(rows=taken(block.rows, order), y=block.y[order], lines=block.lines[order])
-
-
-def joined(blocks: Sequence[Block]) -> Block:
-    """Blocks as one; the name is the first one's."""
-    ends = np.cumsum([0, *(len(block.rows.values) for block in blocks)])
-    starts = [block.rows.indptr[:-1] + np.uint64(end) for block, end in zip(blocks, ends, strict=False)]
-    rows = Rows(
-        np.append(np.concatenate(starts), np.uint64(ends[-1])),
-        np.concatenate([block.rows.indices for block in blocks]),
-        np.concatenate([block.rows.values for block in blocks]),
-    )
-    y, lines = np.concatenate([block.y for block in blocks]), np.concatenate([block.lines for block in blocks])
-    size, largest = max(block.size for block in blocks), max(block.largest for block in blocks)
-    return Block(rows, y, lines, blocks[0].name, size, largest)
+        return block.take(self._generator.permutation(block.n))

@@ -389,7 +389,7 @@ def _block(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
     largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
     if not isfinite(largest):
         raise StreamError(f"{name}:{lines[0]}: repeated indices in or below this line add up to infinity.")
-    return Block(rows, y, lines, name, size, largest)
+    return Block(rows, y, lines, (name,), size, largest)
 
 
 def _tidy(rows: Rows) -> Rows:
