@@ -6,8 +6,9 @@ the theta of the implicit step on one row with step size C/|x|^2,
     theta in dl(s),   s = a - C theta,   i.e.   s = argmin_s l(s, y) + (s - a)^2 / (2C)          (MATH 2.2),
 
 and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative. A ``factor`` k multiplies the
-loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s and take ``labels`` in {-1, +1}; ``probability(s)`` or
-``mean(s)`` maps scores to the quantity people ask for, where the loss defines one.
+loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s
+and take ``labels`` in {-1, +1}; ``probability(s)`` or ``mean(s)`` maps scores to the quantity people ask for, where the loss
+defines one.
 
 Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the implicit step is eq. (2.1)-(2.2).
 """
@@ -30,7 +31,8 @@ def wright_omega(x: float) -> float:
     Two steps of the Fritsch-Shafer-Crowley iteration, which is of order four.
     """
     if x < -30.0:
-        return exp(x)
+        e = exp(x)
+        return e / (1.0 + e)
     z = x - log(x) if x > 1.0 else (exp(2.0 / 3.0 * (x - 1.0)) if x > -2.0 else exp(x) / (1.0 + exp(x)))
     for _ in range(2):
         r = x - z - log(z)
@@ -190,7 +192,7 @@ class Exponential(NamedTuple):
         x = log(c) - al if c > 0.0 else -inf
         if x < -30.0:
             slope = bounded_exp(-al)
-            return -y * slope / (1.0 + c * slope)
+            return -y * (slope / (1.0 + c * slope) if slope < inf else slope)
         return -y * wright_omega(x) / c
 
     def probability(self, s: np.ndarray) -> np.ndarray:

@@ -158,65 +158,73 @@ class FusedLasso(NamedTuple):
 
 @function
 def taut_string(v: np.ndarray, lam: float) -> np.ndarray:
-    """argmin_x |x - v|^2 / 2 + lam sum_j |x_{j+1} - x_j|, exactly, in O(d) for typical v (MATH 3.3, 3.4).
+    """argmin_x |x - v|^2 / 2 + lam sum_j |x_{j+1} - x_j|, exactly, in O(d) for every v (MATH 3.3, 3.4).
 
-    The cumulative sums of x are the shortest path through the tube of half-width lam around those of v, pinned at both ends.
-    Condat's (2013) one-pass form: [low, high] bounds the value of the current segment, and below/above measure how far the
-    path that takes either bound is from the tube's lower and upper edge.
+    The cumulative sums of x are the shortest path through the tube of half-width lam around those of v, pinned at both ends;
+    x_j is its slope. The path is grown as a funnel: from the ``apex``, the last knot that is certain, the concave majorant of
+    the tube's floor and the convex minorant of its ceiling. A point that is seen below the floor or above the ceiling moves the
+    apex on. Each point enters and leaves each chain once. (Hartigan and Hartigan 1985; Davies and Kovac 2001, section 4.)
     """
     n = v.shape[0]
-    x = np.empty(n)
-    if n == 0:
+    x = v.copy()
+    if n == 0 or lam == 0.0:
         return x
-    first = k = drop = rise = 0
-    low, high = v[0] - lam, v[0] + lam
-    below, above = lam, -lam
-    while True:
-        if k == n - 1:
-            if below < 0.0:
-                for i in range(first, drop + 1):
-                    x[i] = low
-                first = k = drop = drop + 1
-                low = v[k]
-                below = lam
-                above = v[k] + lam - high
-            elif above > 0.0:
-                for i in range(first, rise + 1):
-                    x[i] = high
-                first = k = rise = rise + 1
-                high = v[k]
-                above = -lam
-                below = v[k] - lam - low
-            else:
-                low += below / (k - first + 1)
-                for i in range(first, n):
-                    x[i] = low
-                return x
-            continue
-        if v[k + 1] + below < low - lam:
-            for i in range(first, drop + 1):
-                x[i] = low
-            first = k = drop = rise = drop + 1
-            low, high = v[k], v[k] + 2.0 * lam
-            below, above = lam, -lam
-        elif v[k + 1] + above > high + lam:
-            for i in range(first, rise + 1):
-                x[i] = high
-            first = k = drop = rise = rise + 1
-            low, high = v[k] - 2.0 * lam, v[k]
-            below, above = lam, -lam
-        else:
-            k += 1
-            below += v[k] - low
-            above += v[k] - high
-            if below >= lam:
-                low += (below - lam) / (k - first + 1)
-                below = lam
-                drop = k
-            if above <= -lam:
-                high += (above + lam) / (k - first + 1)
-                above = -lam
-                rise = k
+    r = np.zeros(n + 1)  # centred: a shift of all slopes changes no comparison, and smaller sums lose less
+    mean = v.sum() / n
+    for j in range(n):
+        r[j + 1] = r[j] + (v[j] - mean)
+    floor, ceiling = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)  # chains [f0, f1), [c0, c1) beyond the apex
+    f0 = f1 = c0 = c1 = apex = 0
+    side = 0.0  # of the apex: 1 on the ceiling, -1 on the floor, 0 at the start
+    for j in range(1, n + 1):
+        width = 1.0 if j < n else 0.0
+        while f1 > f0:
+            last = floor[f1 - 1]
+            before = _slope(r, lam, apex, side, last, -1.0) if f1 == f0 + 1 else _slope(r, lam, floor[f1 - 2], 0.0, last, 0.0)
+            if before > _slope(r, lam, last, -1.0, j, -width):
+                break
+            f1 -= 1
+        floor[f1] = j
+        f1 += 1
+        while f1 == f0 + 1 and c1 > c0:
+            if _slope(r, lam, apex, side, j, -width) <= _slope(r, lam, apex, side, ceiling[c0], 1.0):
+                break
+            _level(x, v, lam, apex, side, ceiling[c0], 1.0)
+            apex, side, c0 = ceiling[c0], 1.0, c0 + 1
+        while c1 > c0:
+            last = ceiling[c1 - 1]
+            before = _slope(r, lam, apex, side, last, 1.0) if c1 == c0 + 1 else _slope(r, lam, ceiling[c1 - 2], 0.0, last, 0.0)
+            if before < _slope(r, lam, last, 1.0, j, width):
+                break
+            c1 -= 1
+        ceiling[c1] = j
+        c1 += 1
+        while c1 == c0 + 1 and f1 > f0:
+            if _slope(r, lam, apex, side, j, width) >= _slope(r, lam, apex, side, floor[f0], -1.0 if floor[f0] < n else 0.0):
+                break
+            _level(x, v, lam, apex, side, floor[f0], -1.0)
+            apex, side, f0 = floor[f0], -1.0, f0 + 1
+    rest, turn = (floor[f0:f1], -1.0) if f1 - f0 > 1 else (ceiling[c0:c1], 1.0)
+    for knot in rest:
+        end = turn if knot < n else 0.0
+        _level(x, v, lam, apex, side, knot, end)
+        apex, side = knot, end
+    return x
+
+
+@function
+def _slope(r, lam, i, side, j, end):  # type: ignore[no-untyped-def]
+    """Slope from the point (i, r_i + side lam) to (j, r_j + end lam)."""
+    return ((r[j] - r[i]) + (end - side) * lam) / (j - i)
+
+
+@function
+def _level(x, v, lam, i, side, j, end):  # type: ignore[no-untyped-def]
+    """Enter the slope of the path between two knots, from the values between them."""
+    total = 0.0
+    for k in range(i, j):
+        total += v[k]
+    x[i:j] = (total + (end - side) * lam) / (j - i)
 
 
 def _first_clock(self: Any) -> tuple[float, float]:
