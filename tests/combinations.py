@@ -211,7 +211,11 @@ def demands() -> Iterator[tuple[Any, ...]]:
 # What costs no further compilation: losses go in by address, and these penalties are one type.
 COMPILED_FREE = (
     LOSS_TEXTS,
-    tuple(text for text in PENALTY_TEXTS if "=" not in text or set(text.replace("=", ",").split(",")) <= {"l1", "l2", "elastic-net", "0.03", "0.2"}),
+    tuple(
+        text
+        for text in PENALTY_TEXTS
+        if "=" not in text or set(text.replace("=", ",").split(",")) <= {"l1", "l2", "elastic-net", "0.03", "0.2"}
+    ),
     ("none", "uniform"),
     INTERCEPTS,
     ("none",),

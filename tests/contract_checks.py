@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -12,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from combinations import FEATURES, Case, reference
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from combinations import FEATURES, Case, reference
 from onlinear import DivergenceError, Learner, load
 from onlinear.build import build_loss, build_penalty
 from onlinear.solvers.csgd import MASS, Y
@@ -38,7 +39,7 @@ class Stream(NamedTuple):
 
     def pieces(self) -> Iterator[slice]:
         ends = [0, *sorted(min(cut, len(self.y)) for cut in self.cuts), len(self.y)]
-        return (slice(a, b) for a, b in zip(ends, ends[1:], strict=False))
+        return (slice(a, b) for a, b in itertools.pairwise(ends))
 
 
 class Shape(NamedTuple):
@@ -84,7 +85,11 @@ class Shape(NamedTuple):
             return rng.choice([-1.0, 1.0], self.n)
         if labels == "counts":
             return rng.poisson(1.0, self.n).astype(float)
-        return rng.integers(-1, 2, self.n).astype(float) if self.kind == "kinks" else X @ np.arange(FEATURES) + rng.normal(size=self.n)
+        return (
+            rng.integers(-1, 2, self.n).astype(float)
+            if self.kind == "kinks"
+            else X @ np.arange(FEATURES) + rng.normal(size=self.n)
+        )
 
 
 def shapes(wild: bool = False) -> st.SearchStrategy[Shape]:
@@ -439,7 +444,9 @@ def outputs_are_columns(case: Case, shape: Shape) -> None:
 SHARE_DISCARDED, SHARE_DIVERGED = 0.03, 0.10
 
 
-def examples(check: Callable[..., None], case: Case, tally: dict[str, Counter[str]], n: int, wild: bool = False, **more: Any) -> None:
+def examples(
+    check: Callable[..., None], case: Case, tally: dict[str, Counter[str]], n: int, wild: bool = False, **more: Any
+) -> None:
     """Run a check of the contract on ``n`` streams; the same ones in each run."""
 
     @settings(

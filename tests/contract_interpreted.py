@@ -1,14 +1,16 @@
 """The contract on tiny problems, interpreted: run by ``test_contract.py`` in a process with NUMBA_DISABLE_JIT=1."""
 
+# ruff: noqa: F401, F811 (the fixture ``tally`` is imported)
+
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from combinations import Case, covering, demands, is_lazy
-from contract_checks import examples, lazy_run_is_the_recursion, one_step_is_the_recursion, same_bits, tally  # noqa: F401
 
+from combinations import Case, covering, demands, is_lazy
+from contract_checks import examples, lazy_run_is_the_recursion, one_step_is_the_recursion, same_bits, tally
 from onlinear.jit import COMPILED
 
 CASES = covering(1, demands())

@@ -4,6 +4,8 @@ A pairwise covering set runs interpreted, in a process of its own (contract_inte
 loss), (solver, penalty) and (solver, average); everything under ``pytest -m exhaustive``.
 """
 
+# ruff: noqa: F401, F811 (the fixture ``tally`` is imported)
+
 from __future__ import annotations
 
 import itertools
@@ -14,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from combinations import (
     AVERAGE_TEXTS,
     COMPILED_FREE,
@@ -34,9 +37,9 @@ from contract_checks import (
     one_step_is_the_recursion,
     outputs_are_columns,
     same_bits,
-    tally,  # noqa: F401
+    tally,
 )
-
+from onlinear import compatibility
 from onlinear.solvers.engine import due
 
 HERE = Path(__file__).parent
@@ -54,17 +57,17 @@ def test_interpreted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", LAZY, ids=str)
-def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:  # noqa: F811
+def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(lazy_run_is_the_recursion, case, tally, 6)
 
 
 @pytest.mark.parametrize("case", LAZY, ids=str)
-def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:  # noqa: F811
+def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(one_step_is_the_recursion, case, tally, 4, wild=True)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:  # noqa: F811
+def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     examples(same_bits, case, tally, 2, folder=tmp_path)
 
 
@@ -85,6 +88,10 @@ def test_every_solver_learns_something() -> None:
     assert {case.name for case in CASES} == set(NAMES)
 
 
+def test_compatibility_page_is_what_the_code_does() -> None:
+    assert (HERE.parent / "docs" / "compatibility.md").read_text(encoding="utf-8") == compatibility.page()
+
+
 def test_moments_at_which_a_run_may_visit_every_coordinate() -> None:
     powers = [2**k for k in range(6, 19)]
     assert [t for t in range(3 * 2**18 + 2) if due(t)] == [*powers, 2 * 2**18, 3 * 2**18]
@@ -93,7 +100,7 @@ def test_moments_at_which_a_run_may_visit_every_coordinate() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("loss", LOSS_TEXTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_everything(name: str, loss: str, tally: dict[str, Counter[str]], tmp_path: Path) -> None:  # noqa: F811
+def test_everything(name: str, loss: str, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     for solver, penalty, average in itertools.product(solver_texts(name), PENALTY_TEXTS, AVERAGE_TEXTS):
         for intercept, scale in ((False, "none"), (True, "rms")):
             case = Case(solver, loss, penalty, average, intercept, scale)
