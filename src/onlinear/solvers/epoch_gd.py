@@ -102,7 +102,7 @@ class Epochs(Scaled):
             piece = rows._replace(indptr=rows.indptr[first : part.stop + 1])
             sgd = self.solver.sgd_at(state.t + 1, self.penalty)
             done = learn_rows(
-                piece, largest, y[part], s[part], self.loss, self.penalty, sgd, UNIFORM, V, B, A, state.now, scores[part]
+                piece, largest, y[part], s[part], self.loss, self.penalty, sgd, UNIFORM, None, V, B, A, state.now, scores[part]
             )
             if first + done < part.stop:
                 return first + done

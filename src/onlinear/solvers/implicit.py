@@ -55,7 +55,7 @@ class ImplicitSgd(NamedTuple):
         return inf
 
     def needs_norm(self):
-        """Whether a step uses |x|."""
+        """theta uses c."""
         return True
 
     def engine(self, problem: Problem) -> Engine:

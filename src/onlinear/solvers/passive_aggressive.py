@@ -26,7 +26,7 @@ from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers.dense import all_finite, dot
 from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, due
-from onlinear.solvers.scaled import SCALE_SUM, Scaled, squares, visit
+from onlinear.solvers.scaled import SCALE_SUM, Scaled, visit
 
 
 @function
@@ -81,14 +81,15 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
         if B is not None and due(t):
             visit(V, B, A, 1.0, be, now)
             be = 0.0
-        p = b * one
+        p, size = b * one, one
         for k in range(indptr[i], indptr[i + 1]):
-            p += V[indices[k]] * values[k]
+            x = np.float64(values[k])
+            p += V[indices[k]] * x
+            size += x * x
         scores[i] = p
         short = loss.value(p, y[i])
         tau = 0.0
         if short > 0.0 and s[i] > 0.0:
-            size = squares(values, indptr[i], indptr[i + 1]) + one
             tau = aggressiveness(short, size, s[i] * solver.C, solver.squared)
         if not isfinite(p + tau):
             done = i

@@ -6,12 +6,11 @@ A step w' = (1 - eta l2) w - eta theta x writes only the row's columns,
 
 and the projection on a ball is al *= R / |w|, with |w|^2 kept up to date. An average is A + B + be V: before each step
 be += om al; where V_j moves by dv, B_j -= be dv. A *visit* closes the sums, A += B + be V, and makes al 1 again. It is made
-at the moments of engine.py and, inside the step, between the decay and the move, where al has left its range (al = 0 among
-them), so that no quotient by al loses digits.
+inside the step, between the decay and the move, where al has left its range (al = 0 among them), so that no quotient by al
+loses digits; and, where there are sums to restart (an average, |w|^2), at the moments of engine.py.
 
 What theta is belongs to the solver: ``pull(loss, p, a, c, y)`` for the score p = <w, x> + b, the score a after the penalty's
-own step, and c = eta (|x|^2 + 1 with an intercept). ``ball()`` is the projection's radius, ``needs_norm()`` whether the step
-uses |x|.
+own step, and c = eta (|x|^2 + 1 with an intercept). ``needs_norm()``: whether it uses c; ``ball()``: the projection's radius.
 """
 
 from __future__ import annotations
@@ -58,15 +57,6 @@ def forward(penalty, w, eta):
 
 
 @function
-def squares(values, begin, end):
-    """|x|^2 of a row, without the intercept."""
-    total = 0.0
-    for k in range(begin, end):
-        total += np.float64(values[k]) * values[k]
-    return total
-
-
-@function
 def visit(V, B, A, al, be, now):
     """Make al 1 and close the sums; give |w|_1, which is not finite where the state is not."""
     size = 0.0
@@ -83,29 +73,36 @@ def visit(V, B, A, al, be, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores):
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     al, be, norm = now[SCALE], now[SCALE_SUM], now[NORM]
     careful = largest > HUGE or now[CAREFUL] > 0.0
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
-    ball, needs_norm = solver.ball(), solver.needs_norm()
-    projects = ball < inf
+    needs_norm = ball is not None or solver.needs_norm()
+    sums = ball is not None or B is not None
     done = y.shape[0]
     for i in range(y.shape[0]):
-        if due(t):
+        if sums and due(t):
             visit(V, B, A, al, be, now)
-            al, be, norm = 1.0, 0.0, dot(V, V) if projects else 0.0
+            al, be = 1.0, 0.0
+            if ball is not None:
+                norm = dot(V, V)
         eta = solver.schedule.at(t + 1)
         keep = 1.0 - eta * penalty.l2
+        after = al * keep
+        fits = abs(after) <= limit and abs(after) * limit >= 1.0
+        rate = eta / after if fits else eta
 
-        wx = 0.0
+        wx = xx = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            wx += V[indices[k]] * values[k]
+            x = np.float64(values[k])
+            wx += V[indices[k]] * x
+            if needs_norm:
+                xx += x * x
         wx *= al
         p = b * one + wx
         scores[i] = p
-        xx = squares(values, indptr[i], indptr[i + 1]) if needs_norm else 0.0
         g = s[i] * solver.pull(loss, p, b * one + keep * wx, s[i] * eta * (xx + one), y[i])
         if not isfinite(p + eta * g):
             done = i
@@ -116,17 +113,19 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now
         if B is not None:
             be += average.om(t) * al
             now[BIAS_SUM] += average.om(t) * b
-        al *= keep
-        if not (abs(al) <= limit and abs(al) * limit >= 1.0):
+        al = after
+        if ball is not None:
+            norm *= keep * keep
+        if not fits:
             size = visit(V, B, A, al, be, now)
-            al, be, norm = 1.0, 0.0, dot(V, V) if projects else 0.0
+            al, be = 1.0, 0.0
+            if ball is not None:
+                norm = dot(V, V)
             if not isfinite(size):
                 done = i
                 break
-        elif projects:
-            norm *= keep * keep
         if g != 0.0:
-            step = eta * g / al
+            step = rate * g
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
                 V[j] -= step * values[k]
@@ -138,7 +137,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, now
                 if not all_finite(V, indices, indptr[i], indptr[i + 1]):
                     done = i
                     break
-        if projects:
+        if ball is not None:
             norm += eta * g * (eta * g * xx - 2.0 * keep * wx)
             if not isfinite(norm):
                 done = i
@@ -168,7 +167,8 @@ class Scaled(Engine):
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        parts = (self.loss, self.penalty, self.solver, self.average)
+        ball = self.solver.ball()
+        parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
         return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:

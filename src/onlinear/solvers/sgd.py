@@ -66,8 +66,8 @@ class Sgd(NamedTuple):
         return self.radius
 
     def needs_norm(self):
-        """Whether a step uses |x|."""
-        return self.radius < inf
+        """The slope uses no c."""
+        return False
 
     def engine(self, problem: Problem) -> Engine:
         check_subgradient(self, problem.penalty)

@@ -16,7 +16,6 @@ from onlinear.jit import function, kernel
 from onlinear.rows import Rows
 from onlinear.solvers.dense import all_finite, intercept_step
 from onlinear.solvers.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, State, T, scalars
-from onlinear.solvers.scaled import squares
 
 
 @function
@@ -48,13 +47,15 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, V, last, now, scores)
         h = eta * penalty.l1
 
         p = a = b * one
+        xx = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
+            j, x = indices[k], np.float64(values[k])
             w = drifted(V[j], h, t - last[j])
-            p += w * values[k]
-            a += drifted(w, h, 1.0) * values[k]
+            p += w * x
+            if needs_norm:
+                a += drifted(w, h, 1.0) * x
+                xx += x * x
         scores[i] = p
-        xx = squares(values, indptr[i], indptr[i + 1]) if needs_norm else 0.0
         g = s[i] * solver.pull(loss, p, a, s[i] * eta * (xx + one), y[i])
         if not isfinite(p + eta * g):
             done = i
