@@ -153,9 +153,10 @@ def train(
         training = run.Training(
             stream, run.Options(loss, penalty, solver, average, scale, intercept, passes, seed, task, named)
         )
-    started = time.perf_counter()
     shown = _Table(training, quiet)
+    shown.head()
     with shown:
+        started = time.perf_counter()
         for report in training:
             shown.line(report)
     shown.summary(time.perf_counter() - started)
@@ -242,18 +243,27 @@ class _Table:
         else:
             typer.echo(text)
 
-    def __enter__(self) -> _Table:
+    def head(self) -> None:
+        """What is learnt, and how; compiles the kernels, which takes seconds in a fresh install."""
         run = self.training
-        model, learner = run.model, run.learner
-        what = f"{run.task}, {run.labels.count} classes" if run.labels is not None else run.task
-        average = model.average if model.average is not None else ("the solver's own" if learner.average else "none")
-        self.say(f"{run.stream.name}: {what}")
-        self.say(f"loss {model.loss}; penalty {model.penalty}; solver {model.solver}; average {average}; scale {model.scale}")
-        if sys.stdout.isatty() and not self.quiet:
-            self._start_bar()
+        spec, scaler = run.learner.spec, run.learner.scaler
+        average = spec["average"] or ("its own" if run.learner.average is not None else "none")
+        parts = {**spec, "average": average, "scale": "none" if scaler is None else scaler.kind}
+        classes = "" if run.labels is None else f" ({run.labels.count} classes)"
+        self.say(f"{run.stream.name}: {run.task}{classes}")
+        self.say(" | ".join(f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")))
+        started = time.perf_counter()
+        run.warm_up()
+        seconds = time.perf_counter() - started
+        if seconds > 1.0:
+            self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say("")
         measure = "error" if run.labels is not None else "MAE"
-        self.say(f"{'rows':>12}{'loss':>12}{'since last':>12}{measure:>12}{'non-zeros':>12}")
+        self.say(f"{'rows':>12}{'loss':>14}{'since last':>14}{measure:>14}{'non-zeros':>14}")
+
+    def __enter__(self) -> _Table:
+        if sys.stdout.isatty() and not self.quiet:
+            self._start_bar()
         return self
 
     def _start_bar(self) -> None:
@@ -278,8 +288,8 @@ class _Table:
     def line(self, report: Report) -> None:
         """One line of the table."""
         self.last = report
-        numbers = f"{report.loss:>12.6g}{report.since:>12.6g}{report.error:>12.5g}"
-        self.say(f"{report.rows:>12,}{numbers}{report.nonzeros:>12,}")
+        numbers = f"{report.loss:>14.6g}{report.since:>14.6g}{report.error:>14.5g}"
+        self.say(f"{report.rows:>12,}{numbers}{report.nonzeros:>14,}")
 
     def summary(self, seconds: float) -> None:
         """What was learnt, and how fast."""

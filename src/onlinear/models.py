@@ -44,7 +44,7 @@ def _digest(header: dict[str, Any], arrays: Arrays) -> str:
     total = hashlib.sha256(_text({key: value for key, value in header.items() if key != "digest"}).encode())
     for name, array in sorted(arrays.items()):
         total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        total.update(memoryview(array).cast("B") if array.size else b"")
+        total.update(array.ravel().data)
     return total.hexdigest()
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.build import build_loss
+from onlinear.checks import DivergenceError
 from onlinear.estimators import OnlineClassifier, OnlineRegressor
 from onlinear.learner import Learner
 from onlinear.solvers.engine import Engine
@@ -119,30 +120,21 @@ class Training:
         options = self.options
         given = {name: getattr(options, name) for name in ("loss", "penalty", "solver", "average", "scale")}
         chosen = {name: value for name, value in given.items() if value is not None}
-        if "solver" in chosen:
-            chosen.setdefault("average", None)  # the solver's own
         cls = OnlineClassifier if self.task == CLASSIFY else OnlineRegressor
-        model = cls(**chosen, passes=options.passes, fit_intercept=options.fit_intercept, random_state=options.seed)
+        model: Any = cls(**chosen, passes=options.passes, fit_intercept=options.fit_intercept, random_state=options.seed)
         if model.scale == "standard":
             raise ValueError("scale 'standard' needs the mean of all rows before the first; a stream has rms and max-abs.")
-        if self.labels is None and model._labels() == "signs":
-            raise ValueError(f"loss {model.loss!r} is for two classes: it cannot {REGRESS}.")
-        count = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
-        total = self.stream.rows * options.passes if self.stream.rows else None
-        model.learner_ = Learner(
-            model.solver,
-            model.loss,
-            model.penalty,
-            model.average,
-            scale=model.scale,
-            fit_intercept=model.fit_intercept,
-            n_outputs=count,
-            total=total,
-        )
+        model.n_features_in_, model.n_iter_ = None, options.passes  # features grow with the rows
+        outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
+        model.learner_ = model._new(outputs, self.stream.rows * options.passes if self.stream.rows else None)
         if type(model.learner_.engine).solve is not Engine.solve:
             raise ValueError(f"solver {model.solver!r} needs all rows at once; a stream takes any other solver.")
-        model.n_iter_ = options.passes
         return model
+
+    def warm_up(self) -> None:
+        """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
+        self._learn(self._head[0].cut(0, 0))
+        self.learner.weights()
 
     def __iter__(self) -> Iterator[Report]:
         due = 1
@@ -178,7 +170,10 @@ class Training:
             outputs = self.learner.n_outputs
             own = np.arange(outputs) if outputs > 1 else 1
             targets = np.where(places[:, None] == own, 1.0, self.model._low(outputs))
-        scores = self.learner._learn(block.source, np.asfortranarray(targets), np.ones(block.n))
+        try:
+            scores = self.learner._learn(block.source, np.asfortranarray(targets), np.ones(block.n))
+        except DivergenceError as error:
+            raise DivergenceError(f"{block.where(min(self.learner.t - self.rows, block.n - 1))}: {error}") from None
         if self.labels is None:
             mean = getattr(self.learner.loss, "mean", None)
             wrong = np.abs((scores[0] if mean is None else mean(scores[0])) - y)
