@@ -242,7 +242,7 @@ class Learner:
         everything = None
         for k, state in enumerate(self.states):
             bias = self._bias(state, True)
-            if source.nnz > self.size:
+            if source.nnz > self.size > 0:
                 everything = np.arange(self.size, dtype=np.uint32)
                 table = self._original(self._columns(state, everything, True), everything)
             for which, block in source.blocks():
