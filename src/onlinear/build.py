@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from math import ceil, inf
 from typing import Any
 
@@ -81,14 +82,40 @@ def refuse_unknown(role: str, settings: Mapping[str, Value], known: Any) -> None
             raise near if near is not None else ValueError(f"{role} takes no settings, got {key!r}.")
 
 
+# The arguments that kernels give to a part's methods.
+ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "loss": {"value": ("s", "y"), "slope": ("s", "y"), "theta": ("a", "c", "y")},
+    "penalty": {
+        "value": ("w",),
+        "prox": ("v", "eta"),
+        "start": (),
+        "tick": ("clock", "eta"),
+        "weight": ("v", "clock"),
+        "potential": ("w", "clock"),
+    },
+    "solver": {"engine": ("problem",)},
+}
+
+
 def has_methods(role: str, part: Any, needs: tuple[str, ...]) -> None:
-    """Raise TypeError naming the methods that a part object lacks."""
+    """Raise TypeError naming the methods that a part object lacks, or that take other arguments than kernels give."""
     missing = [name for name in needs if not callable(getattr(part, name, None))]
     if missing or not hasattr(part, "_fields"):
         what = f"lacks {', '.join(missing)}" if missing else "is not a NamedTuple"
         raise TypeError(f"{role} {part!r} {what}; a {role} is a NamedTuple with the methods {', '.join(needs)}.")
     if not part._fields:
         raise TypeError(f"{role} {part!r} has no field; a part needs at least one (compiled code cannot hold an empty tuple).")
+    for name, given in ARGUMENTS[role].items():
+        if callable(method := getattr(part, name, None)) and not _takes(method, len(given)):
+            raise TypeError(f"{role} {part!r}: {name} must take ({', '.join(given)}), it takes {signature(method)}.")
+
+
+def _takes(method: Any, count: int) -> bool:
+    try:
+        signature(method).bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 def build_loss(spec: Any) -> Any:

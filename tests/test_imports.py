@@ -1,0 +1,105 @@
+"""Imports run one way, Numba stays behind one file, and importing the package costs little."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import onlinear
+
+HOME = Path(onlinear.__file__).parent
+# A module may import modules of a lower layer, or those its own layer's entry allows.
+LAYERS = [
+    {"jit", "names", "checks"},
+    {"losses", "penalties", "schedules", "averages", "rows"},
+    {"scaling"},
+    {"solvers"},
+    {"build"},
+    {"models"},
+    {"learner"},
+    {"estimators", "streams", "run"},
+    {"papers", "cli"},
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+ROOT_NAMES = {"__version__", "DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "load"}
+
+
+def module_of(path):
+    return path.relative_to(HOME).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    """Every module of the package that a file imports, wherever the statement stands."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from [alias.name.split(".")[1]] if alias.name.startswith("onlinear.") else []
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            first, *rest = node.module.split(".")
+            if first == "onlinear":
+                yield from [rest[0]] if rest else [alias.name for alias in node.names if alias.name not in ROOT_NAMES]
+
+
+FILES = [path for path in HOME.rglob("*.py") if path.name not in ("__init__.py", "__main__.py") or path.parent != HOME]
+
+
+def test_every_module_has_its_place():
+    assert {module_of(path) for path in FILES} <= set(RANK), "a new module: say in LAYERS where it stands"
+
+
+def test_imports_run_one_way():
+    wrong = [
+        f"{path.relative_to(HOME)} imports {name}"
+        for path in FILES
+        for name in imported(path)
+        if name != module_of(path) and RANK[name] >= RANK[module_of(path)] and (module_of(path), name) not in SIDEWAYS
+    ]
+    assert not wrong
+
+
+# Inside one layer: rows and penalties stand on the bridge alone; losses and schedules are found by their names.
+SIDEWAYS = {("estimators", "streams"), ("run", "streams"), ("run", "estimators")}
+
+
+def test_no_relative_imports():
+    for path in HOME.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+def test_only_the_bridge_knows_numba():
+    users = set()
+    for path in HOME.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            users |= {path.relative_to(HOME).as_posix() for name in names if name.partition(".")[0] in ("numba", "llvmlite")}
+    assert users == {"jit.py"}
+
+
+def test_solvers_name_no_loss():
+    """A solver takes any loss; a preset's own is named as text."""
+    for path in (HOME / "solvers").glob("*.py"):
+        classes = {
+            alias.name
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module == "onlinear.losses"
+            for alias in node.names
+            if alias.name[0].isupper()
+        }
+        assert classes <= {"Squared", "Hinge"}, f"{path.name} imports {classes}"
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = (
+        "import sys, onlinear; onlinear.__version__;"
+        "print([n for n in ('numba', 'sklearn', 'scipy', 'numpy', 'pyarrow', 'pandas', 'rich', 'typer') if n in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout.strip() == "[]"
+
+
+def test_unknown_public_names():
+    code = "import onlinear\ntry:\n    onlinear.Lerner\nexcept AttributeError as error:\n    print(error)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout.strip() == "module 'onlinear' has no attribute 'Lerner'"
