@@ -1,6 +1,6 @@
 r"""Recursive least squares (RLS), also named 2SGD: the ridge solution after every row; squared loss.
 
-    k_t = P_{t-1} x / (1/s + x'P_{t-1} x),   w_{t+1} = w_t + k_t (y - <w_t, x>),   P_t = P_{t-1} - k_t x'P_{t-1}        (MATH 7.6)
+    k_t = P_{t-1} x / (1/s + x'P_{t-1} x),   w_{t+1} = w_t + k_t (y - <w_t, x>),   P_t = P_{t-1} - k_t x'P_{t-1}     (MATH 7.6)
 
 with P_0 = I/delta, so that w_{T+1} minimises sum_t s_t (y_t - <w, x_t>)^2 / 2 + (delta/2) |w - w_1|^2 and a row of weight k is
 the row k times. The ridge is delta; as a mean over rows it is delta/T, which fades, and the intercept shares it: the one
