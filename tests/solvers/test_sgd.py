@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import exp, expm1, log1p, sqrt
 
 import numpy as np
 import pytest
@@ -252,6 +252,15 @@ def test_fast_decay_neither_underflows_nor_loses_averages(shrink, average):
     lazy, dense = learner().learn(X, y), reference(learner()).learn(X, y)
     close(lazy.weights(), dense.weights())
     close(lazy.weights(True), dense.weights(True))
+
+
+def test_a_long_decay_and_its_average_keep_their_digits():
+    """The same rounding of 1 - eta l2 in every step would cost 2e-12 here, and 1e-8 after 1e9 steps."""
+    h, n = 2e-6 / 3.0, 200_000
+    learner = Learner("sgd,schedule=constant,eta=1", "hinge", f"l2,l2={h!r}", "uniform", n_features=1, start=[1.0])
+    learner.learn(sparse.csr_matrix((n, 1)), np.ones(n))
+    assert learner.weights()[0] == pytest.approx(exp(n * log1p(-h)), rel=1e-14)
+    assert learner.weights(True)[0] == pytest.approx(-expm1(n * log1p(-h)) / (h * n), rel=1e-13)
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # where kernels run interpreted

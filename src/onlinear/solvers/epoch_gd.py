@@ -24,7 +24,7 @@ from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.dense import Dense
 from onlinear.solvers.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Problem, State, everything
-from onlinear.solvers.scaled import SCALE, SCALE_SUM, Scaled, check_subgradient, learn_rows, strong_convexity
+from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, Scaled, check_subgradient, learn_rows, strong_convexity
 from onlinear.solvers.sgd import Sgd
 
 UNIFORM = Average()
@@ -118,7 +118,7 @@ class Epochs(Scaled):
         """Go on from the mean of the epoch's ``length`` iterates."""
         now, mean = state.now, self.sums(state, everything(state)) / length
         now[BIAS] = now[BIAS_MEAN] = self.sum_bias(state) / length
-        now[SCALE], now[SCALE_SUM] = 1.0, 0.0
+        now[SCALE], now[SCALE_SUM], now[LAG] = 1.0, 0.0, 0.0
         now[BIAS_SUM] = now[BIAS_TOTAL] = 0.0
         state.arrays["V"][:] = state.arrays["mean"][:] = mean
         state.arrays["B"][:] = state.arrays["A"][:] = 0.0
