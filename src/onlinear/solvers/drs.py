@@ -13,14 +13,14 @@ converges. Predictor: x = prox(u).
 Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.2 for the identity with SADMM.
 Lazy:   an idle step is u <- prox_{lam h}(u): V is the potential of u, and x is V read at the next clock (MATH 11.6).
         The inexact form needs z_t, which for idle columns is (1 + kappa) u_t - kappa u_{t-1}: V read at this clock and the
-        one before; the columns of the row before differ by a correction C. Relaxation: drs_relaxed.py.
+        one before; only for the columns of the row before is z kept. Relaxation: drs_relaxed.py.
 Cost:   O(nnz(a_t)) per row.   Needs: a penalty with a clock and without bounds (u leaves a box, MATH 3); else the dense step.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +52,7 @@ from onlinear.solvers.engine import (
 from onlinear.solvers.last_row import learn_keeping_last_row
 from onlinear.solvers.potentials import PotentialEngine, companion, time_to_visit, visit, why_not_lazy
 
-CLEAR = OWN + 7  # whether every correction is to be cleared after the next step
+FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 
 
 class Drs(NamedTuple):
@@ -181,7 +181,7 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
 
 
 @kernel
-def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, C, tail, table, now, scores):
+def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, Z, tail, table, now, scores):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     before = load(penalty.start(), now, OWN)
@@ -190,10 +190,10 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
-            keep_corrections(penalty, solver, clock, before, V, C, t)
+            keep_all(penalty, solver, clock, before, V, Z, t)
             clock = visit(penalty, clock, V, B, A, table, t, now)
             before = clock
-            now[CLEAR] = 1.0
+            now[FORGET] = 1.0
         t += 1
         lam, last = solver.lam_at(t), solver.lam_at(t - 1)
         kappa, kappa_before = lam / last, last / solver.lam_at(t - 2)
@@ -204,7 +204,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
             j, x = indices[k], values[k]
             v = V[j]
             p += penalty.weight(v, after) * x
-            pz += ((1.0 + kappa_before) * penalty.weight(v, clock) - kappa_before * penalty.weight(v, before) + C[j]) * x
+            pz += z_of(penalty, kappa_before, clock, before, v, Z[j]) * x
         scores[i] = p
         g = s[i] * loss.slope(pz, y[i])
         if not isfinite(p + lam * g):
@@ -212,7 +212,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
             done = i
             break
 
-        clear(C, tail, indices, indptr, i, now)
+        forget(Z, tail, indices, indptr, i, now)
         if B is not None:
             c = t - int(now[VISIT])
             mark = record(table, c, average.om(t), after[1], after[2])
@@ -226,7 +226,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                 if B is not None:
                     new = companion(table, c, mark, B, j, V[j], new)
                 V[j] = new
-                C[j] = z - ((1.0 + kappa) * penalty.weight(new, after) - kappa * penalty.weight(new, clock))
+                Z[j] = z
             b -= lam * g * one
             if careful or abs(p) > HUGE or abs(lam * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -242,32 +242,37 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
 
 
 @function
-def keep_corrections(penalty, solver, clock, before, V, C, t):
-    """Before a visit after t steps: C = z - u for every column, so that z is right when the clock starts anew."""
-    kappa = solver.lam_at(t) / solver.lam_at(t - 1)
-    for j in range(V.shape[0]):
-        C[j] += kappa * (penalty.weight(V[j], clock) - penalty.weight(V[j], before))
+def z_of(penalty, kappa, clock, before, v, kept):
+    """z after the step that ended at ``clock``: as kept for that step's columns, else (1 + kappa) u_t - kappa u_{t-1}."""
+    return kept if kept == kept else (1.0 + kappa) * penalty.weight(v, clock) - kappa * penalty.weight(v, before)
 
 
 @function
-def clear(C, tail, indices, indptr, i, now):
-    """Clear the corrections of the row before row i (``tail`` before the first), or all after a visit."""
-    if now[CLEAR] > 0.0:
-        C[:] = 0.0
-        now[CLEAR] = 0.0
+def keep_all(penalty, solver, clock, before, V, Z, t):
+    """Before a visit after t steps: keep every z, since potentials of the clock before are gone after it."""
+    kappa = solver.lam_at(t) / solver.lam_at(t - 1)
+    for j in range(V.shape[0]):
+        Z[j] = z_of(penalty, kappa, clock, before, V[j], Z[j])
+
+
+@function
+def forget(Z, tail, indices, indptr, i, now):
+    """Forget the z kept for the row before row i (``tail`` before the first), or all after a visit."""
+    if now[FORGET] > 0.0:
+        Z[:] = nan
+        now[FORGET] = 0.0
     elif i == 0:
         for k in range(tail.shape[0]):
-            C[tail[k]] = 0.0
+            Z[tail[k]] = nan
     else:
         for k in range(indptr[i - 1], indptr[i]):
-            C[indices[k]] = 0.0
+            Z[indices[k]] = nan
 
 
 @kernel
-def read_z(penalty, kappa, clock, before, V, C, out):
-    """z after the last row: (1 + kappa) u_t - kappa u_{t-1}, corrected."""
+def read_z(penalty, kappa, clock, before, V, Z, out):
     for j in range(out.shape[0]):
-        out[j] = (1.0 + kappa) * penalty.weight(V[j], clock) - kappa * penalty.weight(V[j], before) + C[j]
+        out[j] = z_of(penalty, kappa, clock, before, V[j], Z[j])
 
 
 class SplittingEngine(PotentialEngine):
@@ -369,25 +374,25 @@ class Exact(SplittingEngine):
 
 
 class Inexact(SplittingEngine):
-    """ioDRs, isDRs in O(non-zeros): the potentials of u and the corrections C of z."""
+    """ioDRs, isDRs in O(non-zeros): the potentials of u, and z of the last row's columns (NaN elsewhere: it follows from u)."""
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
-        state.arrays["C"] = w - self.first_value(w)
-        state.now[CLEAR] = 1.0
+        state.arrays["Z"] = w.copy()
+        state.now[FORGET] = 1.0
         return state
 
     def run(
         self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
     ) -> int:
         state.prepare(len(y))
-        arrays = (state.arrays.get(name) for name in "VBAC")
+        arrays = (state.arrays.get(name) for name in "VBAZ")
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact(rows, largest, y, s, *problem, *arrays, tail, state.table, state.now, scores)
 
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
         out, before = np.empty(state.size), load(self.penalty.start(), state.now, OWN)
-        read_z(self.penalty, kappa, self.clock(state), before, state.arrays["V"], state.arrays["C"], out)
+        read_z(self.penalty, kappa, self.clock(state), before, state.arrays["V"], state.arrays["Z"], out)
         return out
 
 
