@@ -164,7 +164,7 @@ def test_two_phases_need_their_turning_point():
     assert Learner("csgd", "squared", total=11).solver.schedule.m == 6.0
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("solver", ["ncsgd,eta=100", "adaline,eta=100"])
 def test_divergence_is_reported(solver):
     X, y, _ = rows(9)

@@ -135,7 +135,7 @@ def test_refusals_name_what_is_missing():
             learner(penalty, n_features=2, start=np.ones(2))
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_state_that_overflows_is_reported():
     from onlinear import DivergenceError
 
