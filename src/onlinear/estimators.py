@@ -25,7 +25,7 @@ from onlinear import checks, models
 from onlinear.build import LOSSES, build_loss, build_penalty, split
 from onlinear.learner import Learner
 from onlinear.names import unknown
-from onlinear.rows import Rows, Source
+from onlinear.rows import Rows, Source, read
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine
 
@@ -99,12 +99,14 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         with _unchanged_on_error(self):
             passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
+            _callbacks(self.callbacks)
             X, y = self._validated(X, y, first=True)
             y, weights, outputs = self._targets(y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero: fit needs a row that counts.")
             learner = self._new(outputs, total=len(y) * passes)
             if self._scale() == "standard":
+                read(X)
                 _fix_scales(learner, X, weights)
             if _is_batch(learner):
                 return self._solve(learner, X, y, weights, passes)
@@ -122,6 +124,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         first = not hasattr(self, "learner_")
         with _unchanged_on_error(self):
+            _callbacks(self.callbacks)
             X, y = self._validated(X, y, first=first)
             y, weights, outputs = self._targets(y, sample_weight, classes, first=first, balance=False)
             learner = self._new(outputs, total=None) if first else self.learner_
@@ -611,8 +614,6 @@ def _orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int)
 def _fix_scales(learner: Learner, X: np.ndarray, weights: np.ndarray) -> None:
     """Means and deviations of the columns over the rows that count."""
     rows = X[weights > 0.0].astype(np.float64)
-    if not np.all(np.isfinite(rows)):
-        return  # the learner's check names the place
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     constant = deviation <= 1e-14 * np.abs(rows).max(axis=0)
     learner.scaler.fix(mean, np.where(constant, 0.0, deviation))  # type: ignore[union-attr]
@@ -652,11 +653,10 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 
 def _callbacks(callbacks: Any) -> list[Callable[[Progress], Any]]:
-    found = [] if callbacks is None else [callbacks] if callable(callbacks) else list(callbacks)
-    for callback in found:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be functions of one argument, got {callback!r}.")
-    return found
+    found = [] if callbacks is None else callbacks
+    if not isinstance(found, (list, tuple)) or not all(map(callable, found)):
+        raise TypeError(f"callbacks must be a list of functions of one argument, got {callbacks!r}.")
+    return list(found)
 
 
 @contextmanager

@@ -1,0 +1,645 @@
+"""OnlineClassifier and OnlineRegressor: what they add to Learner, and that they add nothing else."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
+
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load, models
+
+SOLVER = "comid,eta=0.5"
+PENALTY = "elastic-net,l1=1e-3,l2=1e-3"
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(7)
+    X = sp.random(90, 11, 0.4, "csr", rng=rng, data_rvs=rng.standard_normal)
+    y = np.where(X @ rng.standard_normal(11) + 0.3 * rng.standard_normal(90) > 0.0, "yes", "no")
+    return X, y
+
+
+@pytest.fixture
+def three():
+    return load_iris(return_X_y=True)
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    np.testing.assert_array_equal(a.intercept_, b.intercept_)
+
+
+def classifier(**params):
+    return OnlineClassifier(**({"solver": SOLVER, "penalty": PENALTY, "shuffle": False} | params))
+
+
+# --- passes, order, chunks -------------------------------------------------------------------------------------------
+
+
+def test_partial_fit_in_pieces_is_one_fit_bit_for_bit(rows):
+    X, y = rows
+    for params in ({}, {"average": "weighted-t1", "scale": "rms"}, {"solver": None, "penalty": "none"}):
+        whole, pieces = classifier(**params).fit(X, y), classifier(**params)
+        for first in range(0, 90, 13):
+            pieces.partial_fit(X[first : first + 13], y[first : first + 13], classes=["no", "yes"])
+        same(whole, pieces)
+        assert pieces.t_ == whole.t_ == 90
+
+
+@pytest.mark.parametrize("shuffle", [True, "replacement"])
+def test_shuffled_passes_are_learn_over_the_drawn_rows(rows, shuffle):
+    X, y = rows
+    model = classifier(shuffle=shuffle, passes=3, random_state=5).fit(X, y)
+    learner = Learner(SOLVER, "logistic", PENALTY, fit_intercept=True, n_features=11)
+    draw = np.random.default_rng(5)
+    for _ in range(3):
+        order = draw.permutation(90) if shuffle is True else draw.integers(90, size=90)
+        learner.learn(X[order], np.where(y[order] == "yes", 1.0, -1.0))
+    np.testing.assert_array_equal(model.coef_[0], learner.weights())
+    assert model.intercept_[0] == learner.intercept()
+    assert (model.t_, model.n_iter_) == (270, 3)
+
+
+def test_shuffle_none_is_the_solvers_own_habit(rows):
+    X, y = rows
+    for solver, shuffle in ((SOLVER, True), ("sdrs", "replacement"), ("odrs", True), (None, True)):
+        a = classifier(solver=solver, shuffle=None, random_state=1).fit(X, y)
+        same(a, classifier(solver=solver, shuffle=shuffle, random_state=1).fit(X, y))
+
+
+def test_fit_knows_how_many_steps_there_will_be(rows):
+    X, y = rows
+    model = classifier(average="suffix", passes=2).fit(X, y)
+    same(model, classifier(average="suffix,alpha=0.5,total=180", passes=2).fit(X, y))
+    squared = {"loss": "squared", "penalty": "none", "passes": 2}
+    same(classifier(solver="csgd,eta=0.1", **squared).fit(X, y), classifier(solver="csgd,eta=0.1,m=90", **squared).fit(X, y))
+    with pytest.raises(ValueError, match="total"):
+        classifier(average="suffix").partial_fit(X, y, classes=["no", "yes"])
+
+
+def test_fit_starts_anew_and_partial_fit_goes_on(rows):
+    X, y = rows
+    model = classifier().fit(X, y)
+    coef = model.coef_
+    np.testing.assert_array_equal(model.fit(X, y).coef_, coef)
+    model.partial_fit(X, y)
+    same(model, classifier(passes=2).fit(X, y))
+
+
+# --- layouts and frames ----------------------------------------------------------------------------------------------
+
+
+def test_layouts_give_the_same_bits(rows):
+    X, y = rows
+    model = classifier(scale="rms", average="uniform").fit(X, y)
+    stored = sp.csr_array(X, copy=True)
+    stored.data[:5] = 0.0
+    for Z in (X.toarray(), sp.csc_array(X), sp.coo_matrix(X), np.asfortranarray(X.toarray()), sp.csr_matrix(X).tocsc()):
+        other = classifier(scale="rms", average="uniform").fit(Z, y)
+        same(model, other)
+        np.testing.assert_array_equal(model.decision_function(X), other.decision_function(Z))
+    same(classifier().fit(stored, y), classifier().fit(stored.toarray(), y))
+    narrow = X.astype(np.float32)
+    same(classifier().fit(narrow, y), classifier().fit(narrow.astype(np.float64), y))
+    same(classifier(passes=2).fit(X.toarray(), y), classifier(passes=2).fit(X, y))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_name_their_columns(frame):
+    data = load_iris()
+    names = [f"c{k}" for k in range(4)]
+    X = frame(dict(zip(names, data.data.T, strict=True)))
+    model = OnlineClassifier(random_state=0).fit(X, data.target)
+    same(model, OnlineClassifier(random_state=0).fit(data.data, data.target))
+    assert model.feature_names_in_.tolist() == names
+    assert model.n_features_in_ == 4
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X[names[::-1]])
+
+
+def test_labels_of_any_kind(rows):
+    X, y = rows
+    for labels in (y, y.astype(object), pd.Series(y), np.where(y == "yes", 7, 3), np.where(y == "yes", 4.0, -2.0), y == "yes"):
+        model = classifier().fit(X, labels)
+        assert set(model.predict(X)) <= set(labels)
+        np.testing.assert_array_equal(model.coef_, classifier().fit(X, y).coef_)
+
+
+# --- classes and weights ---------------------------------------------------------------------------------------------
+
+
+def test_several_classes_are_one_against_the_rest(three):
+    X, y = three
+    model = OnlineClassifier(random_state=0, passes=2).fit(X, y)
+    assert model.coef_.shape == (3, 4)
+    assert model.decision_function(X).shape == (150, 3)
+    for k in range(3):
+        one = OnlineClassifier(random_state=0, passes=2).fit(X, y == k)
+        np.testing.assert_array_equal(one.coef_[0], model.coef_[k])
+    np.testing.assert_array_equal(model.predict(X), np.argmax(model.decision_function(X), axis=1))
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_adaline_has_targets_one_and_zero_for_several_classes(three):
+    X, y = three
+    for solver, low in (("adaline,eta=0.01", 0.0), ("c-adaline,eta=0.01", 0.0), ("ncsgd,eta=0.01", -1.0)):
+        model = OnlineClassifier("squared", solver=solver, shuffle=False).fit(X, y)
+        learner = Learner(solver, "squared", fit_intercept=True, n_features=4, n_outputs=3)
+        learner.learn(X, np.where(y[:, None] == np.arange(3), 1.0, low))
+        np.testing.assert_array_equal(model.coef_, learner.weights(average=True).T)
+    two = OnlineClassifier("squared", solver="adaline,eta=0.01", shuffle=False).fit(X[:100], y[:100])
+    learner = Learner("adaline,eta=0.01", "squared", fit_intercept=True, n_features=4).learn(X[:100], 2.0 * y[:100] - 1.0)
+    np.testing.assert_array_equal(two.coef_[0], learner.weights())
+
+
+def test_class_weights_multiply_sample_weights(rows):
+    X, y = rows
+    given = np.random.default_rng(0).uniform(0.0, 2.0, 90)
+    both = given * np.where(y == "yes", 3.0, 0.5)
+    weighted = classifier(class_weight={"yes": 3.0, "no": 0.5})
+    same(weighted.fit(X, y, sample_weight=given), classifier().fit(X, y, sample_weight=both))
+    pieces = clone(weighted)
+    for part in (slice(0, 40), slice(40, 90)):
+        pieces.partial_fit(X[part], y[part], classes=["no", "yes"], sample_weight=given[part])
+    same(weighted, pieces)
+
+
+def test_balanced_class_weights_need_fit(rows):
+    X, y = rows
+    share = dict(zip(["no", "yes"], compute_class_weight("balanced", classes=np.array(["no", "yes"]), y=y), strict=True))
+    same(classifier(class_weight="balanced").fit(X, y), classifier(class_weight=share).fit(X, y))
+    with pytest.raises(ValueError, match="compute_class_weight"):
+        classifier(class_weight="balanced").partial_fit(X, y, classes=["no", "yes"])
+
+
+def test_probabilities_exist_where_the_loss_defines_them(rows):
+    X, y = rows
+    for loss in ("logistic", "exponential", "modified-huber"):
+        model = classifier(loss=loss, solver="fiol").fit(X, y)
+        s, p = model.decision_function(X), model.predict_proba(X)
+        want = {"logistic": 1 / (1 + np.exp(-s)), "exponential": 1 / (1 + np.exp(-2 * s))}.get(
+            loss, (np.clip(s, -1, 1) + 1) / 2
+        )
+        np.testing.assert_allclose(p[:, 1], want, atol=1e-15)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert model.predict_log_proba(X).shape == (90, 2)
+    for loss in ("hinge", "squared-hinge", "squared", "huber", "no-such-loss"):
+        assert not hasattr(classifier(loss=loss), "predict_proba")
+        assert not hasattr(classifier(loss=loss), "predict_log_proba")
+
+
+def test_probabilities_of_several_classes_stay_defined_where_all_are_zero(three):
+    X, y = three
+    model = OnlineClassifier("modified-huber", solver="fiol").fit(X, y)
+    far = -1e9 * np.sign(model.coef_.sum(axis=0))[None, :]
+    assert np.all(np.isfinite(model.predict_proba(far)))
+    np.testing.assert_allclose(model.predict_proba(far).sum(), 1.0)
+
+
+def test_regression_losses_classify_on_signs(rows):
+    X, y = rows
+    signs = np.where(y == "yes", 1.0, -1.0)
+    for loss in ("squared", "absolute", "huber", "epsilon-insensitive", "quantile"):
+        model = OnlineClassifier(loss, solver="fiol", shuffle=False).fit(X, y)
+        other = OnlineRegressor(loss, solver="fiol", shuffle=False).fit(X, signs)
+        np.testing.assert_array_equal(model.coef_[0], other.coef_)
+        assert model.score(X, y) > 0.75
+
+
+# --- regression ------------------------------------------------------------------------------------------------------
+
+
+def test_several_targets_are_learnt_together():
+    X, y = load_diabetes(return_X_y=True)
+    Y = np.column_stack([y, -2.0 * y, y**2])
+    model = OnlineRegressor(random_state=3).fit(X, Y)
+    assert model.coef_.shape == (3, 10)
+    assert model.intercept_.shape == (3,)
+    assert model.predict(X).shape == (442, 3)
+    for k in range(3):
+        one = OnlineRegressor(random_state=3).fit(X, Y[:, k])
+        np.testing.assert_array_equal(one.coef_, model.coef_[k])
+        np.testing.assert_array_equal(one.predict(X), model.predict(X)[:, k])
+    column = OnlineRegressor(random_state=3).fit(X, Y[:, :1])
+    assert (column.predict(X).shape, column.coef_.shape) == ((442, 1), (1, 10))
+    with pytest.raises(ValueError, match="columns"):
+        column.partial_fit(X, y)
+
+
+def test_poisson_predicts_the_mean():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (400, 3))
+    y = rng.poisson(np.exp(X @ [1.0, -0.5, 0.2] + 0.4)).astype(float)
+    model = OnlineRegressor("poisson", random_state=0, passes=3).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), np.exp(X @ model.coef_ + model.intercept_))
+    assert np.all(model.predict(X) > 0.0)
+    assert np.corrcoef(model.predict(X), np.exp(X @ [1.0, -0.5, 0.2] + 0.4))[0, 1] > 0.95
+    with pytest.raises(ValueError, match="0 or more"):
+        model.fit(X, y - 5.0)
+
+
+def test_the_default_regression_follows_the_targets_scale():
+    X, y = load_diabetes(return_X_y=True)
+    a, b = OnlineRegressor(random_state=0).fit(X, y), OnlineRegressor(random_state=0).fit(X, 2.0**20 * y)
+    np.testing.assert_allclose(b.predict(X), 2.0**20 * a.predict(X), rtol=1e-9)
+
+
+# --- scales and batch solvers ----------------------------------------------------------------------------------------
+
+
+def test_standard_scale_is_learning_standardised_columns():
+    X, y = load_diabetes(return_X_y=True)
+    X = np.column_stack([1e4 + 50.0 * X, np.full(len(X), 3.1)])
+    model = OnlineRegressor(solver="fiol", scale="standard", random_state=0).fit(X, y)
+    piped = make_pipeline(StandardScaler(), OnlineRegressor(solver="fiol", random_state=0)).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), piped.predict(X), rtol=1e-8)
+    np.testing.assert_allclose(X @ model.coef_ + model.intercept_, model.predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="scale='rms'"):
+        OnlineRegressor(scale="standard").fit(sp.csr_matrix(X), y)
+    with pytest.raises(ValueError, match="use fit"):
+        OnlineRegressor(scale="standard").partial_fit(X, y)
+
+
+def test_a_batch_solver_solves(rows):
+    X, y = rows
+    model = OnlineClassifier(penalty="l2,l2=0.01", solver="batch-drs", passes=500).fit(X, y)
+    want = LogisticRegression(C=1 / (0.01 * 90), tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, want.coef_, atol=1e-4)
+    assert model.n_iter_ == 500
+    with pytest.raises(ValueError, match="use fit"):
+        model.partial_fit(X, y)
+    told = []
+    ridge = OnlineRegressor(penalty="l2,l2=0.1", solver="batch-drs", passes=300, callbacks=[told.append])
+    z = X @ np.arange(11.0)
+    ridge.fit(X, z)
+    np.testing.assert_allclose(ridge.coef_, Ridge(alpha=9.0).fit(X.toarray(), z).coef_, atol=1e-4)
+    assert len(told) == 1
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_coef_is_what_predict_uses_and_a_fresh_array(rows):
+    X, y = rows
+    model = classifier(average="weighted-t1").fit(X, y)
+    np.testing.assert_allclose(X @ model.coef_[0] + model.intercept_[0], model.decision_function(X))
+    before = model.coef_
+    model.coef_[:] = 5.0
+    np.testing.assert_array_equal(model.coef_, before)
+    assert model.intercept_.shape == (1,)
+    assert classifier(fit_intercept=False).fit(X, y).intercept_ == [0.0]
+
+
+def test_sparsity_of_the_average_and_of_the_last_iterate(rows):
+    X, y = rows
+    wide = sp.hstack([X, 0.05 * X[::-1]]).tocsr()
+    model = classifier(penalty="l1,l1=0.05", average="uniform").fit(wide, y)
+    assert model.sparsity_ == np.mean(model.coef_ == 0.0)
+    assert model.sparsity_last_ > model.sparsity_
+    plain = classifier(penalty="l1,l1=0.05").fit(wide, y)
+    assert plain.sparsity_ == plain.sparsity_last_ == model.sparsity_last_
+
+
+def test_without_a_solver_an_l1_penalty_leaves_zeros_in_coef(rows):
+    X, y = rows
+    assert OnlineClassifier(penalty="l1,l1=0.05").fit(X, y).sparsity_ > 0.0
+    assert OnlineClassifier().fit(X, y).learner_.average is not None
+    assert OnlineClassifier(penalty="l1,l1=0.05", average="weighted-t1").fit(X, y).learner_.average is not None
+    named = OnlineClassifier("hinge", solver="asgd").fit(X, y)
+    assert (named.learner_.average.growth, named.learner_.scaler) == (0.0, None)
+
+
+def test_unfitted_estimators_say_so(rows):
+    for read in (lambda m: m.predict(rows[0]), lambda m: m.coef_, lambda m: m.t_, lambda m: m.save("never")):
+        with pytest.raises(NotFittedError):
+            read(OnlineClassifier())
+
+
+# --- copies and files ------------------------------------------------------------------------------------------------
+
+
+class Ours(NamedTuple):
+    """A user's own loss."""
+
+    factor: float = 1.0
+    labels = "signs"
+
+    def value(self, s: float, y: float) -> float:
+        return 0.5 * max(0.0, 2.0 - y * s) ** 2
+
+    def slope(self, s: float, y: float) -> float:
+        return -y * max(0.0, 2.0 - y * s)
+
+
+CONFIGURATIONS = [
+    {"solver": None, "penalty": "none"},
+    {"average": "weighted-t1", "scale": "max-abs"},
+    {"loss": "hinge", "solver": "rda", "average": "uniform"},
+    {"loss": "squared", "solver": "rls", "penalty": "none"},
+    {"solver": "sadmm", "scale": "rms"},
+    {"loss": Ours()},
+]
+
+
+@pytest.mark.parametrize("params", CONFIGURATIONS, ids=str)
+def test_copies_go_on_as_the_original(rows, params):
+    X, y = rows
+    whole = classifier(**params).fit(X, y).partial_fit(X, y)
+    model = classifier(**params).fit(X, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        same(other, model)
+        same(other.partial_fit(X, y), whole)
+    assert not hasattr(clone(model), "learner_")
+    same(model.partial_fit(X, y), whole)
+
+
+@pytest.mark.parametrize("params", CONFIGURATIONS, ids=str)
+def test_a_saved_model_goes_on_byte_for_byte(rows, params, tmp_path):
+    X, y = rows
+    parts = {"loss": params["loss"]} if isinstance(params.get("loss"), Ours) else {}
+    model = classifier(**params).fit(X[:50], y[:50])
+    model.save(tmp_path / "half")
+    model.partial_fit(X[50:], y[50:]).save(tmp_path / "whole")
+    half = load(tmp_path / "half", **parts)
+    assert half.get_params() == model.get_params()
+    half.partial_fit(X[50:], y[50:]).save(tmp_path / "resumed")
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+    np.testing.assert_array_equal(half.predict(X), model.predict(X))
+    if parts:
+        with pytest.raises(ValueError, match="loss="):
+            load(tmp_path / "half")
+
+
+def test_files_keep_classes_names_and_parameters(three, tmp_path):
+    X, y = three
+    names = np.array(["setosa", "versicolor", "virginica"])
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    weights = {"setosa": 2.0, "versicolor": 1.0, "virginica": 1.0}
+    for labels, weight in ((names[y], weights), (names[y].astype(object), "balanced"), (y, None), (2.0 * y, None)):
+        model = OnlineClassifier(class_weight=weight, random_state=np.int64(4)).fit(frame, labels)
+        model.save(tmp_path / "m")
+        other = load(tmp_path / "m")
+        assert isinstance(other, OnlineClassifier)
+        np.testing.assert_array_equal(other.classes_, model.classes_)
+        assert other.classes_.dtype == model.classes_.dtype
+        assert other.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+        assert other.get_params() == model.get_params()
+        np.testing.assert_array_equal(other.predict_proba(frame), model.predict_proba(frame))
+    regressor = OnlineRegressor(random_state=np.random.default_rng(0), callbacks=[print]).set_params(callbacks=None)
+    regressor.fit(X, np.column_stack([y, y])).save(tmp_path / "r")
+    other = load(tmp_path / "r")
+    assert isinstance(other, OnlineRegressor)
+    assert other.random_state is None
+    np.testing.assert_array_equal(other.predict(X), regressor.predict(X))
+    OnlineRegressor(scale="standard").fit(X, y).save(tmp_path / "s")
+    assert load(tmp_path / "s").scale == "standard"
+
+
+def test_files_hold_no_clock_host_or_path(rows, tmp_path):
+    X, y = rows
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("a", "elsewhere/b"):
+        classifier().fit(X, y).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "elsewhere/b").read_bytes()
+    header, _ = models.read(tmp_path / "a")
+    assert header["kind"] == "classifier"
+    assert header["estimator"]["classes"] == ["no", "yes"]
+
+
+def test_load_gives_learners_too_and_refuses_what_it_does_not_know(rows, tmp_path):
+    X, _ = rows
+    Learner(SOLVER, "squared").learn(X, np.ones(90)).save(tmp_path / "learner")
+    assert isinstance(load(tmp_path / "learner"), Learner)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none")
+    (tmp_path / "text").write_text("not a model")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "text")
+    with pytest.raises(ValueError, match="'loss'"):
+        load(tmp_path / "learner", los="hinge")
+
+
+# --- routing, callbacks, progress ------------------------------------------------------------------------------------
+
+
+def test_sample_weights_are_routed():
+    X, y = load_breast_cancer(return_X_y=True)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    with config_context(enable_metadata_routing=True):
+        model = OnlineClassifier(random_state=0).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        piped = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
+        found = cross_validate(piped, X, y, params={"sample_weight": weights}, return_estimator=True, cv=3)
+        unweighted = cross_validate(make_pipeline(StandardScaler(), model), X, y, return_estimator=True, cv=3)
+        model.set_partial_fit_request(sample_weight=True, classes=True)
+    assert np.all(found["test_score"] > 0.9)
+    assert np.any(found["estimator"][0][-1].coef_ != unweighted["estimator"][0][-1].coef_)
+
+
+def test_callbacks_are_told_after_each_block_and_change_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20000, 3)), rng.integers(2, size=20000)
+    told = []
+    model = OnlineClassifier(random_state=0, passes=2, callbacks=[lambda p: told.append((p.rows, p.total, p.loss, p.nonzeros))])
+    model.fit(X, y)
+    same(model, OnlineClassifier(random_state=0, passes=2).fit(X, y))
+    assert [rows for rows, *_ in told] == [8192, 16384, 20000, 28192, 36384, 40000]
+    assert {total for _, total, *_ in told} == {40000}
+    assert told[-1][2:] == (model.learner_.progressive_loss, np.count_nonzero(model.coef_))
+    assert np.all(np.isfinite([loss for _, _, loss, _ in told]))
+    told.clear()
+    model.partial_fit(X[:10], y[:10])
+    assert told[0][:2] == (40010, 40010)
+    seen = []
+    OnlineRegressor(callbacks=[seen.append]).fit(X, y)
+    assert seen[0].estimator.t_ == 20000
+    for wrong in ([3], "text", 3):
+        with pytest.raises(TypeError, match="callbacks"):
+            OnlineRegressor(callbacks=wrong).fit(X, y)
+
+
+def test_verbose_shows_a_bar_and_changes_nothing(rows, monkeypatch):
+    X, y = rows
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+    same(classifier(verbose=True, passes=2).fit(X, y), classifier(passes=2).fit(X, y))
+    assert "180/180" in shown.getvalue()
+    assert "progressive loss" in shown.getvalue()
+
+
+def test_rich_is_imported_only_when_a_bar_is_shown():
+    code = (
+        "import sys; sys.modules['rich'] = None\n"
+        "import onlinear; onlinear.OnlineClassifier().fit([[1.0], [2.0]], [0, 1])\n"
+        "try: onlinear.OnlineClassifier(verbose=True).fit([[1.0], [2.0]], [0, 1])\n"
+        "except ImportError: sys.exit(7)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 7
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+BAD = {
+    "NaN in X": (lambda X, y: (np.where(X[3, 2] == X, np.nan, X), y, None), ValueError, "row 3, column 2"),
+    "infinity in X": (lambda X, y: (np.where(X[3, 2] == X, np.inf, X), y, None), ValueError, "infinity"),
+    "NaN in sparse X": (lambda X, y: (sp.csr_matrix(np.where(X[3, 2] == X, np.nan, X)), y, None), ValueError, "NaN"),
+    "text in X": (lambda X, y: (X.astype(str), y, None), TypeError, "text"),
+    "text objects in X": (lambda X, y: (X.astype(str).astype(object), y, None), TypeError, "text"),
+    "complex X": (lambda X, y: (X + 1j, y, None), ValueError, "Complex"),
+    "1-D X": (lambda X, y: (X[:, 0], y, None), ValueError, "2D"),
+    "no rows": (lambda X, y: (X[:0], y[:0], None), ValueError, "0 sample"),
+    "no columns": (lambda X, y: (X[:, :0], y, None), ValueError, "0 feature"),
+    "y too short": (lambda X, y: (X, y[:-1], None), ValueError, "inconsistent numbers of samples"),
+    "y missing": (lambda X, y: (X, None, None), ValueError, "y"),
+    "negative weight": (lambda X, y: (X, y, -np.ones(len(y))), ValueError, "sample_weight must not be negative"),
+    "NaN weight": (lambda X, y: (X, y, np.full(len(y), np.nan)), ValueError, "sample_weight contains NaN"),
+    "weights too short": (lambda X, y: (X, y, np.ones(3)), ValueError, "sample_weight"),
+    "2-D weights": (lambda X, y: (X, y, np.ones((len(y), 2))), ValueError, "1D"),
+    "all weights 0": (lambda X, y: (X, y, np.zeros(len(y))), ValueError, "weight"),
+    "sparse y": (lambda X, y: (X, sp.csr_matrix(np.ones((len(y), 1))), None), TypeError, "dense"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+def test_bad_input_is_refused_and_leaves_the_model_as_it_was(kind, name):
+    spoil, error, message = BAD[name]
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((30, 4)), rng.integers(2, size=30)
+    model = kind(random_state=0).fit(X[:, :3], y)
+    before, coef = dict(vars(model)), model.coef_
+    Z, t, weights = spoil(X, y)
+    with pytest.raises(error, match=message):
+        model.fit(Z, t, sample_weight=weights)
+    assert vars(model) == before
+    if name not in ("all weights 0", "no columns"):
+        wrong = Z[:, :3] if getattr(Z, "ndim", 0) == 2 else Z
+        with pytest.raises(error, match=message):
+            model.partial_fit(wrong, t, sample_weight=weights)
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.coef_, coef)
+    assert model.t_ == 30
+
+
+def test_another_number_of_columns_is_refused(rows):
+    X, y = rows
+    model = classifier().fit(X, y)
+    for call in (lambda Z: model.predict(Z), lambda Z: model.partial_fit(Z, y)):
+        for Z in (X[:, :10], sp.hstack([X, X]).tocsr()):
+            with pytest.raises(ValueError, match="expecting 11 features"):
+                call(Z)
+
+
+def test_bad_labels_are_refused(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="one class only"):
+        classifier().fit(X, np.full(90, "yes"))
+    with pytest.raises(ValueError, match="continuous"):
+        classifier().fit(X, np.linspace(0, 1, 90))
+    with pytest.raises(ValueError, match="needs classes="):
+        classifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="one class only"):
+        classifier().partial_fit(X, y, classes=["yes"])
+    model = classifier().partial_fit(X, y, classes=["no", "yes"])
+    before = model.coef_
+    with pytest.raises(ValueError, match="differs"):
+        model.partial_fit(X, y, classes=["no", "maybe"])
+    strange = y.copy().astype(object)
+    strange[4] = "maybe"
+    with pytest.raises(ValueError, match="'maybe' at row 4"):
+        model.partial_fit(X, strange)
+    with pytest.raises(ValueError, match="the class 1"):
+        model.partial_fit(X, np.ones(90, int))
+    with pytest.raises(TypeError, match="y must hold numbers"):
+        OnlineRegressor().fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"loss": "logistik"}, ValueError, "'logistic'"),
+        ({"loss": "poisson"}, ValueError, "counts"),
+        ({"penalty": "l3"}, ValueError, "'l2'"),
+        ({"solver": "comit"}, ValueError, "'comid'"),
+        ({"solver": "comid,eta=-1"}, ValueError, "eta"),
+        ({"average": "mean"}, ValueError, "average"),
+        ({"scale": "unit"}, ValueError, "scale"),
+        ({"passes": 0}, ValueError, "passes"),
+        ({"passes": 1.5}, ValueError, "passes"),
+        ({"shuffle": "yes"}, ValueError, "shuffle"),
+        ({"shuffle": 1}, ValueError, "shuffle"),
+        ({"fit_intercept": "no"}, TypeError, "fit_intercept"),
+        ({"random_state": "seed"}, TypeError, "random_state"),
+        ({"class_weight": "even"}, ValueError, "class_weight"),
+        ({"class_weight": [1, 2]}, TypeError, "class_weight"),
+        ({"class_weight": {"yes": -1.0, "no": 1.0}}, ValueError, "class_weight"),
+        ({"loss": 3.0}, TypeError, "loss"),
+    ],
+)
+def test_bad_parameters_are_refused(rows, params, error, message):
+    X, y = rows
+    model = classifier(**params)
+    with pytest.raises(error, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "learner_")
+    assert not hasattr(model, "classes_")
+
+
+def test_classification_losses_are_refused_for_numbers(rows):
+    for loss in ("hinge", "logistic", "exponential"):
+        with pytest.raises(ValueError, match="squared"):
+            OnlineRegressor(loss).fit(rows[0], np.ones(90))
+
+
+def test_divergence_is_named_and_the_model_goes_on_no_more():
+    rng = np.random.default_rng(0)
+    X, y = 1e3 * rng.standard_normal((500, 5)), rng.standard_normal(500)
+    model = OnlineRegressor(solver="sgd,schedule=constant,eta=1")
+    with pytest.raises(DivergenceError, match="fiol"):
+        model.fit(X, y)
+    for call in (lambda: model.predict(X), lambda: model.partial_fit(X, y), lambda: model.save("never")):
+        with pytest.raises(DivergenceError):
+            call()
+
+
+def test_weights_that_a_method_does_not_define_are_refused_before_the_first_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((9000, 2)), rng.integers(2, size=9000)
+    weights = np.ones(9000)
+    weights[-1] = 0.5
+    model = OnlineClassifier("hinge", solver="pa").fit(X, y)
+    with pytest.raises(ValueError, match="0 or 1"):
+        model.partial_fit(X, y, sample_weight=weights)
+    assert model.t_ == 9000
+
+
+# --- real data -------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_give_a_sensible_model_on_raw_bundled_data():
+    for X, y in (load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)):
+        order = np.random.default_rng(0).permutation(len(y))
+        train, test = order[len(y) // 3 :], order[: len(y) // 3]
+        model = OnlineClassifier(random_state=0).fit(X[train], y[train])
+        assert model.score(X[test], y[test]) > (0.9 if len(y) > 200 else 0.6)
+    X, y = load_diabetes(return_X_y=True)
+    assert OnlineRegressor(random_state=0).fit(X[:300], 1e5 * y[:300]).score(X[300:], 1e5 * y[300:]) > 0.4

@@ -1,0 +1,99 @@
+"""scikit-learn's own checks of an estimator, over both estimators and every solver family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from onlinear import OnlineClassifier, OnlineRegressor
+from onlinear.solvers import SOLVERS
+
+CLASSIFIERS = [
+    OnlineClassifier(),
+    OnlineClassifier(penalty="elastic-net,l1=1e-4,l2=1e-4", passes=2),
+    OnlineClassifier("hinge", penalty="l2,l2=1e-3", solver="sgd,eta=0.1", scale="rms"),
+    OnlineClassifier("hinge", penalty="l2,l2=0.1", solver="pegasos", scale="rms", passes=20),
+    OnlineClassifier("hinge", penalty="l2,l2=0.1", solver="epoch-gd", scale="rms", passes=20),
+    OnlineClassifier("modified-huber", penalty="l1,l1=1e-4", solver="comid,eta=0.1", average="uniform", scale="max-abs"),
+    OnlineClassifier("logistic", penalty="l1,l1=1e-4", solver="rda", scale="rms"),
+    OnlineClassifier("exponential", solver="fiol", scale="rms", passes=5),
+    OnlineClassifier("squared-hinge", solver="implicit-sgd,eta=0.1", scale="rms", shuffle="replacement"),
+    OnlineClassifier("squared", solver="ncsgd,eta=0.1", scale="rms"),
+    OnlineClassifier("squared", solver="adaline,eta=1e-4", scale="rms", passes=10),
+    OnlineClassifier("squared", solver="rls"),
+    OnlineClassifier("hinge", solver="pa"),
+    OnlineClassifier("logistic", penalty="l1,l1=1e-4", solver="sadmm", scale="standard"),
+    OnlineClassifier("hinge", penalty="l2,l2=1e-4", solver="oadm", scale="rms"),
+    OnlineClassifier("logistic", penalty="elastic-net,l1=1e-4,l2=1e-4", solver="sdrs", scale="rms"),
+    OnlineClassifier("logistic", penalty="l1,l1=1e-4", solver="iodrs,lam=0.1", scale="rms"),
+    OnlineClassifier("logistic", penalty="l2,l2=1e-3", solver="batch-drs", passes=30),
+]
+REGRESSORS = [
+    OnlineRegressor(),
+    OnlineRegressor("huber", penalty="l1,l1=1e-4", passes=2),
+    OnlineRegressor(penalty="l2,l2=1e-3", solver="sgd,eta=0.02", scale="rms"),
+    OnlineRegressor("absolute", penalty="l2,l2=0.1", solver="epoch-gd", scale="rms", passes=10),
+    OnlineRegressor("quantile", penalty="l1,l1=1e-4", solver="comid", average="uniform", scale="rms", passes=10),
+    OnlineRegressor("epsilon-insensitive", penalty="l1,l1=1e-4", solver="rda", scale="rms", passes=10),
+    OnlineRegressor("absolute", solver="implicit-sgd", average="weighted-t1", shuffle="replacement", passes=5),
+    OnlineRegressor("squared", solver="ncsgd,eta=0.1", scale="rms", passes=5),
+    OnlineRegressor("squared", solver="adaline,eta=0.01", scale="rms"),
+    OnlineRegressor("squared", solver="rls"),
+    OnlineRegressor("poisson", solver="fiol", scale="rms"),
+    OnlineRegressor("squared", penalty="l1,l1=1e-4", solver="sadmm", scale="standard"),
+    OnlineRegressor("huber", penalty="l2,l2=1e-4", solver="oadm", scale="rms"),
+    OnlineRegressor("squared", penalty="elastic-net,l1=1e-4,l2=1e-4", solver="sdrs", scale="rms"),
+    OnlineRegressor("huber", penalty="l1,l1=1e-4", solver="iodrs,lam=0.1", scale="rms"),
+    OnlineRegressor("squared", penalty="l2,l2=1e-3", solver="batch-drs", passes=30),
+]
+
+
+PARTIAL = ("check_n_features_in_after_fitting", "check_estimators_partial_fit_n_features")
+WEIGHTS = (
+    "a row of weight k is one step on k times its loss, k equal rows are k steps, a row of weight 0 is a step without loss: "
+    "only recursive least squares, whose state is a sum over rows, makes them equal (MATH 17)"
+)
+BATCH_WEIGHTS = (
+    "the objective is a mean over the number of rows, weights are not normalised: repeating a row changes l2's share"
+)
+ALL_ROWS = "needs all rows at once: partial_fit refuses it and names fit"
+MEAN = "'standard' centres by the mean of all rows, which a first partial_fit does not have: it refuses and names 'rms'"
+EXPLICIT = "with a class weight of 1000 an explicit step on the squared loss has eta s |x|^2 > 2: it overshoots ever further"
+ZERO_ONE = "passive-aggressive learning (PA) has no form for weights other than 0 and 1: it refuses and names pa-1 and pa-2"
+COUNTS = "the check's targets are negative, those of the poisson loss are counts"
+
+
+def failures(estimator: Any) -> dict[str, str]:
+    """The checks that a correct method fails, and why."""
+    solver = (estimator.solver or "").partition(",")[0]
+    found = {}
+    if solver != "rls":
+        reason = BATCH_WEIGHTS if solver == "batch-drs" else WEIGHTS
+        found["check_sample_weight_equivalence_on_dense_data"] = reason
+        if estimator.scale != "standard":
+            found["check_sample_weight_equivalence_on_sparse_data"] = reason
+    if solver == "batch-drs":
+        found |= dict.fromkeys(("check_fit_score_takes_y", *PARTIAL), ALL_ROWS)
+    if estimator.scale == "standard":
+        found |= dict.fromkeys(PARTIAL, MEAN)
+    if isinstance(estimator, OnlineClassifier) and solver in ("ncsgd", "pa"):
+        found["check_class_weight_classifiers"] = ZERO_ONE if solver == "pa" else EXPLICIT
+    if solver == "pa":
+        found |= dict.fromkeys(("check_sample_weights_list", "check_sample_weights_not_overwritten"), ZERO_ONE)
+    if estimator.loss == "poisson":
+        found["check_regressor_multioutput"] = COUNTS
+    return found
+
+
+@parametrize_with_checks([*CLASSIFIERS, *REGRESSORS], expected_failed_checks=failures)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(("estimators", "missing"), [(CLASSIFIERS, set()), (REGRESSORS, {"pa", "pegasos"})])
+def test_every_solver_family_is_checked(estimators, missing):
+    named = {SOLVERS[(estimator.solver or estimator.choice.solver).partition(",")[0]].solver for estimator in estimators}
+    left_out = {SOLVERS[name].solver for name in missing}  # these learn signs only
+    assert named | left_out == {preset.solver for preset in SOLVERS.values()}
