@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("onlinear", deadline=None)  # a first example may compile a kernel
+settings.load_profile("onlinear")
 
 
 def folder(variable: str) -> Path | None:

@@ -19,7 +19,7 @@ from onlinear.jit import bind_loss, entry, kernel
 from onlinear.names import unknown
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
-from onlinear.solvers.engine import Engine, Problem, State
+from onlinear.solvers.engine import LONGEST_BLOCK, VISIT, Engine, Problem, State, T
 
 
 @kernel
@@ -346,7 +346,8 @@ class Learner:
     @classmethod
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
-        spec = {role: parts.get(role, _known_spec(role, text)) for role, text in header["spec"].items()}
+        _plausible(header, arrays)
+        spec = {role: parts[role] if role in parts else _known_spec(role, text) for role, text in header["spec"].items()}
         learner = cls(
             **spec,
             scale=header["scale"],
@@ -360,7 +361,7 @@ class Learner:
         if learner.scaler is not None:
             learner.scaler.moments = _shaped(arrays, "scales", learner.scaler.moments.shape)
         for k, state in enumerate(learner.states):
-            state.now = _shaped(arrays, f"{k}.now", state.now.shape)
+            state.now = _steps(_shaped(arrays, f"{k}.now", state.now.shape), state.table is not None)
             for name, array in state.arrays.items():
                 state.arrays[name] = _shaped(arrays, f"{k}.array.{name}", array.shape)
             prefix = f"{k}.kept."
@@ -437,6 +438,39 @@ def _known_spec(role: str, spec: Any) -> Any:
     if spec is None or isinstance(spec, str):
         return spec
     raise ValueError(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
+
+
+_HEADER: dict[str, Any] = {
+    "spec": dict,
+    "scale": str,
+    "fit_intercept": bool,
+    "n_outputs": int,
+    "size": int,
+    "growing": bool,
+    "total": (int, float, type(None)),
+}
+
+
+def _plausible(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a header of other types, or one that asks for more memory than the file's own size."""
+    for name, kind in _HEADER.items():
+        if name not in header or not isinstance(header[name], kind):
+            raise models.ModelFileError(f"the model file's header has no {name}, or one of another type.")
+    if set(header["spec"]) != {"solver", "loss", "penalty", "average"}:
+        raise models.ModelFileError("the model file's header does not name a solver, loss, penalty and average.")
+    held = sum(array.size for array in arrays.values())
+    if header["size"] < 0 or not 1 <= header["n_outputs"] <= held or header["size"] * header["n_outputs"] > held:
+        shape = f"{header['size']} features and {header['n_outputs']} outputs"
+        raise models.ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
+
+
+def _steps(now: np.ndarray, has_table: bool) -> np.ndarray:
+    """The scalars of a state, their step numbers checked: kernels find places in the table by them."""
+    t, visit = now[T], now[VISIT]
+    whole = 0.0 <= visit <= t <= 2.0**53 and t == np.floor(t) and visit == np.floor(visit)
+    if not whole or (has_table and t - visit > LONGEST_BLOCK):
+        raise models.ModelFileError(f"the model file's step numbers cannot be: {t:g} rows learnt, last visit at {visit:g}.")
+    return now
 
 
 def _shaped(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
