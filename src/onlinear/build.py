@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from inspect import signature
 from math import ceil, inf
 from typing import Any
@@ -165,7 +166,10 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
             f"{role} needs total=T, the number of steps after which the suffix ends, e.g. 'suffix,alpha=0.5,total=10000'."
         )
     T = checked(role, "total", steps)
-    return Average(1.0, 0.0, T - ceil(alpha * T) + 1.0)
+    if not T.is_integer():
+        raise ValueError(f"{role}: total must be a whole number, got {T!r}.")
+    kept = ceil(Fraction(repr(alpha)) * int(T))  # of alpha as it is written: 0.55 * 100 is more than 55 in floating point
+    return Average(1.0, 0.0, T - kept + 1.0)
 
 
 def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total: int | None = None) -> Any:

@@ -27,7 +27,7 @@ def targets(values: Any, n: int, outputs: int) -> np.ndarray:
     wanted = "(n,)" if outputs == 1 else f"(n, {outputs})"
     if array.ndim != (1 if outputs == 1 else 2) or (outputs > 1 and array.shape[1] != outputs):
         raise ValueError(f"y must have shape {wanted} for {outputs} output(s), got {array.shape}.")
-    return np.asfortranarray(_finite(_length(array, "y", n), "y").reshape(n, outputs))
+    return np.require(_finite(_length(array, "y", n), "y").reshape(n, outputs), requirements=["F", "A", "W"])
 
 
 def labels(y: np.ndarray, rule: str) -> None:
@@ -52,7 +52,7 @@ def weights(values: Any, n: int) -> np.ndarray:
         array = np.full(n, float(array))
     if array.ndim != 1:
         raise ValueError(f"sample_weight must be 1-D: Sample weights must be 1D array or scalar, got shape {array.shape}.")
-    array = _finite(_length(array, "sample_weight", n), "sample_weight")
+    array = np.require(_finite(_length(array, "sample_weight", n), "sample_weight"), requirements=["C", "A", "W"])
     if np.any(array < 0.0):
         row = int(np.argmax(array < 0.0))
         raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
@@ -60,7 +60,10 @@ def weights(values: Any, n: int) -> np.ndarray:
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}.")
     return array.astype(np.float64, copy=False)

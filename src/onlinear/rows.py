@@ -70,8 +70,10 @@ class Source(NamedTuple):
 
     def stored(self) -> Source:
         """The same rows with the conversion done once, for several passes."""
-        if isinstance(self.data, Rows) or self.n == 0:
+        if isinstance(self.data, Rows):
             return self
+        if self.n == 0:
+            return self._replace(data=dense_rows(plain(self.data)))
         pieces = [rows for _, rows in self.blocks()]
         ends = np.cumsum([0, *(len(rows.values) for rows in pieces)])
         indptr = np.concatenate([rows.indptr[:-1] + np.uint64(end) for rows, end in zip(pieces, ends, strict=False)])
