@@ -1,0 +1,106 @@
+"""Weights and their totals against exact integers; the lazy sums against sums."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlinear.averages import NAMED, Average, alive, moved, part_sum, record
+from onlinear.jit import function, kernel
+from onlinear.penalties import ElasticNet
+
+AVERAGES = {**NAMED, "suffix": Average(1.0, 0.0, 37.0), "late growth": Average(1.0, 1.0, 5.0)}
+every_average = pytest.mark.parametrize("average", AVERAGES.values(), ids=AVERAGES)
+
+
+def weight(average, k):
+    """Weight of the predictor before step k, in whole numbers."""
+    k = k - 1 if average.post else k
+    return int(average.base) + int(average.growth) * k if k >= int(average.first) else 0
+
+
+@every_average
+def test_weights_and_totals(average):
+    total = 0
+    for t in range(1, 300):
+        assert average.om(t) == weight(average, t)
+        total += weight(average, t)
+        # after t steps an average of the predictors after them has one more: the last
+        assert average.total(t) == total + (weight(average, t + 1) if average.post else 0)
+
+
+@every_average
+@pytest.mark.parametrize("T", [10**6, 10**9 - 1, 10**9])
+def test_totals_of_long_runs(average, T):
+    base, growth, first = int(average.base), int(average.growth), int(average.first)
+    n = T - first + 1
+    exact = base * n + growth * (T * (T + 1) // 2 - first * (first - 1) // 2)
+    assert average.total(T) == pytest.approx(exact, rel=1e-15)
+    assert average.om(T) == weight(average, T)
+
+
+def test_no_weight_before_the_first_step():
+    late = Average(1.0, 0.0, 1000.0)
+    assert late.om(999) == 0.0
+    assert late.total(999) == 0.0
+    assert late.total(1000) == 1.0
+    assert all(average.total(0) == 0.0 for average in AVERAGES.values())
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(1, 40), st.floats(0, 3))
+@settings(max_examples=200, deadline=None)
+def test_alive_counts_thresholds_below(rises, c, size):
+    q = np.cumsum(rises)
+    c = min(c, len(q))
+    table = np.zeros((3, len(q) + 1))
+    table[0, : len(q)] = q
+    assert alive(table, c, size) == int(np.sum(q[:c] < size))
+    assert alive(table, 0, size) == 0
+    assert alive(table, c, float(q[c - 1])) == int(np.sum(q[:c] < q[c - 1]))  # a tie is dead
+
+
+@kernel
+def _simulate(penalty, average, etas, writes, values, V, B, A):
+    """One coordinate: potentials written at some steps, its sum kept lazily; gives the sum of om_k w_k after all steps."""
+    table = np.zeros((3, etas.shape[0] + 1))
+    clock = penalty.start()
+    for t in range(1, etas.shape[0] + 1):
+        after = penalty.tick(clock, etas[t - 1])
+        mark = record(table, t, average.om(t), clock[1], clock[2])
+        if writes[t - 1]:
+            new = penalty.deposit(values[t - 1], etas[t - 1], clock, after)
+            _write(table, t, mark, V, B, new)
+        clock = after
+    A[0] = B[0] + part_sum(table, etas.shape[0], V[0])
+    return penalty.weight(V[0], clock)
+
+
+@function
+def _write(table, t, mark, V, B, new):
+    if abs(new) <= mark[0]:
+        new = 0.0
+    B[0] += moved(table, t, mark, V[0], new)
+    V[0] = new
+
+
+@every_average
+@pytest.mark.parametrize(
+    "penalty", [ElasticNet(), ElasticNet(l1=0.05), ElasticNet(l2=0.02), ElasticNet(l1=0.1, l2=0.05)], ids=repr
+)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_the_lazy_sum_is_the_sum(average, penalty, data):
+    n = data.draw(st.integers(1, 60))
+    etas = np.array(data.draw(st.lists(st.one_of(st.just(0.0), st.floats(0, 1)), min_size=n, max_size=n)))
+    writes = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    values = np.array(data.draw(st.lists(st.floats(-2, 2), min_size=n, max_size=n)))
+    start = data.draw(st.floats(-2, 2))
+    V, B, A = np.array([penalty.potential(start, penalty.start())]), np.zeros(1), np.zeros(1)
+    last = _simulate(penalty, average, etas, writes, values, V, B, A)
+    w, total, size = start, 0.0, 0.0
+    for t in range(1, n + 1):
+        total += average.om(t) * w
+        size += average.om(t) * max(abs(w), 1.0)
+        w = float(penalty.prox(values[t - 1] if writes[t - 1] else w, etas[t - 1]))
+    assert last == pytest.approx(w, rel=1e-12, abs=1e-13)
+    assert A[0] == pytest.approx(total, rel=1e-12, abs=1e-12 * size)
