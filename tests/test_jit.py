@@ -15,10 +15,10 @@ import pytest
 
 import onlinear
 from onlinear import jit
-from onlinear.jit import COMPILED, adopt, bind_loss, entry, kernel, load, store
+from onlinear.jit import COMPILED, bind_loss, entry, kernel, load, store
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import ElasticNet, register
 
 HOME = Path(onlinear.__file__).parent
 only_compiled = pytest.mark.skipif(not COMPILED, reason="with NUMBA_DISABLE_JIT=1 nothing is compiled, so nothing is cached")
@@ -360,7 +360,7 @@ def test_clocks_are_loaded_and_stored():
 
 @kernel
 def _prox_first(penalty, v):
-    return penalty.weight(v[0], (1.0, 0.5, 1.0))
+    return penalty.weight(v[0], penalty.tick(penalty.start(), 0.5))
 
 
 def test_the_entry_point_is_the_kernel():
@@ -369,7 +369,7 @@ def test_the_entry_point_is_the_kernel():
 
 
 def test_the_entry_point_of_a_kernel_with_a_users_part_is_the_ordinary_call():
-    adopt(MySoft)
+    register(MySoft())
     assert entry(_prox_first, (MySoft(), np.array([2.0]))) is _prox_first
 
 
