@@ -29,12 +29,15 @@ import numpy as np
 
 from onlinear.jit import adopt, function
 
+Clock = tuple[float, float, float, float]
+
 
 class ElasticNet(NamedTuple):
     """r(w) = l1 |w|_1 + (l2/2) |w|^2.  prox = soft(v, eta l1) / (1 + eta l2).
 
-    The clock is (P, Q, 1/P). Of the pre-prox value of a step the potential may be taken at the clock before that step:
-    the prox is then part of the idle map, which is what ``deposit`` does.
+    The clock is (P, Q, 1/P, P - 1): a product of many factors 1 + eta l2 would add up their rounding, which has one sign where
+    the step is constant; a sum of small gains does not. Of the pre-prox value of a step the potential may be taken at the
+    clock before that step: the prox is then part of the idle map, which is what ``deposit`` does.
     """
 
     l1: float = 0.0
@@ -51,25 +54,26 @@ class ElasticNet(NamedTuple):
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
         return np.copysign(np.maximum(np.abs(g) - c * self.l1, 0.0) / (c * self.l2 + beta), -g) + 0.0
 
-    def start(self) -> tuple[float, float, float]:
-        return 1.0, 0.0, 1.0
+    def start(self) -> Clock:
+        return 1.0, 0.0, 1.0, 0.0
 
-    def tick(self, clock: tuple[float, float, float], eta: float) -> tuple[float, float, float]:
-        P, Q, _ = clock
-        after = P * (1.0 + eta * self.l2)
-        return after, Q + self.l1 * eta * P, 1.0 / after
+    def tick(self, clock: Clock, eta: float) -> Clock:
+        P, Q, _, gain = clock
+        gain += eta * self.l2 * P
+        after = 1.0 + gain
+        return after, Q + self.l1 * eta * P, 1.0 / after, gain
 
-    def weight(self, v: float, clock: tuple[float, float, float]) -> float:
-        _, Q, inverse = clock
+    def weight(self, v: float, clock: Clock) -> float:
+        _, Q, inverse, _ = clock
         return (v - min(max(v, -Q), Q)) * inverse
 
-    def potential(self, w: float, clock: tuple[float, float, float]) -> float:
-        P, Q, _ = clock
+    def potential(self, w: float, clock: Clock) -> float:
+        P, Q, _, _ = clock
         return P * w + copysign(Q, w) if w != 0.0 else 0.0
 
     def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
         """The potential, from clock ``after`` on, of prox(v, eta)."""
-        P, Q, _ = clock
+        P, Q, _, _ = clock
         u = P * v
         return u + copysign(Q, u)
 
@@ -103,21 +107,21 @@ class Box(NamedTuple):
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
         return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).primal(g, c, beta), self.lower), self.upper)
 
-    def start(self) -> tuple[float, float, float]:
+    def start(self) -> Clock:
         return ElasticNet(self.l1, self.l2).start()
 
-    def tick(self, clock: tuple[float, float, float], eta: float) -> tuple[float, float, float]:
+    def tick(self, clock: Clock, eta: float) -> Clock:
         return ElasticNet(self.l1, self.l2).tick(clock, eta)
 
-    def weight(self, v: float, clock: tuple[float, float, float]) -> float:
+    def weight(self, v: float, clock: Clock) -> float:
         return min(max(ElasticNet(self.l1, self.l2).weight(v, clock), self.lower), self.upper)
 
-    def potential(self, w: float, clock: tuple[float, float, float]) -> float:
+    def potential(self, w: float, clock: Clock) -> float:
         return ElasticNet(self.l1, self.l2).potential(w, clock)
 
     def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
         """The potential, from clock ``after`` on, of prox(v, eta)."""
-        P, Q, _ = clock
+        P, Q, _, _ = clock
         gain = after[1] - Q
         u = min(max(P * v, after[0] * self.lower - gain), after[0] * self.upper + gain)
         return u + copysign(Q, u)
