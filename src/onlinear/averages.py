@@ -89,6 +89,8 @@ def up_to(E: float, R: float, v: float) -> float:
 @function
 def part_sum(table: np.ndarray, c: int, v: float) -> float:
     """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block."""
+    if v == 0.0:
+        return 0.0
     k = alive(table, c, abs(v))
     return up_to(table[1, k], table[2, k], v)
 

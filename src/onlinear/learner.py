@@ -198,11 +198,12 @@ class Learner:
         return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
 
     def _grow(self, size: int) -> None:
-        self._short = None
         for state in self.states:
             state.grow(size)
         if self.scaler is not None:
             self.scaler.grow(size)
+        if self._short is not None:
+            self._short.bind()
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -366,6 +367,8 @@ class Learner:
                 state.arrays[name] = _shaped(arrays, f"{k}.array.{name}", array.shape)
             prefix = f"{k}.kept."
             state.kept = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+            if np.any(state.kept.get("columns", np.zeros(0, np.uint32)) >= state.size):
+                raise models.ModelFileError("the model file's last row has a column beyond its features.")
             learner.engine.rebuild(state)
         return learner
 
@@ -373,7 +376,7 @@ class Learner:
 class ShortWay:
     """One row after another with nothing made anew: the same arrays, checked, filled and learnt by three compiled calls.
 
-    For one output without a scale, while no feature is new. Whatever else comes goes the long way, with the same result.
+    For one output without a scale. Whatever else comes goes the long way, with the same result.
     """
 
     def __init__(self, learner: Learner, room: int) -> None:
@@ -384,12 +387,12 @@ class ShortWay:
         self._y, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
         self._rest: tuple[Any, ...] = (self._y, self._s, self._score)
         self._learn: Any = None
-        self._bind()
+        self.bind()
         self._sum = (learner._loss, self._score, self._y, self._s, learner._losses[0])
         self._add = entry(add_losses, self._sum)
 
-    def _bind(self) -> None:
-        """Find the engine's kernel; the engine itself where its ``learn`` is more than one call."""
+    def bind(self) -> None:
+        """Take the state's arrays as they stand now; find the kernel once, or the engine itself where it is more than one call."""
         engine, self._table = type(self._engine), self._state.table
         home = next(cls for cls in engine.__mro__ if "learn" in vars(cls))
         given = (self._state, self._row.rows, 0.0, self._y, self._s, self._score)
@@ -398,7 +401,9 @@ class ShortWay:
             self._learn = partial(self._engine.learn, self._state)
             return
         kernel, args = call
-        self._learn, self._rest, self._table = entry(kernel, args), args[2:], self._state.table
+        self._rest, self._table = args[2:], self._state.table
+        if self._learn is None:
+            self._learn = entry(kernel, args)
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
         """Learn the row and give its score; None, and nothing done, for a row that has to go the long way."""
@@ -407,13 +412,15 @@ class ShortWay:
         if (y != 1.0 and y != -1.0) if self._rule == "signs" else (y - y != 0.0 or (self._rule != "real" and y < 0.0)):
             return None
         state, row = self._state, self._row
-        largest = row.fill(indices, values, state.size)
+        largest = row.fill(indices, values, rows.LARGEST_COLUMN + 1 if self._learner.growing else state.size)
         if largest < 0.0:
             return None
+        if self._learner.growing and (size := row.size()) > state.size:
+            self._learner._grow(size)
         if state.table is not None:
             state.prepare(1)
             if state.table is not self._table:
-                self._bind()
+                self.bind()
         self._y[0] = y
         if self._learn(row.rows, largest, *self._rest) == 0:
             self._learner._diverge(0)

@@ -315,6 +315,11 @@ class OneRow:
             return -1.0
         return fill(indices, values, size, *self.rows)  # type: ignore[no-any-return]
 
+    def size(self) -> int:
+        """1 + the largest column of the row's non-zero entries."""
+        end = int(self.rows.indptr[1])
+        return int(self.rows.indices[end - 1]) + 1 if end else 0
+
 
 _FLOAT64 = np.dtype(np.float64)
 

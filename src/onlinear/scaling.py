@@ -23,13 +23,25 @@ class Scaler:
 
     def __init__(self, kind: str, size: int) -> None:
         self.kind = kind
-        self.moments = np.zeros((2, size))  # rms: count, mean square; max-abs: unused, largest; standard: mean, deviation
+        self.size = size
+        self._room = np.zeros((2, size))
+
+    @property
+    def moments(self) -> np.ndarray:
+        """(2, d): count and mean square (rms); unused and largest (max-abs); mean and deviation (standard)."""
+        return self._room[:, : self.size]
+
+    @moments.setter
+    def moments(self, values: np.ndarray) -> None:
+        self.size, self._room = values.shape[1], np.ascontiguousarray(values)
 
     def grow(self, size: int) -> None:
-        """Make room for ``size`` columns."""
-        bigger = np.zeros((2, size))
-        bigger[:, : self.moments.shape[1]] = self.moments
-        self.moments = bigger
+        """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""
+        if size > self._room.shape[1]:
+            bigger = np.zeros((2, max(size, 2 * self.size)))
+            bigger[:, : self.size] = self.moments
+            self._room = bigger
+        self.size = size
 
     def fix(self, mean: np.ndarray, deviation: np.ndarray) -> None:
         """Set the columns' means and deviations for 'standard'; a constant column has deviation 1."""
@@ -38,7 +50,7 @@ class Scaler:
     def learn(self, rows: Rows, s: np.ndarray) -> Rows:
         """The rows in scaled units; the scales have moved on past them."""
         out = np.empty(len(rows.values))
-        _move(rows, s, self.moments, self.kind == "rms", out)
+        _move(rows, s, self._room, self.kind == "rms", out)
         return rows._replace(values=out)
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:

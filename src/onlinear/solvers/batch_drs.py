@@ -139,7 +139,7 @@ def extended(source: Source, size: int, one: float) -> np.ndarray:
     A = np.zeros((source.n, size + 1))
     A[:, 0] = one
     for which, rows in source.blocks():
-        lengths = np.diff(rows.indptr.astype(np.int64))
+        lengths = np.diff(rows.indptr).astype(np.int64)
         places = np.arange(which.start, which.stop).repeat(lengths)
         A[places, rows.indices.astype(np.int64) + 1] = rows.values
     return A

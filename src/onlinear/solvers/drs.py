@@ -125,7 +125,7 @@ def first_dual(penalty: Any, w: np.ndarray) -> np.ndarray:
     """mu_0 in dr(w), so that a start at ``w`` is a point of the method: prox(u_0) = w with u_0 = w + lam mu_0."""
     if not np.any(w):
         return np.zeros_like(w)
-    if not (hasattr(penalty, "l1") and hasattr(penalty, "l2")) or getattr(penalty, "tv", 0.0):
+    if not (hasattr(penalty, "l1") and hasattr(penalty, "l2")) or (hasattr(penalty, "tv") and penalty.tv > 0.0):
         raise ValueError(f"start= must be 0 for the penalty {type(penalty).__name__}: no element of dr(start) is known.")
     return penalty.l2 * w + penalty.l1 * np.sign(w)
 
@@ -378,7 +378,7 @@ class Inexact(SplittingEngine):
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
-        state.arrays["Z"] = w.copy()
+        state.arrays["Z"], state.fresh["Z"] = w.copy(), nan
         state.now[FORGET] = 1.0
         return state
 

@@ -163,9 +163,9 @@ class Relaxed(Engine):
         arrays = {"V": u, "L": np.zeros(len(w))}
         if self.average is not None:
             arrays |= {"W": np.where(w != 0.0, u, 0.0), "B": np.zeros(len(w)), "A": np.zeros(len(w))}
-        kept = {"columns": np.empty(0, np.uint32), "u": np.empty(0)} | ({"start": w.copy()} if np.any(w) else {})
+        kept: dict[str, np.ndarray] = {"columns": np.empty(0, np.uint32), "u": np.empty(0)}
         table = np.zeros((3, 65)) if self.average is not None else None
-        return State(scalars(self.problem, b), arrays, kept, table, size=len(w))
+        return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
         problem = self.loss, self.penalty, self.solver, self.average

@@ -48,7 +48,8 @@ class State:
 
     ``now``: scalars; ``arrays``: one number per feature; ``kept``: arrays of other lengths; ``table``: prefix sums of the
     steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
-    the first feature; ``widths``: how many numbers an array holds per feature, where that is not one.
+    the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
+    array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own.
     """
 
     now: np.ndarray
@@ -58,16 +59,31 @@ class State:
     size: int = 0
     extra: int = 0
     widths: dict[str, int] = field(default_factory=dict)
+    fresh: dict[str, float] = field(default_factory=dict)
+    stamps: tuple[str, ...] = ()
+    buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
     def t(self) -> int:
         return int(self.now[T])
 
     def grow(self, size: int) -> None:
-        """Make room for ``size`` features; new ones start at 0."""
+        """Make room for ``size`` features, which start as they would have stood with this size from the first row.
+
+        Vectors are views of buffers that double, so that growing costs O(1) per new feature.
+        """
         for name, array in self.arrays.items():
-            bigger = np.zeros((*array.shape[:-1], (size + self.extra) * self.widths.get(name, 1)))
-            bigger[..., : array.shape[-1]] = array
+            length, old = (size + self.extra) * self.widths.get(name, 1), array.shape[-1]
+            if array.ndim == 1:
+                buffer = self.buffers.get(name)
+                if buffer is None or array.base is not buffer or len(buffer) < length:
+                    buffer = self.buffers[name] = np.empty(max(length, 2 * old))
+                    buffer[:old] = array
+                bigger = buffer[:length]
+            else:
+                bigger = np.empty((*array.shape[:-1], length))
+                bigger[..., :old] = array
+            bigger[..., old:] = self.now[VISIT] if name in self.stamps else self.fresh.get(name, 0.0)
             self.arrays[name] = bigger
         self.size = size
 

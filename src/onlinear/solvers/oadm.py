@@ -231,7 +231,7 @@ class Lazy(Engine):
         arrays = {"W": w.copy(), "G": w + first_dual(self.penalty, w) / self.solver.rho, "L": np.zeros(len(w))}
         if self.average is not None:
             arrays |= {"S": np.zeros(len(w)), "A": np.zeros(len(w))}
-        return State(scalars(self.problem, b), arrays, size=len(w))
+        return State(scalars(self.problem, b), arrays, size=len(w), stamps=("L",))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
         arrays = (state.arrays.get(name) for name in "WGLSA")
