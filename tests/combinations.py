@@ -223,12 +223,13 @@ COMPILED_FREE = (
 
 
 def compiled_demands() -> Iterator[tuple[Any, ...]]:
-    """Every (solver, loss), (solver, penalty) and (solver, average)."""
+    """Every (solver, loss), (solver, penalty) and (solver, average); penalties of other types without an average."""
     for name in NAMES:
         for place, options in enumerate((LOSS_TEXTS, PENALTY_TEXTS, AVERAGE_TEXTS), start=1):
             for option in options:
                 rest: list[Any] = [None] * 6
                 rest[0], rest[place] = name, option
+                rest[3] = "none" if place == 2 else rest[3]
                 yield tuple(rest)
 
 
