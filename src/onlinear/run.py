@@ -56,6 +56,9 @@ class Labels:
 
     classes: np.ndarray | None
 
+    def __post_init__(self) -> None:
+        self._named = self.classes is not None
+
     @property
     def count(self) -> int:
         """Number of classes."""
@@ -87,13 +90,11 @@ class Labels:
         self.classes = np.array([label, 1.0])
 
     def _unknown(self, block: Block, row: int) -> StreamError:
-        label = shown(block.y[row])
-        if self.classes is None:
-            wanted = "expected a label of -1, 1 or of 0, 1"
-            hint = f" (other classes: --classes {label},... or --scan; numbers to be predicted: --task {REGRESS})"
-        else:
-            wanted, hint = f"expected one of the classes {', '.join(map(shown, self.classes))}", ""
-        return StreamError(f"{block.where(row)}: {wanted}, got {label}{hint}.")
+        wanted = "a label of -1, 1 or of 0, 1"
+        if self.classes is not None:
+            wanted = f"one of the classes {', '.join(map(shown, self.classes))}"
+        hint = "" if self._named else f" (other classes: --classes a,b,... or --scan; numbers: --task {REGRESS})"
+        return StreamError(f"{block.where(row)}: expected {wanted}, got {shown(block.y[row])}{hint}.")
 
 
 class Training:

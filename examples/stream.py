@@ -1,0 +1,10 @@
+"""Learn from blocks of rows as they come, and watch the progressive (test-then-train) loss."""
+
+from onlinear import Learner, streams
+
+learner = Learner("fiol,eta=5", "logistic", "l1,l1=1e-3", scale="rms", fit_intercept=True)
+for epoch in range(3):
+    for block in streams.Shuffled(streams.open("breast-cancer"), window=100, seed=epoch):
+        learner.learn(block.X, 2.0 * block.y - 1.0)
+        print(f"{learner.t:6} rows   progressive loss {learner.progressive_loss:.4f}")
+learner.save("breast-cancer.onlinear")

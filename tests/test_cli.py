@@ -1,0 +1,292 @@
+"""The command, as a user meets it: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDClassifier
+from typer.testing import CliRunner
+
+from onlinear import Learner, OnlineClassifier, load, streams
+from onlinear.cli import app
+
+COMMAND = [sys.executable, "-c", "from onlinear.cli import main; main()"]
+ROWS = "".join(f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(1, 400))
+
+
+def run(*arguments, code=0):
+    """Run in this process; give what it printed."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+def process(*arguments, **options):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text(ROWS)
+    return path
+
+
+def table(text):
+    """The table's lines as numbers."""
+    lines = [line.replace(",", "").split() for line in text.splitlines()]
+    return [list(map(float, line)) for line in lines if len(line) == 5 and line[0].isdigit()]
+
+
+def test_the_table_grows_at_doubling_row_counts(rows):
+    shown = run("train", rows)
+    assert re.search(r"rows +loss +since last +error +non-zeros", shown)
+    counts, loss, since, error, nonzeros = map(np.array, zip(*table(shown), strict=True))
+    assert counts.tolist() == [1, 2, 4, 8, 16, 32, 64, 128, 256, 399]
+    np.testing.assert_allclose(np.diff(loss * counts), since[1:] * np.diff(counts), rtol=1e-4)
+    assert error[-1] < 0.2
+    assert nonzeros[-1] == 8
+    assert "399 rows in " in shown
+    assert "no model written" in shown
+
+
+def test_the_model_is_the_learners_and_predicts_what_the_command_predicts(rows, tmp_path):
+    options = ("--loss", "hinge", "--solver", "comid,eta=0.5", "--penalty", "l1,l1=1e-3", "--no-intercept")
+    shown = run("train", rows, "--model", tmp_path / "m", *options)
+    model = load(tmp_path / "m")
+    assert isinstance(model, OnlineClassifier)
+    (block,) = streams.open(rows)
+    learner = Learner("comid,eta=0.5", "hinge", "l1,l1=1e-3").learn(block.X, block.y)
+    np.testing.assert_array_equal(model.coef_[0], learner.weights())
+    assert table(shown)[-1][1] == pytest.approx(learner.progressive_loss, rel=1e-5)
+    assert model.classes_.tolist() == [-1, 1]
+    assert run("predict", tmp_path / "m", rows).split() == list(map(str, model.predict(block.X)))
+    scores = list(map(float, run("predict", tmp_path / "m", rows, "--as", "scores").split()))
+    np.testing.assert_array_equal(scores, learner.predict(block.X))
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--passes", "3", "--shuffle-rows", "100", "--seed", "4"), ("--solver", "rda", "--scale", "max-abs")]
+)
+def test_identical_training_gives_identical_model_files_for_any_block_size(rows, tmp_path, monkeypatch, options):
+    run("train", rows, "--model", tmp_path / "a", *options)
+    run("train", rows, "--model", tmp_path / "b", *options)
+    monkeypatch.setattr(streams, "open", lambda paths, **o: OPEN(paths, **o, block_bytes=100))
+    run("train", rows, "--model", tmp_path / "c", *options)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+OPEN = streams.open
+
+
+def test_bundled_sets_train_and_predict(tmp_path):
+    shown = run("train", "breast-cancer", "--passes", 5, "--model", tmp_path / "m")
+    assert "breast-cancer: classify (2 classes)" in shown
+    assert table(shown)[-1][3] < 0.08
+    predicted = run("predict", tmp_path / "m", "breast-cancer").split()
+    truth = np.concatenate([block.y for block in streams.open("breast-cancer")])
+    assert np.mean(np.array(predicted, float) == truth) > 0.96
+    assert "digits: classify (10 classes)" in run("train", "digits", "--model", tmp_path / "d")
+    assert set(run("predict", tmp_path / "d", "digits").split()) == set("0123456789")
+    assert len(run("predict", tmp_path / "d", "digits", "--as", "probabilities").splitlines()[0].split()) == 10
+    regressed = run("train", "diabetes", "--model", tmp_path / "r")
+    assert "diabetes: regress" in regressed
+    assert "MAE" in regressed
+    assert len(run("predict", tmp_path / "r", "diabetes", "-o", tmp_path / "out")) == 0
+    assert len((tmp_path / "out").read_text().splitlines()) == 442
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "classes"),
+    [
+        ("0 1 0 1", (), [0, 1]),
+        ("1 1 -1 1", (), [-1, 1]),
+        ("1 1 1 1", (), [-1, 1]),
+        ("3 7 3 7", ("--classes", "3,7"), [3, 7]),
+        ("2 3 7 2", ("--scan",), [2, 3, 7]),
+        ("0.5 1.5 0.5", ("--classes", "0.5,1.5"), [0.5, 1.5]),
+    ],
+)
+def test_classes(tmp_path, labels, options, classes):
+    (tmp_path / "a.svm").write_text("".join(f"{label} 1:1\n" for label in labels.split()))
+    run("train", tmp_path / "a.svm", "--model", tmp_path / "m", *options)
+    assert load(tmp_path / "m").classes_.tolist() == classes
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        (
+            "1 -1 3",
+            ("--task", "classify"),
+            "a.svm:3: expected a label of -1, 1 or of 0, 1, got 3 (other classes: --classes 3,...",
+        ),
+        ("1 -1 0", (), "a.svm:3: expected one of the classes -1, 1, got 0."),
+        ("3 7 5", ("--classes", "3,7"), "a.svm:3: expected one of the classes 3, 7, got 5."),
+        ("1 -2", ("--task", "regress", "--loss", "poisson"), "a.svm:2: expected a count of 0 or more for this loss, got -2."),
+        ("", (), "a.svm: expected at least one row, got none."),
+        ("1 x", (), "a.svm:2: expected a label (a number), got 'x'."),
+    ],
+)
+def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
+    (tmp_path / "a.svm").write_text("".join(f"{label} 1:1\n" for label in labels.split()))
+    error = run("train", tmp_path / "a.svm", "--model", tmp_path / "m", *options, code=1)
+    assert message in error
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--loss", "hing"), "loss 'hing' is not known. Did you mean 'hinge'?"),
+        (("--solver", "comid,eta=-1"), "eta must be in"),
+        (("--penalty", "l1"), "needs l1"),
+        (("--task", "guess"), "--task must be one of auto, classify, regress, got 'guess'"),
+        (("--classes", "a,b"), "--classes must be numbers"),
+        (("--classes", "1"), "at least two classes"),
+        (("--classes", "1,2", "--scan"), "exclude each other"),
+        (("--passes", "0"), "greater than or equal to 1"),
+        (("--loss", "hinge", "--task", "regress"), "is for two classes"),
+        (("--solver", "batch-drs"), "needs all rows at once"),
+        (("--scale", "standard"), "rms and max-abs"),
+        (("--average", "suffix"), "needs total="),
+        (("--model", "no/such/folder/m"), "there is no folder"),
+        (("--unheard-of",), "--unheard-of"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_options_are_a_usage_error(rows, options, message):
+    error = re.sub(r"[│╭╮╰╯─\s]+", " ", run("train", rows, *options, code=2))
+    assert message in error
+
+
+def test_the_task_must_be_said_where_the_labels_do_not_tell(tmp_path):
+    (tmp_path / "a.svm").write_text("3 1:1\n14 1:2\n")
+    assert "classes or numbers? Say --task regress, or name the classes" in run("train", tmp_path / "a.svm", code=2)
+    (tmp_path / "a.svm").write_text("3 1:1\n14.5 1:2\n")
+    assert "a.svm: regress" in run("train", tmp_path / "a.svm")
+
+
+def test_failures_are_one_line(rows, tmp_path):
+    assert run("train", tmp_path / "gone.svm", code=1) == f"onlinear: no file at '{tmp_path}/gone.svm'.\n"
+    assert run("predict", tmp_path / "gone", rows, code=1) == f"onlinear: no model file at '{tmp_path}/gone'.\n"
+    assert "not an onlinear model file" in run("predict", rows, rows, code=1)
+    run("train", rows, "--loss", "hinge", "--model", tmp_path / "m")
+    assert "gives no probabilities" in run("predict", tmp_path / "m", rows, "--as", "probabilities", code=1)
+    assert "--as must be" in run("predict", tmp_path / "m", rows, "--as", "words", code=2)
+    error = run("train", rows, "--solver", "sgd,schedule=constant,eta=1e9", "--loss", "squared", "--task", "regress", code=1)
+    assert re.match(r"onlinear: .*rows\.svm:\d+: the state stopped being finite", error)
+
+
+def test_wrong_lines_are_skipped_and_reported(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\noops\n-1 1:2\n-1 1:\n")
+    result = CliRunner().invoke(app, ["train", str(tmp_path / "a.svm"), "--max-errors", "2"])
+    assert result.exit_code == 0
+    assert "2 wrong lines skipped" in result.stderr
+    assert "a.svm:2: expected a label (a number), got 'oops'." in result.stderr
+
+
+def test_features_the_model_has_never_seen_have_weight_zero(rows, tmp_path):
+    run("train", rows, "--model", tmp_path / "m")
+    (tmp_path / "wide.svm").write_text("1 1:1\n1 1:1 900:5\n1\n")
+    first, second, third = map(float, run("predict", tmp_path / "m", tmp_path / "wide.svm", "--as", "scores").split())
+    assert first == second
+    assert third == load(tmp_path / "m").intercept_[0]
+
+
+def test_quiet_says_nothing(rows, tmp_path):
+    assert run("train", rows, "--quiet", "--model", tmp_path / "m") == ""
+    assert (tmp_path / "m").exists()
+
+
+def test_help_and_version_are_quick_and_import_nothing_heavy():
+    shown = process("--help")
+    assert shown.returncode == 0
+    assert "train" in shown.stdout
+    heavy = "import sys, onlinear.cli; sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'sklearn', 'scipy')))"
+    assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0
+    assert process("--version").stdout.startswith("onlinear ")
+
+
+def test_a_process_trains_from_standard_input_and_predicts_into_a_closed_pipe(tmp_path):
+    trained = process("train", "-", "--model", tmp_path / "m", input=ROWS)
+    assert trained.returncode == 0, trained.stderr
+    assert "\x1b" not in trained.stdout, "no terminal, no escape codes"
+    assert "cannot be read twice" in process("train", "-", "--passes", "2", input=ROWS).stderr
+    (tmp_path / "long.svm").write_text(ROWS * 200)
+    with subprocess.Popen(
+        [*COMMAND, "predict", tmp_path / "m", tmp_path / "long.svm"], stdout=-1, stderr=-1, text=True
+    ) as pipe:
+        assert pipe.stdout.readline().strip() in ("-1", "1")
+        pipe.stdout.close()
+        assert pipe.stderr.read() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_interrupted_runs_end_with_130_and_killed_ones_leave_the_old_model(rows, tmp_path):
+    (tmp_path / "m").write_text("the old model")
+    for signum, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        with subprocess.Popen([*COMMAND, "train", "-", "--model", tmp_path / "m"], stdin=-1, stdout=-1, stderr=-1) as child:
+            child.stdin.write(b"1 1:1\n-1 2:1\n" * 200_000)
+            child.stdin.flush()
+            while not child.stdout.readline().strip().startswith(b"16"):
+                time.sleep(0.01)
+            child.send_signal(signum)
+            _, error = child.communicate(timeout=120)
+            assert child.returncode == code
+            assert b"Traceback" not in error
+    assert (tmp_path / "m").read_text() == "the old model"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.svm"]
+
+
+@pytest.mark.parametrize(
+    ("name", "test", "options", "limit"),
+    [
+        ("a9a/a9a.svm.xz", "a9a/a9a.t.svm.xz", (), 0.16),
+        ("a9a/a9a.svm.xz", "a9a/a9a.t.svm.xz", ("--penalty", "l1,l1=1e-4"), 0.17),
+        ("rcv1-ccat/ccat.svm.xz", "rcv1-ccat/ccat.t.svm.xz", ("--passes", "2"), 0.085),
+        (
+            "rcv1-ccat/ccat.svm.xz",
+            "rcv1-ccat/ccat.t.svm.xz",
+            ("--loss", "hinge", "--solver", "sadmm,rho=0.1", "--penalty", "l1,l1=1e-5"),
+            0.1,
+        ),
+    ],
+)
+def test_real_files_through_the_command(data, tmp_path, name, test, options, limit):
+    trained = process("train", data / name, "--model", tmp_path / "m", *options)
+    assert trained.returncode == 0, trained.stderr
+    predicted = process("predict", tmp_path / "m", data / test)
+    assert predicted.returncode == 0, predicted.stderr
+    truth = np.concatenate([block.y for block in streams.open(data / test)])
+    assert np.mean(np.array(predicted.stdout.split(), float) != truth) < limit
+
+
+@pytest.mark.parametrize("name", ["cadata", "abalone", "cpusmall", "space_ga"])
+def test_real_regressions_beat_the_mean(data, name, tmp_path):
+    path = data / name / f"{name}.svm.xz"
+    run("train", path, "--task", "regress", "--passes", "3", "--shuffle-rows", "100000", "--model", tmp_path / "m")
+    predicted = np.array(run("predict", tmp_path / "m", path).split(), float)
+    truth = np.concatenate([block.y for block in streams.open(path)])
+    assert np.mean((predicted - truth) ** 2) < 0.75 * np.var(truth)
+
+
+def test_it_is_as_good_as_scikit_learn_on_spam(data, tmp_path):
+    path = data / "spambase" / "spambase.svm.xz"
+    rows = lzma.decompress(path.read_bytes()).decode().splitlines()
+    order = np.random.default_rng(0).permutation(len(rows))
+    for part, which in (("train", order[:3500]), ("test", order[3500:])):
+        (tmp_path / part).write_text("\n".join(rows[i] for i in which))
+    run("train", tmp_path / "train", "--passes", "3", "--model", tmp_path / "m")
+    (train,), (test,) = streams.open(tmp_path / "train"), streams.open(tmp_path / "test")
+    theirs = SGDClassifier(loss="log_loss", random_state=0).fit(train.csr(57), train.y).score(test.csr(57), test.y)
+    ours = np.mean(np.array(run("predict", tmp_path / "m", tmp_path / "test").split(), float) == test.y)
+    assert ours > max(theirs, 0.9)

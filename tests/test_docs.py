@@ -1,0 +1,54 @@
+"""What the documents say is executed: every Python block in order, every name against the code, the README's commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from onlinear.solvers import SOLVERS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(path for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"] if "```python" in path.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": f"page_{page.stem}"}
+    blocks = list(re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+    assert blocks
+    for block in blocks:
+        line = page.read_text()[: block.start(1)].count("\n")
+        exec(compile("\n" * line + block[1], str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.stem)
+def test_an_example_runs(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example.read_text(), str(example), "exec"), {"__name__": "__main__"})
+
+
+def test_the_solver_table_names_every_solver_and_no_other():
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/solvers.md").read_text(), re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`([^`,=]+)`", row)]
+    assert sorted(named) == sorted(SOLVERS)
+
+
+def test_files_that_documents_name_exist():
+    for page in [*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text()
+        for name in re.findall(r"`((?:src|tests|docs|benchmarks|examples|\.ci)/[\w./-]+)`", text):
+            assert (ROOT / name).exists(), f"{page.name} names {name}"
+        for name in re.findall(r"`(solvers/\w+\.py)`", text):
+            assert (ROOT / "src/onlinear" / name).exists(), f"{page.name} names {name}"
+        for link in re.findall(r"\]\(((?!http)[^)#]+)\)", text):
+            assert (page.parent / link).exists(), f"{page.name} links {link}"
+
+
+@pytest.mark.parametrize("marker", ["main", "tests"])
+def test_the_readme_has_the_commands_that_ci_runs(marker):
+    block = re.search(rf"^<!-- ci: {marker} -->\n```sh\n(.+)\n```$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert block
+    assert block[1].startswith("python3 -m venv .venv && ")
