@@ -93,7 +93,7 @@ def test_bundled_sets_train_and_predict(tmp_path):
     assert table(shown)[-1][3] < 0.08
     predicted = run("predict", tmp_path / "m", "breast-cancer").split()
     truth = np.concatenate([block.y for block in streams.open("breast-cancer")])
-    assert np.mean(np.array(predicted, float) == truth) > 0.96
+    assert np.mean(np.array(predicted, float) == truth) > 0.94
     assert "digits: classify (10 classes)" in run("train", "digits", "--model", tmp_path / "d")
     assert set(run("predict", tmp_path / "d", "digits").split()) == set("0123456789")
     assert len(run("predict", tmp_path / "d", "digits", "--as", "probabilities").splitlines()[0].split()) == 10
@@ -124,12 +124,9 @@ def test_classes(tmp_path, labels, options, classes):
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [
-        (
-            "1 -1 3",
-            ("--task", "classify"),
-            "a.svm:3: expected a label of -1, 1 or of 0, 1, got 3 (other classes: --classes 3,...",
-        ),
-        ("1 -1 0", (), "a.svm:3: expected one of the classes -1, 1, got 0."),
+        ("1 1 3", ("--task", "classify"), "a.svm:3: expected a label of -1, 1 or of 0, 1, got 3 (other classes: --classes"),
+        ("1 -1 3", ("--task", "classify"), "a.svm:3: expected one of the classes -1, 1, got 3 (other classes: --classes"),
+        ("1 -1 0", (), "a.svm:3: expected one of the classes -1, 1, got 0 (other classes"),
         ("3 7 5", ("--classes", "3,7"), "a.svm:3: expected one of the classes 3, 7, got 5."),
         ("1 -2", ("--task", "regress", "--loss", "poisson"), "a.svm:2: expected a count of 0 or more for this loss, got -2."),
         ("", (), "a.svm: expected at least one row, got none."),
