@@ -79,9 +79,9 @@ class Task(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Solver, average and scale where nothing is named; measured, see docs/defaults.md."""
+    """Step size, average and scale where nothing is named; measured, see docs/defaults.md."""
 
-    solver: str
+    eta: float
     average: str
     scale: str
 
@@ -136,7 +136,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
     def _new(self, outputs: int, total: int | None) -> Learner:
         return Learner(
-            self.choice.solver if self.solver is None else self.solver,
+            self._solver(),
             self.loss,
             self.penalty,
             self._average(),
@@ -146,6 +146,13 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             n_outputs=outputs,
             total=total,
         )
+
+    def _solver(self) -> Any:
+        if self.solver is not None:
+            return self.solver
+        penalty, none = build_penalty(self.penalty), build_penalty("none")
+        bare = type(penalty) is type(none) and penalty == none  # then both are one method, and this the faster form of it
+        return f"{'implicit-sgd' if bare else 'fiol'},eta={self.choice.eta:g}"
 
     def _average(self) -> Any:
         if self.solver is not None or self.average is not None:
@@ -275,8 +282,9 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
     A solver that is named comes as its paper has it, with its own average and scale none, unless ``average`` or ``scale`` say
-    otherwise. Where none is named: ``fiol,eta=5`` on columns scaled by their root mean square, weights averaged over the
-    steps (weighted-t1) unless the penalty has l1 or tv, whose zeros an average would fill.
+    otherwise. Where none is named: ``fiol,eta=5`` (in its form without a penalty, ``implicit-sgd,eta=5``) on columns scaled
+    by their root mean square, weights averaged over the steps (weighted-t1) unless the penalty has l1 or tv, whose zeros an
+    average would fill.
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
     per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
     paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
@@ -286,7 +294,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
     """
 
-    choice = Choice("fiol,eta=5", "weighted-t1", "rms")
+    choice = Choice(5.0, "weighted-t1", "rms")
     classes_: np.ndarray
 
     def __init__(
@@ -449,11 +457,11 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
 
-    Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: ``fiol,eta=10``, scale max-abs.
+    Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 10, scale max-abs.
     With the loss poisson, ``predict`` gives exp(score).
     """
 
-    choice = Choice("fiol,eta=10", "weighted-t1", "max-abs")
+    choice = Choice(10.0, "weighted-t1", "max-abs")
 
     def __init__(
         self,
