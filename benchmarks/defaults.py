@@ -358,7 +358,8 @@ Made by `python benchmarks/defaults.py --data FOLDER > docs/defaults.md`; do not
 Where no solver is named, `OnlineClassifier` learns the logistic loss with `solver="fiol,eta=5"` (implicit steps of size
 5 / sqrt t), `scale="rms"`, `average="weighted-t1"`; `OnlineRegressor` learns the squared loss with `solver="fiol,eta=10"`,
 `scale="max-abs"`, `average="weighted-t1"`; without a penalty `fiol` is `implicit-sgd`, which is then used. One pass. With an
-L1 or total variation penalty nothing is averaged, since an average has almost no zeros. A solver that is named comes as its paper has it: its own average, no scale.
+L1 or total variation penalty nothing is averaged, since an average has almost no zeros. A solver that is named comes as its
+paper has it: its own average, no scale.
 
 Every set is used raw, as stored, with its rows in one seeded random order; a quarter is held out where there is no test file.
 The implicit step is safe for every step size and row norm; the running scale makes one step size fit columns of any unit;
