@@ -347,11 +347,11 @@ class Svmlight(Stream):
 
     def _parsed(self, name: str, store: bytearray, begin: int, end: int, line: int) -> _Part:
         """The rows of ``store[begin:end]`` before its first wrong line, and that line's error."""
-        most_rows, most = store.count(b"\n", begin, end), (end - begin) // 4 + 1
+        text = np.frombuffer(store, np.uint8)
+        most_rows, most = int(np.count_nonzero(text[begin:end] == NEWLINE)), (end - begin) // 4 + 1
         indptr, y, lines = np.zeros(most_rows + 1, np.uint64), np.empty(most_rows), np.empty(most_rows, np.int64)
         indices, values, lates = np.empty(most, np.uint32), np.empty(most), np.empty((most_rows + most, 2), np.int64)
         found = np.zeros(8, np.int64)
-        text = np.frombuffer(store, np.uint8)
         with np.errstate(over="ignore"):
             parse(text, begin, end, self.base, self.ordered, powers(), indptr, indices, values, y, lines, lates, found)
         n, at, passed, error = int(found[ROWS]), int(found[AT]), int(found[LINE]), None
