@@ -392,7 +392,7 @@ class ShortWay:
         self._add = entry(add_losses, self._sum)
 
     def bind(self) -> None:
-        """Take the state's arrays as they stand now; find the kernel once, or the engine itself where it is more than one call."""
+        """Take the state's arrays as they stand now; find the kernel once, or the engine itself where it is several calls."""
         engine, self._table = type(self._engine), self._state.table
         home = next(cls for cls in engine.__mro__ if "learn" in vars(cls))
         given = (self._state, self._row.rows, 0.0, self._y, self._s, self._score)

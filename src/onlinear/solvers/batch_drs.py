@@ -124,7 +124,7 @@ class Batch(Engine):
 
 
 def system(A: np.ndarray, c: np.ndarray, lam: float) -> Callable[[np.ndarray], np.ndarray]:
-    """The solution map of (A' diag(c) A + I / lam) z = r, c >= 0; by Woodbury's identity where A has fewer rows than columns."""
+    """The solution map of (A' diag(c) A + I / lam) z = r, c >= 0; by Woodbury's identity where rows are fewer than columns."""
     n, d = A.shape
     B = np.sqrt(c)[:, None] * A
     if n >= d:
