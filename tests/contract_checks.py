@@ -232,7 +232,9 @@ def is_unstable(case: Case, stream: Stream) -> bool:
             rng = np.random.default_rng(seed)
             X = stream.X.copy()
             X.data *= 1.0 + 1e-14 * rng.choice([-1.0, 1.0], X.nnz)
-            for a, b, start in zip(plain[1:], run(X, stream.y)[1:], plain, strict=False):
+            labels = getattr(build_loss(case.loss), "labels", "real")
+            y = stream.y * (1.0 + 1e-14 * rng.choice([-1.0, 1.0], len(stream.y))) if labels == "real" else stream.y
+            for a, b, start in zip(plain[1:], run(X, y)[1:], plain, strict=False):
                 for letter in a:
                     size = max(np.abs(start[letter]).max(initial=0.0), np.abs(a[letter]).max(initial=0.0))
                     if not np.all(np.abs(a[letter] - b[letter]) <= UNSTABLE * size):
