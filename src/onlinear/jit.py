@@ -90,6 +90,11 @@ def function(text: Callable[..., Any]) -> Callable[..., Any]:
     return njit(text)
 
 
+def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a helper that takes no parts and is called from Python too: kept on disk."""
+    return _kept(njit, text) if COMPILED else text
+
+
 def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over rows. Kept on disk unless an argument is a part from outside the package; releases the GIL."""
     if not COMPILED:

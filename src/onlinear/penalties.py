@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt, function
+from onlinear.jit import adopt, function, kept_function
 
 Clock = tuple[float, float, float, float]
 
@@ -160,7 +160,7 @@ class FusedLasso(NamedTuple):
         return FusedLasso(self.tv, self.l1, 0.0, self.lower, self.upper).prox(-g / curvature, c / curvature)
 
 
-@function
+@kept_function
 def taut_string(v: np.ndarray, lam: float) -> np.ndarray:
     """argmin_x |x - v|^2 / 2 + lam sum_j |x_{j+1} - x_j|, exactly, in O(d) for every v (MATH 3.3, 3.4).
 
@@ -271,4 +271,5 @@ def register(penalty: Any) -> None:
 
 
 for _penalty in (ElasticNet(), Box(), FusedLasso()):
+    type(_penalty).prox_all = type(_penalty).prox  # type: ignore[attr-defined]
     register(_penalty)

@@ -81,6 +81,11 @@ def learn_rows(rows, y, s, loss, penalty, solver, average, U, S, A, now, scores)
     return done
 
 
+@kernel
+def read_predictor(solver, U, t, penalty):
+    return solver.predictor(U, t, penalty)
+
+
 class Dense(Engine):
     """Any solver by its dense step; ``why`` says what stands in the way of a lazy form."""
 
@@ -105,7 +110,7 @@ class Dense(Engine):
 
     def predictor(self, state: State) -> np.ndarray:
         """The extended predictor after the last row."""
-        return self.solver.predictor(state.arrays["U"], state.t + 1, self.penalty)
+        return read_predictor(self.solver, state.arrays["U"], state.t + 1, self.penalty)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.predictor(state)[1:][columns] + 0.0
