@@ -199,6 +199,13 @@ def test_features_the_model_has_never_seen_have_weight_zero(rows, tmp_path):
     assert third == load(tmp_path / "m").intercept_[0]
 
 
+def test_a_solver_of_fixed_width_is_told_it(rows, tmp_path):
+    options = ("--solver", "rls", "--loss", "squared", "--task", "classify")
+    assert "n_features" in run("train", rows, *options, code=2)
+    run("train", rows, *options, "--features", 8, "--model", tmp_path / "m")
+    assert load(tmp_path / "m").coef_.shape == (1, 8)
+
+
 def test_quiet_says_nothing(rows, tmp_path):
     assert run("train", rows, "--quiet", "--model", tmp_path / "m") == ""
     assert (tmp_path / "m").exists()

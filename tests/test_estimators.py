@@ -321,7 +321,7 @@ def test_sparsity_of_the_average_and_of_the_last_iterate(rows):
 
 def test_without_a_solver_an_l1_penalty_leaves_zeros_in_coef(rows):
     X, y = rows
-    assert OnlineClassifier(penalty="l1,l1=0.05").fit(X, y).sparsity_ > 0.0
+    assert OnlineClassifier(penalty="l1,l1=0.5", random_state=0).fit(X, y).sparsity_ > 0.0
     assert OnlineClassifier().fit(X, y).learner_.average is not None
     assert OnlineClassifier(penalty="l1,l1=0.05", average="weighted-t1").fit(X, y).learner_.average is not None
     named = OnlineClassifier("hinge", solver="asgd").fit(X, y)

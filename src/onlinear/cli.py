@@ -130,6 +130,10 @@ def train(
     task: Annotated[str, typer.Option(help="classify, regress, or auto: by the loss, else by the labels.")] = "auto",
     classes: Annotated[str | None, typer.Option(help="All labels there are, e.g. 1,2,3 (-1,1 and 0,1 need no naming).")] = None,
     scan: Annotated[bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.")] = False,
+    features: Annotated[
+        int | None,
+        typer.Option(help="Number of columns, where the solver or penalty must know it (rls, total-variation).", min=1),
+    ] = None,
     base: Base = 1,
     sort: Sort = False,
     max_errors: MaxErrors = 0,
@@ -151,7 +155,7 @@ def train(
         if model is not None:
             _writable(model)
         training = run.Training(
-            stream, run.Options(loss, penalty, solver, average, scale, intercept, passes, seed, task, named)
+            stream, run.Options(loss, penalty, solver, average, scale, intercept, passes, seed, task, named, features)
         )
     shown = _Table(training, quiet)
     shown.head()

@@ -271,5 +271,5 @@ def register(penalty: Any) -> None:
 
 
 for _penalty in (ElasticNet(), Box(), FusedLasso()):
-    type(_penalty).prox_all = type(_penalty).prox  # type: ignore[attr-defined]
+    type(_penalty).prox_all = type(_penalty).prox  # type: ignore[union-attr]
     register(_penalty)

@@ -38,6 +38,7 @@ class Options(NamedTuple):
     seed: int = 0
     task: str = "auto"
     classes: tuple[float, ...] | None = None
+    features: int | None = None  # fixed in advance, or None: the columns seen
 
 
 class Report(NamedTuple):
@@ -125,7 +126,7 @@ class Training:
         model: Any = cls(**chosen, passes=options.passes, fit_intercept=options.fit_intercept, random_state=options.seed)
         if model.scale == "standard":
             raise ValueError("scale 'standard' needs the mean of all rows before the first; a stream has rms and max-abs.")
-        model.n_features_in_, model.n_iter_ = None, options.passes  # features grow with the rows
+        model.n_features_in_, model.n_iter_ = options.features, options.passes
         outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
         model.learner_ = model._new(outputs, self.stream.rows * options.passes if self.stream.rows else None)
         if type(model.learner_.engine).solve is not Engine.solve:
