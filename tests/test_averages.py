@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlinear.averages import NAMED, Average, alive, moved, part_sum, record
-from onlinear.jit import function, kernel
+from onlinear.jit import kernel
 from onlinear.penalties import ElasticNet
 
 AVERAGES = {**NAMED, "suffix": Average(1.0, 0.0, 37.0), "late growth": Average(1.0, 1.0, 5.0)}
@@ -68,19 +68,10 @@ def _simulate(penalty, average, etas, writes, values, V, B, A):
         after = penalty.tick(clock, etas[t - 1])
         mark = record(table, t, average.om(t), clock[1], clock[2])
         if writes[t - 1]:
-            new = penalty.deposit(values[t - 1], etas[t - 1], clock, after)
-            _write(table, t, mark, V, B, new)
+            V[0] = moved(table, t, mark, B, 0, V[0], penalty.deposit(values[t - 1], etas[t - 1], clock, after))
         clock = after
     A[0] = B[0] + part_sum(table, etas.shape[0], V[0])
     return penalty.weight(V[0], clock)
-
-
-@function
-def _write(table, t, mark, V, B, new):
-    if abs(new) <= mark[0]:
-        new = 0.0
-    B[0] += moved(table, t, mark, V[0], new)
-    V[0] = new
 
 
 @every_average

@@ -82,13 +82,13 @@ def alive(table: np.ndarray, c: int, size: float) -> int:
 
 @function
 def up_to(E: float, R: float, v: float) -> float:
-    """sign(v) (|v| E - R)."""
-    return v * E - copysign(R, v) if v != 0.0 else 0.0
+    """sign(v) (|v| E - R) for v other than 0."""
+    return v * E - copysign(R, v)
 
 
 @function
 def part_sum(table: np.ndarray, c: int, v: float) -> float:
-    """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block."""
+    """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block; 0 for v = 0."""
     if v == 0.0:
         return 0.0
     k = alive(table, c, abs(v))
@@ -96,11 +96,15 @@ def part_sum(table: np.ndarray, c: int, v: float) -> float:
 
 
 @function
-def moved(table: np.ndarray, c: int, mark: tuple[float, float, float], old: float, new: float) -> float:
-    """What to add to B when the state changes from ``old`` to ``new`` at step c, whose predictor is the old one.
+def moved(table: np.ndarray, c: int, mark: tuple[float, float, float], B: np.ndarray, j: int, old: float, new: float) -> float:
+    """Bring B_j along when the state of j changes at step c, whose predictor is the old one; give the state to keep.
 
-    ``mark`` is (q, E_c, R_c) as ``record`` gave them: a coordinate above q needs no search.
+    ``mark`` is (q, E_c, R_c) as ``record`` gave them. A state above q needs no search; a new one that is not is 0 from now on.
     """
     q, E, R = mark
     past = up_to(E, R, old) if abs(old) > q else part_sum(table, c, old)
-    return past - up_to(E, R, new)
+    if abs(new) > q:
+        B[j] += past - up_to(E, R, new)
+        return new
+    B[j] += past
+    return 0.0

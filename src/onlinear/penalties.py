@@ -11,7 +11,7 @@ per step for all coordinates, and a coordinate keeps a number, its *potential*, 
 
 For the elastic net (MATH 11.1): P_t = prod (1 + eta l2), Q_t = l1 sum eta P_{t-1}; |v| = P|w| + Q. A user's penalty offers
 ``value`` and ``prox`` (of one weight, or of a vector), and the three methods above with ``start()``, the first clock, if it
-is not (1.0, 0.0).
+is not (1.0, 0.0). Kernels work with raw weights, P w (``unit(clock)`` is P, 1 for a user's penalty).
 
 Dual averaging asks for the primal point of a sum of gradients,
 
@@ -22,6 +22,7 @@ which is prox_{(c/beta) r}(-g/beta) for beta > 0 and any r; the built-in penalti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import copysign, inf
 from typing import Any, NamedTuple
 
@@ -64,18 +65,28 @@ class ElasticNet(NamedTuple):
         return after, Q + self.l1 * eta * P, 1.0 / after, gain
 
     def weight(self, v: float, clock: Clock) -> float:
-        _, Q, inverse, _ = clock
-        return (v - min(max(v, -Q), Q)) * inverse
+        return self.raw_weight(v, clock) * clock[2]
 
     def potential(self, w: float, clock: Clock) -> float:
-        P, Q, _, _ = clock
-        return P * w + copysign(Q, w) if w != 0.0 else 0.0
+        return self.raw_potential(clock[0] * w, clock)
 
     def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
         """The potential, from clock ``after`` on, of prox(v, eta)."""
-        P, Q, _, _ = clock
-        u = P * v
-        return u + copysign(Q, u)
+        return self.raw_deposit(clock[0] * v, eta, clock, after)
+
+    def unit(self, clock: Clock) -> float:
+        """P: raw weights are P w, which spares kernels a product per entry."""
+        return clock[0]
+
+    def raw_weight(self, v: float, clock: Clock) -> float:
+        Q = clock[1]
+        return v - min(max(v, -Q), Q)
+
+    def raw_potential(self, u: float, clock: Clock) -> float:
+        return u + copysign(clock[1], u) if u != 0.0 else 0.0
+
+    def raw_deposit(self, u: float, eta: float, clock: Any, after: Any) -> float:
+        return u + copysign(clock[1], u)
 
     def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
         """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
@@ -121,10 +132,22 @@ class Box(NamedTuple):
 
     def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
         """The potential, from clock ``after`` on, of prox(v, eta)."""
-        P, Q, _, _ = clock
-        gain = after[1] - Q
-        u = min(max(P * v, after[0] * self.lower - gain), after[0] * self.upper + gain)
-        return u + copysign(Q, u)
+        return self.raw_deposit(clock[0] * v, eta, clock, after)
+
+    def unit(self, clock: Clock) -> float:
+        return clock[0]
+
+    def raw_weight(self, v: float, clock: Clock) -> float:
+        u = ElasticNet(self.l1, self.l2).raw_weight(v, clock)
+        return min(max(u, clock[0] * self.lower), clock[0] * self.upper)
+
+    def raw_potential(self, u: float, clock: Clock) -> float:
+        return ElasticNet(self.l1, self.l2).raw_potential(u, clock)
+
+    def raw_deposit(self, u: float, eta: float, clock: Any, after: Any) -> float:
+        gain = after[1] - clock[1]
+        u = min(max(u, after[0] * self.lower - gain), after[0] * self.upper + gain)
+        return u + copysign(clock[1], u)
 
     def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
         """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
@@ -235,6 +258,18 @@ def _first_clock(self: Any) -> tuple[float, float]:
     return 1.0, 0.0
 
 
+def _unit(self: Any, clock: Any) -> float:
+    return 1.0
+
+
+def _raw_weight(self: Any, v: float, clock: Any) -> float:
+    return self.weight(v, clock)  # type: ignore[no-any-return]
+
+
+def _raw_potential(self: Any, u: float, clock: Any) -> float:
+    return self.potential(u, clock)  # type: ignore[no-any-return]
+
+
 def _deposit(self: Any, v: float, eta: float, clock: Any, after: Any) -> float:
     return self.potential(self.prox(v, eta), after)  # type: ignore[no-any-return]
 
@@ -258,6 +293,16 @@ def _takes_vectors(penalty: Any) -> bool:
         return False
 
 
+_LAZY: dict[str, Callable[..., Any]] = {
+    "start": _first_clock,
+    "deposit": _deposit,
+    "unit": _unit,
+    "raw_weight": _raw_weight,
+    "raw_potential": _raw_potential,
+    "raw_deposit": _deposit,
+}
+
+
 def register(penalty: Any) -> None:
     """Let kernels call the penalty's methods; a user's class gets the defaults of the methods it does not define.
 
@@ -267,7 +312,7 @@ def register(penalty: Any) -> None:
     if not hasattr(cls, "prox_all"):
         cls.prox_all = cls.prox if _takes_vectors(penalty) else _prox_each
     lazy = all(hasattr(cls, name) for name in ("tick", "weight", "potential"))
-    adopt(cls, {"primal": _primal} | ({"start": _first_clock, "deposit": _deposit} if lazy else {}))
+    adopt(cls, {"primal": _primal} | (_LAZY if lazy else {}))
 
 
 for _penalty in (ElasticNet(), Box(), FusedLasso()):

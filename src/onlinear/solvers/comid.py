@@ -19,12 +19,12 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, NamedTuple
 
-from onlinear.averages import record
+from onlinear.averages import moved, record
 from onlinear.jit import adopt, kernel, load, store
 from onlinear.schedules import Power
 from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
 from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, CLOCK, HUGE, ONE, VISIT, Engine, Preset, Problem, State, T
-from onlinear.solvers.potentials import PotentialEngine, companion, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
 
 
 class Comid(NamedTuple):
@@ -68,9 +68,10 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
             clock = visit(penalty, clock, V, B, A, table, t, now)
         eta = solver.schedule.at(t + 1)
 
-        p = b * one
+        p, unit = 0.0, penalty.unit(clock)
         for k in range(indptr[i], indptr[i + 1]):
-            p += penalty.weight(V[indices[k]], clock) * values[k]
+            p += penalty.raw_weight(V[indices[k]], clock) * values[k]
+        p = p / unit + b * one
         scores[i] = p
         g = s[i] * loss.slope(p, y[i])
         if not isfinite(p + eta * g):
@@ -84,11 +85,12 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
             mark = record(table, c, average.om(t), clock[1], clock[2])
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
+            step = eta * g * unit
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
-                v = penalty.deposit(penalty.weight(V[j], clock) - eta * g * values[k], eta, clock, after)
+                v = penalty.raw_deposit(penalty.raw_weight(V[j], clock) - step * values[k], eta, clock, after)
                 if B is not None:
-                    v = companion(table, c, mark, B, j, V[j], v)
+                    v = moved(table, c, mark, B, j, V[j], v)
                 V[j] = v
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import record
+from onlinear.averages import moved, record
 from onlinear.jit import adopt, function, kernel, load, store
 from onlinear.penalties import Box
 from onlinear.rows import Rows
@@ -50,7 +50,7 @@ from onlinear.solvers.engine import (
     everything,
 )
 from onlinear.solvers.last_row import learn_keeping_last_row
-from onlinear.solvers.potentials import PotentialEngine, companion, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 
@@ -145,12 +145,13 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
         kappa = lam / solver.lam_at(t - 1)
         after = penalty.tick(clock, solver.decay_step(t))
 
-        p, pu, norm = b * one, b * one, one
+        p, pu, norm, unit = 0.0, 0.0, one, penalty.unit(after)
         for k in range(indptr[i], indptr[i + 1]):
             v, x = V[indices[k]], values[k]
-            p += penalty.weight(v, after) * x
-            pu += penalty.weight(v, clock) * x
+            p += penalty.raw_weight(v, after) * x
+            pu += penalty.raw_weight(v, clock) * x
             norm += x * x
+        p, pu = p / unit + b * one, pu / penalty.unit(clock) + b * one
         scores[i] = p
         if not isfinite(p + pu + lam * norm):
             t -= 1
@@ -163,11 +164,12 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
             mark = record(table, c, average.om(t), after[1], after[2])
             now[BIAS_SUM] += average.om(t) * b
         if theta != 0.0:
+            step = lam * theta * unit
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
-                u = penalty.potential(penalty.weight(V[j], after) - lam * theta * values[k], after)
+                u = penalty.raw_potential(penalty.raw_weight(V[j], after) - step * values[k], after)
                 if B is not None:
-                    u = companion(table, c, mark, B, j, V[j], u)
+                    u = moved(table, c, mark, B, j, V[j], u)
                 if M is not None:
                     M[j] -= theta * values[k]
                 V[j] = u
@@ -224,7 +226,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                 z = (1.0 + kappa) * X - kappa * u - lam * g * values[k]
                 new = penalty.potential(X - lam * g * values[k], after)
                 if B is not None:
-                    new = companion(table, c, mark, B, j, V[j], new)
+                    new = moved(table, c, mark, B, j, V[j], new)
                 V[j] = new
                 Z[j] = z
             b -= lam * g * one

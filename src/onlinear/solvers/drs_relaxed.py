@@ -123,8 +123,7 @@ def learn_rows(rows, y, s, loss, penalty, solver, average, V, L, W, B, A, table,
                 V[j], L[j] = u + omega * (soft(u, k) - u - lam * theta * values[e]), t
                 if B is not None:
                     new = constant_of(V[j], (c + 1) * (omega * k), k)
-                    B[j] += moved(table, c + 1, mark, W[j], new)
-                    W[j] = new
+                    W[j] = moved(table, c + 1, mark, B, j, W[j], new)
             b -= omega * lam * theta * one
         now[THETA] = theta
     now[T], now[BIAS] = t, b

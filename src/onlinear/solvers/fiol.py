@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import record
+from onlinear.averages import moved, record
 from onlinear.jit import adopt, bind_loss, function, kernel, load, store
 from onlinear.penalties import Box, ElasticNet
 from onlinear.schedules import Power
 from onlinear.solvers.engine import BIAS, BIAS_SUM, CLOCK, ONE, THETA, VISIT, Engine, Problem, State, T, everything
-from onlinear.solvers.potentials import PotentialEngine, companion, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200
@@ -303,7 +303,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
                 j = indices[begin + np.uint64(k)]
                 new = penalty.deposit(v[k] - eta * theta * x[k], eta, clock, after)
                 if B is not None:
-                    new = companion(table, c, mark, B, j, V[j], new)
+                    new = moved(table, c, mark, B, j, V[j], new)
                 V[j] = new
             b -= eta * theta * one
         now[THETA] = theta

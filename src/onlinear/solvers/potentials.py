@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.averages import moved, part_sum, record
+from onlinear.averages import part_sum, record
 from onlinear.jit import function, kernel, load
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
@@ -56,15 +56,6 @@ def visit(penalty, clock, V, B, A, table, t, now):
         now[BIAS_SUM] = 0.0
     now[VISIT] = t
     return fresh
-
-
-@function
-def companion(table, c, mark, B, j, old, new):
-    """Bring B_j along when the potential of j changes at step c; a potential of weight 0 becomes exactly 0."""
-    if abs(new) <= mark[0]:
-        new = 0.0
-    B[j] += moved(table, c, mark, old, new)
-    return new
 
 
 @kernel
