@@ -1,6 +1,6 @@
 """Throughput of every solver beside the bare loop and scikit-learn, in one run.
 
-    python benchmarks/throughput.py [--rows 200000] [--repeats 7] [--json FILE] [--only PATTERN]
+    python benchmarks/throughput.py [--rows 200000] [--repeats 7] [--json FILE] [--only PATTERN] [--write .]
 
 The data are text-like: rows of about 68 non-zeros over 47,000 columns whose frequencies follow a power law, columns ascending.
 "Bare" is the smallest loop that learns anything: a sparse dot product and an update where the hinge is active, no penalty. Runs
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import re
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -25,7 +27,6 @@ import sklearn
 from numba import njit
 from sklearn.linear_model import SGDClassifier
 
-import onlinear
 from onlinear import Learner, rows
 from onlinear.build import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers.engine import Problem
@@ -150,6 +151,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json")
     parser.add_argument("--only", default="")
+    parser.add_argument("--write", metavar="ROOT", help="put the tables into README.md and docs/benchmarks.md below ROOT")
     args = parser.parse_args()
 
     X, y = text_like(args.rows)
@@ -172,35 +174,73 @@ def main() -> int:
     for _ in range(args.repeats):
         for name, run in runs.items():
             times[name].append(run())
-    seconds = {name: np.array(found) for name, found in times.items()}
-
-    def mnnz(name: str) -> str:
-        return f"{nnz / np.median(seconds[name]) / 1e6:.0f}"
-
-    print(f"{args.rows} rows x {d} columns, {nnz / args.rows:.0f} non-zeros per row; {args.repeats} alternating repeats")
-    print(
-        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, numba {numba.__version__}, ", end=""
+    found = Figures({name: np.array(taken) for name, taken in times.items()}, nnz)
+    shape = f"{args.rows:,} rows x {d:,} columns, {nnz / args.rows:.0f} non-zeros per row"
+    head = f"{shape}; {args.repeats} alternating repeats; {os.cpu_count()} cores of {platform.machine()}, Python "
+    head += (
+        f"{platform.python_version()}, numba {numba.__version__}, numpy {np.__version__}, scikit-learn {sklearn.__version__}."
     )
-    print(f"numpy {np.__version__}, scikit-learn {sklearn.__version__}, onlinear {onlinear.__version__}\n")
-    print("| what | kernel Mnnz/s | kernel / bare | target | Learner Mnnz/s | Learner / bare |")
-    print("|---|---:|---|---:|---:|---|")
-    for name in ("bare hinge", "bare squared"):
-        print(f"| {name} | {mnnz(name)} | 1 | | | |")
-    for label, _, loss, _, _, target in cases:
-        bare = seconds["bare squared" if loss == "squared" else "bare hinge"]
-        kernel, learner = f"kernel {label}", f"learner {label}"
-        shown = (mnnz(learner), quartiles(bare / seconds[learner])) if learner in seconds else ("", "")
-        goal = "" if target is None else f"{target}"
-        print(f"| {label} | {mnnz(kernel)} | {quartiles(bare / seconds[kernel])} | {goal} | {shown[0]} | {shown[1]} |")
-    if "learner COMID, L1" in seconds:
-        print("\n| scikit-learn, one epoch | Mnnz/s | Learner(COMID, L1) is faster by |")
-        print("|---|---:|---|")
-        for name in [name for name in seconds if name.startswith("scikit")]:
-            print(f"| {name[13:]} | {mnnz(name)} | {quartiles(seconds[name] / seconds['learner COMID, L1'])} x |")
+    full = "\n".join([head, "", *found.solvers(cases), "", *found.peers()])
+    print(full)
+    if args.write:
+        fill(Path(args.write) / "docs" / "benchmarks.md", full)
+        fill(
+            Path(args.write) / "README.md",
+            "\n".join([*found.readme(cases), "", f"({head} More: [benchmarks](docs/benchmarks.md).)"]),
+        )
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"nnz": nnz, "rows": args.rows, "seconds": times}, file)
     return 0
+
+
+class Figures:
+    """The seconds of every run, as tables."""
+
+    def __init__(self, seconds: dict[str, np.ndarray], nnz: int) -> None:
+        self.seconds, self.nnz = seconds, nnz
+
+    def mnnz(self, name: str) -> str:
+        return f"{self.nnz / np.median(self.seconds[name]) / 1e6:.0f}" if name in self.seconds else ""
+
+    def against(self, name: str, bare: str) -> str:
+        return quartiles(self.seconds[bare] / self.seconds[name]) if name in self.seconds else ""
+
+    def solvers(self, cases: list[Case]) -> list[str]:
+        lines = [
+            "| what | kernel Mnnz/s | kernel / bare | target | Learner Mnnz/s | Learner / bare |",
+            "|---|---:|---|---:|---:|---|",
+        ]
+        lines += [f"| {name} | {self.mnnz(name)} | 1 | | | |" for name in ("bare hinge", "bare squared")]
+        for label, _, loss, _, _, target in cases:
+            kernel, learner = f"kernel {label}", f"learner {label}"
+            bare = "bare squared" if loss == "squared" else "bare hinge"
+            goal = "" if target is None else f"{target}"
+            first = f"| {label} | {self.mnnz(kernel)} | {self.against(kernel, bare)} | {goal} |"
+            lines.append(f"{first} {self.mnnz(learner)} | {self.against(learner, bare)} |")
+        return lines
+
+    def peers(self) -> list[str]:
+        lines = ["| scikit-learn, one epoch | Mnnz/s | time / time of Learner(COMID, L1) |", "|---|---:|---|"]
+        for name in [name for name in self.seconds if name.startswith("scikit")]:
+            lines.append(f"| {name[13:]} | {self.mnnz(name)} | {self.against('learner COMID, L1', name)} |")
+        return lines
+
+    def readme(self, cases: list[Case]) -> list[str]:
+        lines = ["| one epoch over text-like rows | million non-zeros per second |", "|---|---:|"]
+        chosen = ("COMID, L1", "RDA, L1", "FIOL, L1, hinge", "SADMM, L1", "COMID + average, few die")
+        named = {f"learner {label}": f"onlinear, {label} (every check on)" for label in chosen}
+        named |= {name: name for name in self.seconds if name.startswith("scikit")}
+        named["bare hinge"] = "the bare loop (a dot product and an update, no penalty)"
+        return lines + [f"| {shown} | {self.mnnz(name)} |" for name, shown in named.items() if name in self.seconds]
+
+
+def fill(path: Path, text: str) -> None:
+    """Put ``text`` between the page's benchmark markers."""
+    page = path.read_text()
+    begin, end = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
+    before, rest = page.split(begin)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
 
 
 if __name__ == "__main__":

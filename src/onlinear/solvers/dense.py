@@ -2,7 +2,8 @@
 
 Vectors are extended by the intercept: place 0 belongs to the constant feature x_0 = 1 (0 without an intercept), which no
 penalty touches. A solver's ``step(U, x, y, s, t, loss, penalty)`` changes the rows of U, one per letter; its
-``predictor(U, t, penalty)`` is the vector that step t predicts with.
+``predictor(U, t, penalty)`` is the vector that step t predicts with. A solver with ``means(M, t)`` gets its other averages from
+M, the sums of U before (M[0]) and after (M[1]) the t steps.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def all_finite(V, indices, begin, end):
 
 
 @kernel
-def learn_rows(rows, y, s, loss, penalty, solver, average, U, S, A, now, scores):
+def learn_rows(rows, y, s, loss, penalty, solver, average, U, S, A, M, now, scores):
     indptr, indices, values = rows
     x = np.zeros(U.shape[1])
     x[0] = now[ONE]
@@ -71,7 +72,11 @@ def learn_rows(rows, y, s, loss, penalty, solver, average, U, S, A, now, scores)
                 S[:] = 0.0
                 now[VISIT] = t - 1
             S[:] += average.om(t) * w
+        if M is not None:
+            M[0] += U
         solver.step(U, x, y[i], s[i], t, loss, penalty)
+        if M is not None:
+            M[1] += U
         now[T] = t
         for k in range(indptr[i], indptr[i + 1]):
             x[indices[k] + np.uint32(1)] = 0.0
@@ -102,11 +107,13 @@ class Dense(Engine):
         arrays: dict[str, np.ndarray] = {"U": U}
         if self.average is not None:
             arrays |= {"S": np.zeros(len(w) + 1), "A": np.zeros(len(w) + 1)}
+            if hasattr(self.solver, "means"):
+                arrays["M"] = np.zeros((2, *U.shape))
         return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        U, S, A = (state.arrays.get(name) for name in "USA")
-        return learn_rows(rows, y, s, self.loss, self.penalty, self.solver, self.average, U, S, A, state.now, scores)
+        arrays = (state.arrays.get(name) for name in "USAM")
+        return learn_rows(rows, y, s, self.loss, self.penalty, self.solver, self.average, *arrays, state.now, scores)
 
     def predictor(self, state: State) -> np.ndarray:
         """The extended predictor after the last row."""
@@ -125,7 +132,10 @@ class Dense(Engine):
         return float(state.arrays["A"][0] + state.arrays["S"][0])
 
     def variables(self, state: State) -> dict[str, Any]:
-        return {letter: U[1:].copy() for letter, U in zip(self.solver.letters, state.arrays["U"], strict=True)}
+        found = {letter: U[1:].copy() for letter, U in zip(self.solver.letters, state.arrays["U"], strict=True)}
+        if "M" in state.arrays and state.t:
+            found |= self.solver.means(state.arrays["M"][..., 1:], state.t)
+        return found
 
 
 def choose(solver: Any, problem: Problem, lazy: type[Engine], why_not: str | None) -> Engine:

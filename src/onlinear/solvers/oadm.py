@@ -76,6 +76,10 @@ class Oadm(NamedTuple):
     def predictor(self, U, t, penalty):
         return U[0]
 
+    def means(self, M: np.ndarray, t: int) -> dict[str, np.ndarray]:
+        """The average of w_{t+1}, from the dense step's sums."""
+        return {"wbar": M[1, 1] / t}
+
     def engine(self, problem: Problem) -> Engine:
         needs_theta(self, problem)
         return choose(self, problem, Lazy, self.why_not_lazy(problem))

@@ -66,6 +66,11 @@ class Sadmm(NamedTuple):
         z = penalty.prox_all(u, self.lam_at(t))
         return {"w": w, "z": z, "mu": (u - z) / self.lam_at(t), "u": u}
 
+    def means(self, M: np.ndarray, t: int) -> dict[str, np.ndarray]:
+        """Averages of w_{t+1} and, for a fixed rho, of mutilde_t = mu_t + rho (w_{t+1} - z_t), from the dense step's sums."""
+        found = {"wbar": M[1, 1] / t}
+        return found if self.schedule else found | {"mutbar": (M[0, 2] + self.rho * (M[1, 1] - M[0, 0])) / t}
+
     def engine(self, problem: Problem) -> Engine:
         needs_theta(self, problem)
         return choose(self, problem, Exact, why_not_split(problem))
