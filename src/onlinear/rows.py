@@ -47,13 +47,14 @@ class Source(NamedTuple):
         return self.data.values.shape[0] if isinstance(self.data, Rows) else int(np.count_nonzero(self.data))
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
-        """The rows in order, as (which rows, those rows)."""
+        """The rows in order, as (which rows, those rows); those of a dense array hold until the next block is asked for."""
         if isinstance(self.data, Rows):
             yield slice(0, self.n), self.data
             return
-        first = 0
+        first, room = 0, None
         for block in self.dense_blocks():
-            yield slice(first, first + len(block)), dense_rows(block)
+            room = dense_room(block) if room is None else room
+            yield slice(first, first + len(block)), dense_rows(block, room)
             first += len(block)
 
     def dense_blocks(self) -> Iterator[np.ndarray]:
@@ -73,8 +74,9 @@ class Source(NamedTuple):
         if isinstance(self.data, Rows):
             return self
         if self.n == 0:
-            return self._replace(data=dense_rows(plain(self.data)))
-        pieces = [rows for _, rows in self.blocks()]
+            empty = plain(self.data)
+            return self._replace(data=dense_rows(empty, dense_room(empty)))
+        pieces = [Rows(*(array.copy() for array in rows)) for _, rows in self.blocks()]
         ends = np.cumsum([0, *(len(rows.values) for rows in pieces)])
         indptr = np.concatenate([rows.indptr[:-1] + np.uint64(end) for rows, end in zip(pieces, ends, strict=False)])
         indptr = np.append(indptr, np.uint64(ends[-1]))
@@ -345,13 +347,15 @@ def _fill_row(indices, values, size, starts, columns, entries):  # type: ignore[
     return largest
 
 
-def dense_rows(X: np.ndarray) -> Rows:
-    """The non-zeros of a dense block."""
-    indptr = np.zeros(X.shape[0] + 1, np.uint64)
-    indices = np.empty(X.size, np.uint32)
-    values = np.empty(X.size, X.dtype)
-    nnz = _compress(X, indptr, indices, values)
-    return Rows(indptr, indices[:nnz], values[:nnz])
+def dense_room(X: np.ndarray) -> Rows:
+    """Room for the non-zeros of dense blocks no larger than ``X``: touching new memory costs more than the conversion."""
+    return Rows(np.zeros(X.shape[0] + 1, np.uint64), np.empty(X.size, np.uint32), np.empty(X.size, X.dtype))
+
+
+def dense_rows(X: np.ndarray, room: Rows) -> Rows:
+    """The non-zeros of a dense block, in ``room``."""
+    nnz = _compress(X, *room)
+    return Rows(room.indptr[: len(X) + 1], room.indices[:nnz], room.values[:nnz])
 
 
 @kernel

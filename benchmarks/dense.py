@@ -1,0 +1,77 @@
+"""Dense rows and several classes: MNIST, even against odd and one against the rest, beside scikit-learn.
+
+python benchmarks/dense.py --data FOLDER [--repeats 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import SGDClassifier
+
+from onlinear import Learner, OnlineClassifier
+from quality import images
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
+    parser.add_argument("--repeats", type=int, default=5)
+    args = parser.parse_args()
+    X, digits = images(Path(args.data) / "mnist", "train")
+    dense, y = X.toarray(), np.where(digits % 2 == 0, 1.0, -1.0)
+    each = np.where(digits[:, None] == np.arange(10), 1.0, -1.0)
+
+    def ours(rows: object, penalty: str) -> Callable[[], object]:
+        return lambda: Learner("comid", "hinge", penalty, n_features=784).learn(rows, y)
+
+    def peer(penalty: str, epochs: int) -> Callable[[], object]:
+        model = SGDClassifier(penalty=penalty, alpha=1e-6, max_iter=epochs, tol=None, shuffle=False)
+        return lambda: model.fit(dense, y)
+
+    five = OnlineClassifier("hinge", penalty="l2,l2=1e-6", solver="comid", passes=5, shuffle=False, fit_intercept=False)
+    runs = {
+        "L1, dense": ours(dense, "l1,l1=1e-6"),
+        "L2, dense": ours(dense, "l2,l2=1e-6"),
+        "L1, CSR": ours(X, "l1,l1=1e-6"),
+        "five epochs, L2, dense": lambda: five.fit(dense, y),
+        "ten classes, L1, CSR": lambda: Learner("comid", "hinge", "l1,l1=1e-6", n_features=784, n_outputs=10).learn(X, each),
+        "scikit-learn L1": peer("l1", 1),
+        "scikit-learn L2": peer("l2", 1),
+        "scikit-learn five epochs, L2": peer("l2", 5),
+    }
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for repeat in range(args.repeats + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            if repeat:
+                times[name].append(time.perf_counter() - start)
+    middle = {name: float(np.median(taken)) for name, taken in times.items()}
+    print("| MNIST, 60,000 rows | milliseconds | ratio |\n|---|---:|---|")
+    beside = {
+        "L1, dense": ("scikit-learn L1", "scikit-learn dense L1 takes {:.1f} times as long"),
+        "L2, dense": ("scikit-learn L2", "scikit-learn dense L2 takes {:.1f} times as long"),
+        "five epochs, L2, dense": ("scikit-learn five epochs, L2", "scikit-learn takes {:.1f} times as long"),
+    }
+    for name, seconds in middle.items():
+        ratio = ""
+        if name in beside:
+            ratio = beside[name][1].format(middle[beside[name][0]] / seconds)
+        elif name.startswith("ten"):
+            ratio = f"{seconds / middle['L1, CSR']:.1f} times one class"
+        print(f"| {name} | {1e3 * seconds:.0f} | {ratio} |")
+    same = Learner("comid", "hinge", "l1,l1=1e-6", n_features=784)
+    twin = Learner("comid", "hinge", "l1,l1=1e-6", n_features=784)
+    assert np.array_equal(same.learn(dense, y).weights(), twin.learn(X, y).weights())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
