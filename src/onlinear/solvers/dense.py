@@ -133,8 +133,8 @@ class Dense(Engine):
 
     def variables(self, state: State) -> dict[str, Any]:
         found = {letter: U[1:].copy() for letter, U in zip(self.solver.letters, state.arrays["U"], strict=True)}
-        if "M" in state.arrays and state.t:
-            found |= self.solver.means(state.arrays["M"][..., 1:], state.t)
+        if "M" in state.arrays:
+            found |= self.solver.means(state.arrays["M"][..., 1:], state.t) if state.t else self.solver.first_means(found)
         return found
 
 

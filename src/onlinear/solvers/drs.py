@@ -48,6 +48,7 @@ from onlinear.solvers.engine import (
     State,
     T,
     everything,
+    kept_vector,
 )
 from onlinear.solvers.last_row import learn_keeping_last_row
 from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
@@ -324,11 +325,11 @@ class SplittingEngine(PotentialEngine):
         x = self.penalty.prox_all(previous, lam_at(t - 1))
         z = self.last_z(state, u, x, previous, lam_at(t) / lam_at(t - 1)) if t else self.first_z(state)
         found = self.solver.named(u, z, x, t, self.penalty) | {"theta": float(state.now[THETA])}
-        return found | (self.averages(state, u) if self.average is not None and t else {})
+        return found | (self.averages(state, u) if self.average is not None else {})
 
     def first_z(self, state: State) -> np.ndarray:
         """z before the first row: the start."""
-        return state.kept.get("start", np.zeros(0)) if "start" in state.kept else np.zeros(state.size)
+        return kept_vector(state, "start")
 
     def u_before(self, state: State) -> np.ndarray:
         """u before the last row."""
@@ -366,12 +367,12 @@ class Exact(SplittingEngine):
         assert self.average is not None
         if "M" not in state.arrays:
             return {}
-        found = {"mutbar": state.arrays["M"] / state.t}
+        t, start = max(state.t, 1), self.first_z(state)
+        found = {"mutbar": state.arrays["M"] / t}
         uniform = (self.average.base, self.average.growth, self.average.first) == (1.0, 0.0, 1.0)
         if uniform and self.solver.schedule == 0.0:
-            start = self.first_z(state)
-            z = self.sums(state, everything(state)) + (start if self.average.post else 0.0)
-            found["wbar"] = (u - self.first_value(start) + z) / state.t
+            z = self.sums(state, everything(state)) + (start if self.average.post and state.t else 0.0)
+            found["wbar"] = (u - self.first_value(start) + z) / t if state.t else start
         return found
 
 

@@ -226,6 +226,14 @@ def scalars(problem: Problem, bias: float) -> np.ndarray:
     return now
 
 
+def kept_vector(state: State, name: str) -> np.ndarray:
+    """A vector kept from the start, 0 where there is none, of the size the state has now."""
+    vector = np.zeros(state.size)
+    found = state.kept.get(name, vector[:0])
+    vector[: len(found)] = found
+    return vector
+
+
 def everything(state: State) -> np.ndarray:
     """All columns."""
     return np.arange(state.size, dtype=np.uint32)

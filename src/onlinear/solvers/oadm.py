@@ -40,6 +40,7 @@ from onlinear.solvers.engine import (
     T,
     due,
     everything,
+    kept_vector,
     scalars,
 )
 
@@ -79,6 +80,10 @@ class Oadm(NamedTuple):
     def means(self, M: np.ndarray, t: int) -> dict[str, np.ndarray]:
         """The average of w_{t+1}, from the dense step's sums."""
         return {"wbar": M[1, 1] / t}
+
+    def first_means(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The average before the first row: that of the start."""
+        return {"wbar": start["w"].copy()}
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(self, problem)
@@ -235,7 +240,8 @@ class Lazy(Engine):
         arrays = {"W": w.copy(), "G": w + first_dual(self.penalty, w) / self.solver.rho, "L": np.zeros(len(w))}
         if self.average is not None:
             arrays |= {"S": np.zeros(len(w)), "A": np.zeros(len(w))}
-        return State(scalars(self.problem, b), arrays, size=len(w), stamps=("L",))
+        dual = first_dual(self.penalty, w)
+        return State(scalars(self.problem, b), arrays, {"mu": dual} if np.any(dual) else {}, size=len(w), stamps=("L",))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
         arrays = (state.arrays.get(name) for name in "WGLSA")
@@ -265,8 +271,9 @@ class Lazy(Engine):
         z = self.penalty.prox(a, 1.0 / self.solver.rho)
         mu = self.solver.rho * (a - z)
         found = {"w": w, "z": z, "mu": mu, "theta": float(state.now[THETA])}
-        if self.average == Average(1.0, 0.0, 1.0, True) and state.t and not np.any(first_dual(self.penalty, z * 0.0)):
-            found["wbar"] = (sums + z + mu / self.solver.rho) / state.t
+        if self.average == Average(1.0, 0.0, 1.0, True):
+            moved = (mu - kept_vector(state, "mu")) / self.solver.rho
+            found["wbar"] = (sums + z + moved) / state.t if state.t else w.copy()
         return found
 
 

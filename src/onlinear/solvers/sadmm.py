@@ -71,6 +71,11 @@ class Sadmm(NamedTuple):
         found = {"wbar": M[1, 1] / t}
         return found if self.schedule else found | {"mutbar": (M[0, 2] + self.rho * (M[1, 1] - M[0, 0])) / t}
 
+    def first_means(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The averages before the first row: those of the start."""
+        found = {"wbar": start["w"].copy()}
+        return found if self.schedule else found | {"mutbar": np.zeros_like(start["w"])}
+
     def engine(self, problem: Problem) -> Engine:
         needs_theta(self, problem)
         return choose(self, problem, Exact, why_not_split(problem))
