@@ -444,7 +444,7 @@ def outputs_are_columns(case: Case, shape: Shape) -> None:
 
 # --- examples ---------------------------------------------------------------------------------------------------------
 
-SHARE_DISCARDED, SHARE_DIVERGED = 0.03, 0.10
+SHARE_DISCARDED, SHARE_DIVERGED = 0.08, 0.10
 
 
 def examples(
