@@ -33,6 +33,12 @@ from onlinear.jit import adopt, function, kept_function
 Clock = tuple[float, float, float, float]
 
 
+@function
+def soft(v: float, k: float) -> float:
+    """sign(v) max(|v| - k, 0), exactly 0 where |v| <= k."""
+    return v - min(max(v, -k), k)
+
+
 class ElasticNet(NamedTuple):
     """r(w) = l1 |w|_1 + (l2/2) |w|^2.  prox = soft(v, eta l1) / (1 + eta l2).
 
@@ -79,8 +85,7 @@ class ElasticNet(NamedTuple):
         return clock[0]
 
     def raw_weight(self, v: float, clock: Clock) -> float:
-        Q = clock[1]
-        return v - min(max(v, -Q), Q)
+        return soft(v, clock[1])
 
     def raw_potential(self, u: float, clock: Clock) -> float:
         return u + copysign(clock[1], u) if u != 0.0 else 0.0
@@ -90,7 +95,7 @@ class ElasticNet(NamedTuple):
 
     def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
         """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
-        kept = u - min(max(u, -threshold), threshold)
+        kept = soft(u, threshold)
         return kept * shrink, 1.0 * (kept != 0.0)
 
 

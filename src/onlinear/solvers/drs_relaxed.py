@@ -18,7 +18,7 @@ import numpy as np
 
 from onlinear.averages import moved, part_sum, record
 from onlinear.jit import function, kernel
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
 from onlinear.solvers.engine import (
     BIAS,
@@ -57,11 +57,6 @@ def idle(u, n, k, omega):
     if n < m:
         return u - copysign(n * omega * k, u)
     return (1.0 - omega) ** (n - m) * (u - copysign(m * omega * k, u))
-
-
-@function
-def soft(u, k):
-    return u - min(max(u, -k), k)
 
 
 @function

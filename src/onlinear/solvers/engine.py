@@ -120,7 +120,6 @@ class Preset(NamedTuple):
     solver: Any
     settings: Mapping[str, Any] = MappingProxyType({})
     tied: tuple[float, float] | None = None
-    schedule: str | None = None
     average: str | None = None
     shuffle: bool | str | None = None
     targets: str = "signs"

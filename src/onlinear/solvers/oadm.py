@@ -22,7 +22,7 @@ import numpy as np
 
 from onlinear.averages import Average
 from onlinear.jit import adopt, function, kernel
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import choose, dot, prox_but_first
 from onlinear.solvers.drs import first_dual, needs_theta
@@ -96,11 +96,6 @@ class Oadm(NamedTuple):
         if not isinstance(problem.penalty, ElasticNet) or problem.penalty.l2 != 0.0:
             return "the lazy form is known for l1 alone"
         return None
-
-
-@function
-def soft(a, k):
-    return a - min(max(a, -k), k)
 
 
 @function

@@ -22,7 +22,7 @@ import numpy as np
 
 from onlinear.averages import record
 from onlinear.jit import adopt, function, kernel
-from onlinear.penalties import Box, ElasticNet, FusedLasso
+from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import Dense, all_finite, dot
 from onlinear.solvers.engine import (
@@ -112,12 +112,6 @@ def threshold(penalty, t):
 def shrink(penalty, gamma, t):
     """1 / (l2 t + gamma sqrt t), and 0 before the first row."""
     return 1.0 / (penalty.l2 * t + gamma * sqrt(t)) if t > 0 else 0.0
-
-
-@function
-def soft(G, Q):
-    """G moved towards 0 by Q."""
-    return G - min(max(G, -Q), Q)
 
 
 @function
