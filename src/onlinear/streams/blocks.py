@@ -26,6 +26,7 @@ class Block(NamedTuple):
     size: int  # 1 + the largest column of an entry
     largest: float  # the largest absolute value
     files: np.ndarray | None = None  # (n,) the file of each row, as its place in ``names``; None: all of the first
+    weights: np.ndarray | None = None  # (n,) the importance of each row, >= 0; None: all 1
 
     @property
     def n(self) -> int:
@@ -58,13 +59,21 @@ class Block(NamedTuple):
         starts, columns, values = self.rows
         begin, end = int(starts[first]), int(starts[last])
         rows = Rows(starts[first : last + 1] - np.uint64(begin), columns[begin:end], values[begin:end])
-        files = None if self.files is None else self.files[first:last]
-        return self._replace(rows=rows, y=self.y[first:last], lines=self.lines[first:last], files=files)
+        return self._pick(rows, slice(first, last))
 
     def take(self, order: np.ndarray) -> Block:
         """The rows in another order, copied."""
-        files = None if self.files is None else self.files[order]
-        return self._replace(rows=taken(self.rows, order), y=self.y[order], lines=self.lines[order], files=files)
+        return self._pick(taken(self.rows, order), order)
+
+    def _pick(self, rows: Rows, which: slice | np.ndarray) -> Block:
+        files = None if self.files is None else self.files[which]
+        weights = None if self.weights is None else self.weights[which]
+        return self._replace(rows=rows, y=self.y[which], lines=self.lines[which], files=files, weights=weights)
+
+    @property
+    def importance(self) -> np.ndarray:
+        """(n,) the weight of each row."""
+        return np.ones(self.n) if self.weights is None else self.weights
 
 
 def joined(blocks: Sequence[Block]) -> Block:
@@ -89,6 +98,7 @@ def joined(blocks: Sequence[Block]) -> Block:
         max(block.size for block in blocks),
         max(block.largest for block in blocks),
         np.concatenate(places) if len(names) > 1 else None,
+        None if all(block.weights is None for block in blocks) else np.concatenate([block.importance for block in blocks]),
     )
 
 
@@ -100,6 +110,8 @@ class Stream(ABC):
     rows: int | None  # rows in a pass, where known
     task: str | None  # classify or regress, where known
     classes: np.ndarray | None  # the classes of the target, where known
+    labels: tuple[str, ...] | None = None  # the classes' names where the target is text: y holds their places in this order
+    encoding: dict[str, Any] | None = None  # how named features became columns, for ``open(encoding=)``; None: they are numbered
     total: int | None  # size of a pass, in bytes on the disk or in rows, where known
     done: int  # how much of ``total`` the current pass has taken
     text_bytes: int  # bytes of text read so far
