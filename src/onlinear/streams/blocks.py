@@ -111,7 +111,7 @@ class Stream(ABC):
     task: str | None  # classify or regress, where known
     classes: np.ndarray | None  # the classes of the target, where known
     labels: tuple[str, ...] | None = None  # the classes' names where the target is text: y holds their places in this order
-    encoding: dict[str, Any] | None = None  # how named features became columns, for ``open(encoding=)``; None: they are numbered
+    encoding: dict[str, Any] | None = None  # how named features became columns, for ``open(encoding=)``; None: numbered
     total: int | None  # size of a pass, in bytes on the disk or in rows, where known
     done: int  # how much of ``total`` the current pass has taken
     text_bytes: int  # bytes of text read so far
