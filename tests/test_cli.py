@@ -202,7 +202,7 @@ def test_features_the_model_has_never_seen_have_weight_zero(rows, tmp_path):
 def test_a_solver_of_fixed_width_is_told_it(rows, tmp_path):
     options = ("--solver", "rls", "--loss", "squared", "--task", "classify")
     assert "n_features" in run("train", rows, *options, code=2)
-    run("train", rows, *options, "--features", 8, "--model", tmp_path / "m")
+    run("train", rows, *options, "--n-features", 8, "--model", tmp_path / "m")
     assert load(tmp_path / "m").coef_.shape == (1, 8)
 
 

@@ -1,0 +1,14 @@
+"""The command ``onlinear``: options, progress and errors in words. What it runs is in ``run.py``, imported when needed.
+
+One module per command; each is found here by its import.
+"""
+
+from onlinear.cli import predict, train
+from onlinear.cli.command import app
+
+__all__ = ["app", "main", "predict", "train"]
+
+
+def main() -> None:
+    """Run the command."""
+    app()
