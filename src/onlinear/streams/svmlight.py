@@ -9,6 +9,10 @@ Read in blocks of bounded memory by a compiled parser. A number becomes exactly 
 
 Accepted: blank lines, comments, CRLF, tabs, a missing last newline, ``+1``, a ``qid:`` after the label (ignored). Everything
 else raises StreamError as ``file:line: expected ..., got ...``. Entries equal to 0 are no entries.
+
+The first index is an option and never guessed: an index 0 proves that a file begins at 0, but nothing proves that it begins
+at 1, and two files of the same data (a train and a test set, say) guessed apart would be silently out of step. An index 0 in a
+file read with ``base=1`` is refused with a hint instead.
 """
 
 from __future__ import annotations
@@ -22,7 +26,6 @@ from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from onlinear.jit import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
@@ -40,10 +43,12 @@ LOWEST_POWER, HIGHEST_POWER = -250, 280
 SPLIT = 134217729.0  # 2^27 + 1
 FAR = np.int64(1 << 40)
 
+LAST_INDEX = (1 << 31) - 1
+
 FINE, LATE, BAD = 0, 1, 2
 # What a line lacks, in the order the parser meets it.
 LABEL, LABEL_END, QID, INDEX, INDEX_END, VALUE, VALUE_END, ORDER, RANGE = range(1, 10)
-ROWS, ENTRIES, LATES, LINE, AT, WRONG, WRONG_AT, DESCENTS = range(8)
+ROWS, ENTRIES, LATES, LINES, WRONGS, DESCENTS = range(6)
 
 
 @cache
@@ -152,17 +157,16 @@ def ends(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parse(text, begin, end, base, ordered, tens, indptr, indices, values, y, lines, lates, found):  # type: ignore[no-untyped-def]
-    """Parse the lines of ``text[begin:end]``, which ends with a newline; stop at the first wrong one.
+def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lates, wrongs, found):  # type: ignore[no-untyped-def]
+    """Parse the lines of ``text[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
 
-    ``found``: rows, entries, numbers left to ``float`` (in ``lates``: where the token starts, and its entry, or -1 - row for a
-    label), lines passed, where the next line starts, what was wrong and where, indices that do not ascend.
+    ``lates``: numbers left to ``float``, as where the token starts and its entry, or -1 - row for a label; ``wrongs``: what was
+    wrong, where and in which line; ``found``: rows, entries, lates, lines passed, wrongs, indices that do not ascend.
     """
-    i, stop = np.uint64(begin), np.uint64(end)
-    row, k, late, line, descents = 0, 0, 0, 0, 0
-    wrong = 0
+    i, stop = ZERO, np.uint64(end)
+    row, k, late, line, refused, descents = 0, 0, 0, 0, 0, 0
     while i < stop:
-        start, k_start, late_start = i, k, late
+        wrong, k_start, late_start = 0, k, late
         while text[i] == SPACE or text[i] == TAB:
             i += ONE
         if text[i] == RETURN and text[i + ONE] == NEWLINE:
@@ -251,16 +255,20 @@ def parse(text, begin, end, base, ordered, tens, indptr, indices, values, y, lin
                 values[k] = value
                 k += 1
         if wrong != 0:
-            found[WRONG_AT] = np.int64(i if wrong == INDEX else token)
-            i, k, late = start, k_start, late_start
-            break
+            wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(i if wrong == INDEX else token), line
+            refused, k, late = refused + 1, k_start, late_start
+            if refused == wrongs.shape[0]:
+                break
+            while text[i] != NEWLINE:
+                i += ONE
+        else:
+            lines[row] = line
+            row += 1
+            indptr[row] = k
         i += ONE
-        lines[row] = line
         line += 1
-        row += 1
-        indptr[row] = k
-    found[ROWS], found[ENTRIES], found[LATES], found[LINE], found[AT] = row, k, late, line, np.int64(i)
-    found[WRONG], found[DESCENTS] = wrong, descents
+    found[ROWS], found[ENTRIES], found[LATES], found[LINES] = row, k, late, line
+    found[WRONGS], found[DESCENTS] = refused, descents
 
 
 class Svmlight(Stream):
@@ -313,7 +321,7 @@ class Svmlight(Stream):
                 file.close()
 
     def _blocks(self, file: ByteFile) -> Iterator[Block]:
-        store = bytearray(self.block_bytes + 1)
+        store = bytearray(min(self.block_bytes, LONGEST_LINE) + 1)
         kept, line, last = 0, 1, False
         while not last:
             asked = len(store) - 1 - kept
@@ -324,92 +332,137 @@ class Svmlight(Stream):
                 store[end] = NEWLINE
                 end += 1
             stop = store.rfind(b"\n", kept, end) + 1
-            at = 0
-            while at < stop:
-                part = self._parsed(file.name, store, at, stop, line)
-                if part.block is not None:
-                    yield part.block
-                at, line = part.at, part.line
-                if part.error is not None:
-                    self._count(part.error)
-                    at, line = store.index(b"\n", at) + 1, line + 1
+            if stop:
+                part = self._parsed(file.name, store, stop, line)
+                yield from self._checked(part)
+                line += part.lines
             kept = end - stop
             store[:kept] = store[stop:end]
+            if kept > LONGEST_LINE:
+                raise StreamError(f"{file.name}:{line}: expected a line of at most {LONGEST_LINE} bytes, got no line end.")
             if kept >= len(store) // 2:
-                if len(store) > LONGEST_LINE:
-                    raise StreamError(f"{file.name}:{line}: expected a line of at most {LONGEST_LINE} bytes, got no line end.")
-                store = store + bytearray(len(store))
+                store = store + bytearray(min(len(store), LONGEST_LINE + 2 - len(store)))
 
-    def _count(self, error: str) -> None:
-        if len(self._errors) >= self.max_errors:
-            raise StreamError(error)
-        self._errors.append(error)
+    def _checked(self, part: _Part) -> Iterator[Block]:
+        """The block, once its errors are counted; the rows before the first error that is one too many, and that error."""
+        block = part.block
+        for line, message in part.errors:
+            if len(self._errors) >= self.max_errors:
+                before = 0 if block is None else int(np.searchsorted(block.lines, line))
+                if block is not None and before:
+                    yield block.cut(0, before)
+                raise StreamError(message)
+            self._errors.append(message)
+        if block is not None:
+            yield block
 
-    def _parsed(self, name: str, store: bytearray, begin: int, end: int, line: int) -> _Part:
-        """The rows of ``store[begin:end]`` before its first wrong line, and that line's error."""
+    def _parsed(self, name: str, store: bytearray, end: int, line: int) -> _Part:
+        """The rows of ``store[:end]``, whose first line is ``line``, without the wrong ones, and their errors in order."""
+        if line == 1:
+            _refuse_foreign(name, bytes(store[:8]))
         text = np.frombuffer(store, np.uint8)
-        most_rows, most = int(np.count_nonzero(text[begin:end] == NEWLINE)), (end - begin) // 4 + 1
-        indptr, y, lines = np.zeros(most_rows + 1, np.uint64), np.empty(most_rows), np.empty(most_rows, np.int64)
-        indices, values, lates = np.empty(most, np.uint32), np.empty(most), np.empty((most_rows + most, 2), np.int64)
-        found = np.zeros(8, np.int64)
+        room = _room(text[:end], self.max_errors - len(self._errors) + 1)
         with np.errstate(over="ignore"):
-            parse(text, begin, end, self.base, self.ordered, powers(), indptr, indices, values, y, lines, lates, found)
-        n, at, passed, error = int(found[ROWS]), int(found[AT]), int(found[LINE]), None
-        if found[WRONG]:
-            error = _message(store, int(found[WRONG]), int(found[WRONG_AT]), self.base)
-        for start, slot in lates[: found[LATES]].tolist():
-            number = float(_token(store, start))
-            if not isfinite(number):
-                n = -1 - slot if slot < 0 else int(np.searchsorted(indptr[: n + 1], np.uint64(slot), side="right")) - 1
-                at, passed = store.rfind(b"\n", begin, start) + 1 or begin, int(lines[n])
-                error = f"expected a finite number, got {_token(store, start)!r}"
-                break
-            if slot < 0:
-                y[-1 - slot] = number
-            else:
-                values[slot] = number
-        nnz = int(indptr[n])
-        rows = Rows(indptr[: n + 1], indices[:nnz], values[:nnz])
-        if found[DESCENTS] or (found[LATES] and not rows.values.all()):
+            parse(text, end, self.base, self.ordered, powers(), *room)
+        n, nnz, late, passed, refused, descents = room.found.tolist()
+        errors = {
+            line + at: _message(store, wrong, start, end, self.base) for wrong, start, at in room.wrongs[:refused].tolist()
+        }
+        starts, y, lines = room.indptr[: n + 1], room.y[:n], room.lines[:n] + line
+        infinite = dict[int, str]()
+        for start, slot in room.lates[:late].tolist():
+            token = _token(store, start, end)
+            row = -1 - slot if slot < 0 else int(np.searchsorted(starts, np.uint64(slot), side="right")) - 1
+            (y if slot < 0 else room.values)[row if slot < 0 else slot] = float(token)
+            if not isfinite(float(token)):
+                infinite.setdefault(row, f"expected a finite number, got {_shown(token)}")
+        rows = Rows(starts, room.indices[:nnz], room.values[:nnz])
+        if descents or (late and not rows.values.all()):
             rows = _tidy(rows)
-        where = f"{name}:{line + passed}"
-        block = _block(rows, y[:n], lines[:n] + line, name) if n else None
-        return _Part(block, at, line + passed, error and f"{where}: {error}.")
+        if descents:
+            for row, column in _infinite(rows):
+                infinite.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
+        block = _block(rows, y, lines, name)
+        if infinite:
+            errors |= {int(lines[row]): message for row, message in infinite.items()}
+            block = block.take(np.delete(np.arange(n), list(infinite)))
+            block = _block(block.rows, block.y, block.lines, name)
+        return _Part(block if block.n else None, passed, [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)])
 
 
 class _Part(NamedTuple):
     block: Block | None
-    at: int
-    line: int
-    error: str | None
+    lines: int
+    errors: list[tuple[int, str]]
+
+
+class _Room(NamedTuple):
+    """What ``parse`` writes to."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    y: np.ndarray
+    lines: np.ndarray
+    lates: np.ndarray
+    wrongs: np.ndarray
+    found: np.ndarray
+
+
+def _room(text: np.ndarray, errors: int) -> _Room:
+    """Enough for any lines of these bytes, of which up to ``errors`` are wrong: an entry takes four bytes or more."""
+    rows, entries = int(np.count_nonzero(text == NEWLINE)), len(text) // 4
+    return _Room(
+        np.zeros(rows + 1, np.uint64),
+        np.empty(entries, np.uint32),
+        np.empty(entries),
+        np.empty(rows),
+        np.empty(rows, np.int64),
+        np.empty((rows + entries, 2), np.int64),
+        np.empty((min(rows, errors), 3), np.int64),
+        np.zeros(6, np.int64),
+    )
 
 
 def _block(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
     size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
     largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
-    if not isfinite(largest):
-        raise StreamError(f"{name}:{lines[0]}: repeated indices in or below this line add up to infinity.")
     return Block(rows, y, lines, (name,), size, largest)
 
 
+def _infinite(rows: Rows) -> list[tuple[int, int]]:
+    """Row and column of the entries that are not finite."""
+    wrong = np.flatnonzero(~np.isfinite(rows.values))
+    owners = np.searchsorted(rows.indptr, wrong.astype(np.uint64), side="right") - 1
+    return list(zip(owners.tolist(), rows.indices[wrong].tolist(), strict=True))
+
+
 def _tidy(rows: Rows) -> Rows:
-    """Columns ascending, repeated ones summed, entries equal to 0 left out."""
-    width = int(rows.indices.max(initial=0)) + 1
-    matrix = sp.csr_matrix(
-        (rows.values, rows.indices.view(np.int32), rows.indptr.astype(np.int64)), shape=(rows.count, width), copy=True
-    )
-    matrix.sort_indices()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return Rows(matrix.indptr.astype(np.uint64), matrix.indices.astype(np.uint32), matrix.data)
+    """Columns ascending, repeated ones summed in the order of the text, entries equal to 0 left out."""
+    owners = np.repeat(np.arange(rows.count), np.diff(rows.indptr.view(np.int64)))
+    keys = owners << 31 | rows.indices
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], rows.values[order]
+    first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    if not first.all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            keys, values = keys[first], np.bincount(np.cumsum(first) - 1, values)
+    keys, values = keys[values != 0.0], values[values != 0.0]
+    indptr = np.searchsorted(keys, np.arange(rows.count + 1) << 31)
+    return Rows(indptr.astype(np.uint64), (keys & LAST_INDEX).astype(np.uint32), values)
 
 
-def _token(store: bytearray, start: int) -> str:
+def _token(store: bytearray, start: int, end: int) -> str:
     """What stands at ``start``, up to the next blank or comment."""
-    text = bytes(store[start : start + 4096]).decode("utf-8", "replace")
-    return re.split(r"[ \t\n#]", text, maxsplit=1)[0].removesuffix("\r")
+    found = _BLANK.search(store, start, end)
+    return store[start : found.start() if found else end].decode("utf-8", "replace").removesuffix("\r")
 
 
+def _shown(token: str) -> str:
+    return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
+
+
+_BLANK = re.compile(rb"[ \t\n#]")
 _EXPECTED = {
     LABEL: "a label (a number)",
     LABEL_END: "one label, then a blank",
@@ -422,14 +475,42 @@ _EXPECTED = {
 }
 
 
-def _message(store: bytearray, wrong: int, at: int, base: int) -> str:
-    token = _token(store, at)
+_FOREIGN = {
+    b"\x1f\x8b": "gzip data (.gz)",
+    b"\xfd7zXZ": "xz data (.xz)",
+    b"BZh": "bzip2 data (.bz2)",
+    b"\x28\xb5\x2f\xfd": "Zstandard data (.zst)",
+    b"PK\x03\x04": "a zip archive",
+    b"PAR1": "a Parquet file (.parquet)",
+    b"ARROW1": "an Arrow or Feather file (.arrow)",
+    b"\x93NUMPY": "a NumPy file",
+    b"\x89HDF": "an HDF5 file",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+}
+
+
+def _refuse_foreign(name: str, head: bytes) -> None:
+    for mark, kind in _FOREIGN.items():
+        if head.startswith(mark):
+            suffix = "; its name must end with its suffix to be read as that" if "(." in kind else ""
+            raise StreamError(f"{name}:1: expected svmlight text, got what looks like {kind}{suffix}.")
+
+
+def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
+    token = _token(store, at, min(end, at + 4096))
     expected = _EXPECTED.get(wrong) or f"an index from {base} to {LARGEST_COLUMN + base}"
     if re.fullmatch(r"[+-]?(nan|inf|infinity)", token, re.IGNORECASE) and wrong in (LABEL, VALUE):
         expected = "a finite number"
     if wrong == LABEL_END and "," in token:
         expected = "one label in each row (several labels are not supported)"
-    shown = repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
-    hint = "; are the indices zero-based (base 0)?" if wrong == RANGE and base == 1 and re.match(r"0+:", token) else ""
-    hint = "; sort=True accepts any order" if wrong == ORDER else hint
-    return f"expected {expected}, got {shown}{hint}"
+    hint = ""
+    if wrong == RANGE and base == 1 and re.match(r"0+:", token):
+        hint = "; are the indices zero-based (base 0)?"
+    elif wrong == ORDER:
+        hint = "; sort=True accepts any order"
+    elif "\0" in token or "\ufffd" in token:
+        hint = "; is this binary data?"
+    elif token.startswith("\ufeff"):
+        hint = "; a byte order mark is no part of svmlight text"
+    return f"expected {expected}, got {_shown(token)}{hint}"
