@@ -147,7 +147,7 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
         (("--solver", "comid,eta=-1"), "eta must be in"),
         (("--penalty", "l1"), "needs l1"),
         (("--task", "guess"), "--task must be one of auto, classify, regress, got 'guess'"),
-        (("--classes", "a,b"), "--classes must be numbers"),
+        (("--classes", "a,b"), "classes must be numbers, as the labels of"),
         (("--classes", "1"), "at least two classes"),
         (("--classes", "1,2", "--scan"), "exclude each other"),
         (("--passes", "0"), "greater than or equal to 1"),

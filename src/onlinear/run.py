@@ -7,7 +7,6 @@ blocks; reports are due when the row count doubles.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from onlinear.estimators import OnlineClassifier, OnlineRegressor
 from onlinear.learner import Learner
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams.labels import Labels, shown
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 CLASSIFY, REGRESS = "classify", "regress"
@@ -37,7 +37,7 @@ class Options(NamedTuple):
     passes: int = 1
     seed: int = 0
     task: str = "auto"
-    classes: tuple[float, ...] | None = None
+    classes: tuple[float | str, ...] | None = None
     features: int | None = None  # fixed in advance, or None: the columns seen
 
 
@@ -51,53 +51,6 @@ class Report(NamedTuple):
     nonzeros: int  # weights of the last iterate that are not 0
 
 
-@dataclass
-class Labels:
-    """Labels of a stream as classes. Without names, -1 and 1 or 0 and 1: the first label that is not 1 decides."""
-
-    classes: np.ndarray | None
-
-    def __post_init__(self) -> None:
-        self._named = self.classes is not None
-
-    @property
-    def count(self) -> int:
-        """Number of classes."""
-        return 2 if self.classes is None else len(self.classes)
-
-    @property
-    def names(self) -> np.ndarray:
-        """The classes, in order."""
-        return np.array([-1.0, 1.0]) if self.classes is None else self.classes
-
-    def places(self, block: Block) -> np.ndarray:
-        """Each row's class, as its place in ``names``; raises StreamError for a label that is none."""
-        if self.classes is None:
-            self._decide(block)
-        names = self.names
-        places = np.minimum(np.searchsorted(names, block.y), len(names) - 1)
-        strange = names[places] != block.y
-        if strange.any():
-            raise self._unknown(block, int(np.argmax(strange)))
-        return places
-
-    def _decide(self, block: Block) -> None:
-        low = np.flatnonzero(block.y != 1.0)
-        if not len(low):
-            return
-        label = block.y[low[0]]
-        if label not in (-1.0, 0.0):
-            raise self._unknown(block, int(low[0]))
-        self.classes = np.array([label, 1.0])
-
-    def _unknown(self, block: Block, row: int) -> StreamError:
-        wanted = "a label of -1, 1 or of 0, 1"
-        if self.classes is not None:
-            wanted = f"one of the classes {', '.join(map(shown, self.classes))}"
-        hint = "" if self._named else f" (other classes: --classes a,b,... or --scan; numbers: --task {REGRESS})"
-        return StreamError(f"{block.where(row)}: expected {wanted}, got {shown(block.y[row])}{hint}.")
-
-
 class Training:
     """One run: ``for report in training`` learns; ``model`` is the estimator."""
 
@@ -108,7 +61,7 @@ class Training:
         self._first = iter(stream)
         self._head = _peek(self._first, stream.name)
         self.task = _task(options, stream, self._head)
-        self.labels = Labels(_classes(options, stream)) if self.task == CLASSIFY else None
+        self.labels = Labels(stream, options.classes) if self.task == CLASSIFY else None
         self.model = self._new()
         self.learner: Learner = self.model.learner_
         self._counts = getattr(self.learner.loss, "labels", "real") == "counts"
@@ -213,8 +166,7 @@ class Training:
         if self.labels is None:
             self.model.columns_ = None
         else:
-            names = self.labels.names
-            self.model.classes_ = names.astype(np.int64) if np.all(names == np.rint(names)) else names
+            self.model.classes_ = self.labels.names
 
 
 def _peek(blocks: Iterator[Block], name: str) -> list[Block]:
@@ -233,7 +185,7 @@ def _task(options: Options, stream: Stream, head: list[Block]) -> str:
     """The task: as asked, or as the loss, the source and the first labels tell."""
     if options.task != "auto":
         return options.task
-    if options.classes is not None or stream.classes is not None:
+    if options.classes is not None or stream.classes is not None or stream.labels is not None:
         return CLASSIFY
     if options.loss is not None and getattr(build_loss(options.loss), "labels", "real") == "signs":
         return CLASSIFY
@@ -246,23 +198,6 @@ def _task(options: Options, stream: Stream, head: list[Block]) -> str:
         f"are the labels of {stream.name} (such as {shown(y[0])}) classes or numbers? "
         f"Say --task {REGRESS}, or name the classes (--classes a,b,c, or --scan)."
     )
-
-
-def _classes(options: Options, stream: Stream) -> np.ndarray | None:
-    found = stream.classes if options.classes is None else np.unique(np.array(options.classes, np.float64))
-    if found is not None and len(found) < 2:
-        raise ValueError(f"a classifier needs at least two classes, got {', '.join(map(shown, found))}.")
-    return found
-
-
-def scan_classes(stream: Stream) -> tuple[float, ...]:
-    """All labels of a stream, by one pass over it."""
-    if not stream.rereadable:
-        raise StreamError(f"{stream.name} cannot be read twice: name the classes instead of scanning for them.")
-    found: set[float] = set()
-    for block in stream:
-        found.update(np.unique(block.y).tolist())
-    return tuple(sorted(found))
 
 
 def predictions(model: Any, block: Block, kind: str) -> np.ndarray:
@@ -287,8 +222,3 @@ def lines(found: np.ndarray) -> str:
     if found.ndim == 1:
         return "".join([shown(value) + "\n" for value in found.tolist()])
     return "".join([" ".join(map(shown, values)) + "\n" for values in found.tolist()])
-
-
-def shown(value: Any) -> str:
-    """A number as text that reads back the same; whole ones without a point."""
-    return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))

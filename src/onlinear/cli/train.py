@@ -38,7 +38,9 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the shuffle.", min=0)] = 0,
     task: Annotated[str, typer.Option(help="classify, regress, or auto: by the loss, else by the labels.")] = "auto",
-    classes: Annotated[str | None, typer.Option(help="All labels there are, e.g. 1,2,3 (-1,1 and 0,1 need no naming).")] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="All labels there are, e.g. 1,2,3 or a,b (-1,1 and 0,1 need no naming).")
+    ] = None,
     scan: Annotated[bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.")] = False,
     n_features: Annotated[
         int | None,
@@ -50,6 +52,7 @@ def train(
 ) -> None:
     """Learn a model, one row at a time, and show how well each row was predicted before it was learnt."""
     from onlinear import run, streams
+    from onlinear.streams import labels
 
     with usage():
         stream = streams.open(source, **reading._asdict())
@@ -57,7 +60,7 @@ def train(
             raise UsageError(f"--task must be one of {', '.join(run.TASKS)}, got {task!r}.")
         if classes is not None and scan:
             raise UsageError("--classes and --scan exclude each other.")
-        named = run.scan_classes(stream) if scan else _numbers("--classes", classes)
+        named = labels.scan(stream) if scan else None if classes is None else tuple(classes.split(","))
         window = (stream.rows or 0) if shuffle_rows is None else shuffle_rows
         if window:
             stream = streams.Shuffled(stream, window, seed)
@@ -78,15 +81,6 @@ def train(
         shown.say(f"model written to {model} ({os.path.getsize(model):,} bytes)")
     else:
         shown.say("no model written; --model FILE writes one")
-
-
-def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(float(piece) for piece in text.split(","))
-    except ValueError:
-        raise UsageError(f"{option} must be numbers with commas between them, got {text!r}.") from None
 
 
 def _writable(path: str) -> None:

@@ -1,0 +1,121 @@
+"""Labels of a stream as classes: numbers or text as the source has them, or as they were named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from onlinear.streams.blocks import Block, Stream, StreamError
+
+LARGEST_WHOLE = 2.0**53
+
+
+class Labels:
+    """The classes of a stream, and each label's place among them.
+
+    ``classes``: all there are; None: those the stream knows, else -1 and 1 or 0 and 1, where the first label that is not 1
+    decides. Text for a stream whose labels are text, otherwise numbers, which may be written as text.
+
+    Raises ValueError for fewer than two classes, for text that is no number, and where text labels are not named.
+    """
+
+    def __init__(self, stream: Stream, classes: Iterable[Any] | None = None) -> None:
+        self._stream = stream
+        self._table = np.zeros(0, np.intp)  # the place of each of the stream's text labels, -1 for none
+        self.named = classes is not None or stream.classes is not None
+        given = list(stream.classes) if classes is None and stream.classes is not None else classes
+        self.classes: np.ndarray | None = None if given is None else _array(stream, given, places=classes is None)
+        if self.classes is None and stream.labels is not None:
+            raise ValueError(f"the labels of {stream.name} are text: name the classes (--classes a,b,c, or --scan).")
+        if self.classes is not None and len(self.classes) < 2:
+            raise ValueError(f"a classifier needs at least two classes, got {', '.join(map(shown, self.classes))}.")
+
+    @property
+    def count(self) -> int:
+        """Number of classes."""
+        return len(self.names)
+
+    @property
+    def names(self) -> np.ndarray:
+        """The classes, ascending: text, integers where all are whole, else floats."""
+        return np.array([-1, 1]) if self.classes is None else self.classes
+
+    def places(self, block: Block) -> np.ndarray:
+        """Each row's class, as its place in ``names``; raises StreamError for a label that is none."""
+        if self.classes is None:
+            self._decide(block)
+        names = self.names
+        if self._stream.labels is not None:
+            places = self._places_of_text(self._stream.labels)[block.y.astype(np.intp)]
+            strange = places < 0
+        else:
+            places = np.minimum(np.searchsorted(names, block.y), len(names) - 1)
+            strange = names[places] != block.y
+        if strange.any():
+            raise self._unknown(block, int(np.argmax(strange)))
+        return places
+
+    def _places_of_text(self, labels: tuple[str, ...]) -> np.ndarray:
+        if len(labels) != len(self._table):
+            place = {name: k for k, name in enumerate(self.names.tolist())}
+            self._table = np.array([place.get(label, -1) for label in labels], np.intp)
+        return self._table
+
+    def _decide(self, block: Block) -> None:
+        low = np.flatnonzero(block.y != 1.0)
+        if not len(low):
+            return
+        label = block.y[low[0]]
+        if label not in (-1.0, 0.0):
+            raise self._unknown(block, int(low[0]))
+        self.classes = np.array([int(label), 1])
+
+    def _unknown(self, block: Block, row: int) -> StreamError:
+        wanted = "a label of -1, 1 or of 0, 1"
+        if self.classes is not None:
+            wanted = f"one of the classes {listed(self.classes)}"
+        hint = "" if self.named else " (other classes: --classes a,b,... or --scan; numbers: --task regress)"
+        return StreamError(f"{block.where(row)}: expected {wanted}, got {label_of(self._stream, block.y[row])}{hint}.")
+
+
+def scan(stream: Stream) -> tuple[Any, ...]:
+    """All labels of a stream, by one pass over it."""
+    if not stream.rereadable:
+        raise StreamError(f"{stream.name} cannot be read twice: name the classes instead of scanning for them.")
+    found: set[float] = set()
+    for block in stream:
+        found.update(np.unique(block.y).tolist())
+    return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
+
+
+def label_of(stream: Stream, y: float) -> str:
+    """A row's label as the source has it."""
+    return shown(y) if stream.labels is None else repr(stream.labels[int(y)])
+
+
+def listed(classes: np.ndarray) -> str:
+    """The classes in words, the first twenty of them."""
+    return ", ".join(map(shown, classes[:20].tolist())) + (", ..." if len(classes) > 20 else "")
+
+
+def shown(value: Any) -> str:
+    """A number as text that reads back the same, whole ones without a point; text as it is."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
+
+
+def _array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:
+    if stream.labels is not None:
+        return np.unique([stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes])
+    try:
+        numbers = np.unique(np.array([float(value) for value in classes], np.float64))
+    except ValueError:
+        named = ", ".join(map(str, classes))
+        raise ValueError(f"classes must be numbers, as the labels of {stream.name} are, got {named}.") from None
+    if not np.all(np.isfinite(numbers)):
+        raise ValueError(f"classes must be finite numbers, got {', '.join(map(shown, classes))}.")
+    whole = np.all(numbers == np.rint(numbers)) and np.all(np.abs(numbers) <= LARGEST_WHOLE)
+    return numbers.astype(np.int64) if whole else numbers

@@ -1,0 +1,108 @@
+"""Labels as classes: numbers and text, named, known to the stream, or decided by the first label that is not 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onlinear.rows import Rows
+from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams.labels import Labels, scan, shown
+
+
+class Listed(Stream):
+    """A stream of labels without features; text labels are found as they come."""
+
+    name, task, rows, total, done, text_bytes, errors = "listed", None, None, None, 0, 0, ()
+
+    def __init__(self, labels, *, classes=None, rereadable=True, size=2):
+        self._found, self._size = labels, size
+        self._text = isinstance(labels[0], str)
+        self.classes, self.rereadable = classes, rereadable
+        self.labels = () if self._text else None
+
+    def __iter__(self):
+        for first in range(0, len(self._found), self._size):
+            part = self._found[first : first + self._size]
+            if self._text:
+                self.labels = tuple(dict.fromkeys((*self.labels, *part)))
+                part = [self.labels.index(label) for label in part]
+            rows = Rows(np.zeros(len(part) + 1, np.uint64), np.zeros(0, np.uint32), np.zeros(0))
+            yield Block(rows, np.array(part, float), np.arange(len(part)) + first + 1, (self.name,), 0, 0.0)
+
+
+def classified(stream, classes=None):
+    labels = Labels(stream, classes)
+    places = [place for block in stream for place in labels.places(block).tolist()]
+    return [labels.names[place] for place in places], labels
+
+
+@pytest.mark.parametrize(
+    ("found", "classes", "names"),
+    [
+        ([1, 1, 0, 1], None, [0, 1]),
+        ([1, 1, 1, -1], None, [-1, 1]),
+        ([1, 1], None, [-1, 1]),
+        ([7, 3, 3], ("7", "3"), [3, 7]),
+        ([0.5, 2], (2, 0.5), [0.5, 2]),
+        ([2.0**60, 1], (1, 2.0**60), [1, 2.0**60]),
+        (["b", "a", "b"], ("a", "b", "c"), ["a", "b", "c"]),
+        (["1", "10"], (10, 1), ["1", "10"]),
+    ],
+)
+def test_each_label_is_its_class(found, classes, names):
+    stream = Listed(found)
+    got, labels = classified(stream, classes)
+    assert got == found
+    assert labels.names.tolist() == names
+    assert labels.names.dtype.kind == ("U" if isinstance(found[0], str) else "f" if 0.5 in names or 2.0**60 in names else "i")
+    assert labels.named == (classes is not None)
+
+
+def test_a_stream_may_know_its_classes():
+    assert classified(Listed([5, 2, 2], classes=np.array([2.0, 5.0])))[1].names.tolist() == [2, 5]
+    stream = Listed(["b", "a"])
+    stream.labels, stream.classes = ("b", "a"), np.array([0.0, 1.0])
+    assert Labels(stream).names.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("found", "classes", "message"),
+    [
+        ([1, 1, 3], None, r"listed:3: expected a label of -1, 1 or of 0, 1, got 3 \(other classes: --classes"),
+        ([0, 1, -1], None, r"listed:3: expected one of the classes 0, 1, got -1 \(other classes"),
+        ([3, 7, 5.5], (3, 7), r"listed:3: expected one of the classes 3, 7, got 5\.5\.$"),
+        (["a", "b", "z"], ("a", "b"), r"listed:3: expected one of the classes a, b, got 'z'\.$"),
+        ([0] * 3 + [99], range(40), r"classes 0, 1, .*, 19, \.\.\., got 99\.$"),
+    ],
+)
+def test_a_label_that_is_no_class_is_named_with_its_line(found, classes, message):
+    with pytest.raises(StreamError, match=message):
+        classified(Listed(found), classes)
+
+
+@pytest.mark.parametrize(
+    ("found", "classes", "message"),
+    [
+        ([1, 2], ("a", "b"), "classes must be numbers, as the labels of listed are, got a, b"),
+        ([1, 2], (1,), "at least two classes, got 1"),
+        ([1, 2], ("nan", "1"), "classes must be finite"),
+        (["a", "b"], None, "labels of listed are text: name the classes"),
+        (["a", "b"], ("a", "a"), "at least two classes, got a"),
+    ],
+)
+def test_classes_that_cannot_be(found, classes, message):
+    with pytest.raises(ValueError, match=message):
+        Labels(Listed(found), classes)
+
+
+def test_a_scan_finds_all_labels():
+    assert scan(Listed([7, 3, 7, 0.5])) == (0.5, 3.0, 7.0)
+    assert scan(Listed(["b", "a", "b", "c"])) == ("a", "b", "c")
+    with pytest.raises(StreamError, match="listed cannot be read twice: name the classes"):
+        scan(Listed([1, 2], rereadable=False))
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (-3, "-3"), (0.1, "0.1"), (1e300, "1e+300"), ("a b", "a b")])
+def test_numbers_are_shown_so_that_they_read_back(value, text):
+    assert shown(value) == text
