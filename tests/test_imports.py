@@ -11,7 +11,7 @@ HOME = Path(onlinear.__file__).parent
 # A module may import modules of the layers above its own in this list, and the pairs in SIDEWAYS.
 LAYERS = [
     {"jit", "names", "checks"},
-    {"losses", "penalties", "schedules", "averages", "rows"},
+    {"losses", "penalties", "schedules", "averages", "rows", "measures"},
     {"scaling"},
     {"solvers"},
     {"build"},

@@ -1,0 +1,144 @@
+"""Measures of rows that come one after another: error and AUC, or MAE and R2, in bounded memory.
+
+Rows count by their weights. Sums run in row order, so that nothing depends on how the rows come in blocks.
+
+    error = sum s_i [class guessed != class] / sum s_i         AUC = P(score of a positive > score of a negative) + P(equal) / 2
+    MAE   = sum s_i |y_i - p_i| / sum s_i                      R2  = 1 - sum s_i (y_i - p_i)^2 / sum s_i (y_i - mean y)^2
+
+AUC needs all scores in order; here they are counted in bins that have the sign, the exponent and the first nine binary digits
+of the score in common, so scores that differ by more than 1/512 of themselves are told apart (between 2^-32 and 2^32; smaller
+ones are one bin, larger ones another). Pairs in one bin count half: ``doubt`` bounds what that can move.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+DIGITS = 9  # binary digits of a score that its bin keeps
+LOWEST, HIGHEST = -32, 32  # exponents that bins tell apart
+SIDE = (HIGHEST - LOWEST) << DIGITS
+BINS = 2 * SIDE + 1
+_FIRST = (1023 + LOWEST) << DIGITS
+_MAGNITUDE = np.int64((1 << 63) - 1)
+
+
+def running(total: float, values: np.ndarray) -> float:
+    """The total with the values added one after the other."""
+    return float(np.cumsum(np.append(total, values))[-1])
+
+
+class Area:
+    """AUC of all scores so far."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros((2, BINS))  # weights of the negatives, of the positives
+
+    def add(self, scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> None:
+        """Take in scores (n,), whether each row is a positive, and the rows' weights."""
+        np.add.at(self.counts, (positive.astype(np.intp), bins(scores)), weights)
+
+    @property
+    def value(self) -> float:
+        """The area; nan before there are rows of both classes."""
+        below, above = self.counts
+        pairs = below.sum() * above.sum()
+        return float(above @ (np.cumsum(below) - below / 2.0) / pairs) if pairs > 0.0 else np.nan
+
+    @property
+    def doubt(self) -> float:
+        """How far ``value`` can be from the area of the very scores."""
+        below, above = self.counts
+        pairs = below.sum() * above.sum()
+        return float(below @ above / pairs / 2.0) if pairs > 0.0 else np.nan
+
+
+def bins(scores: np.ndarray) -> np.ndarray:
+    """The bin of each finite score: integers that grow with the scores."""
+    bits = np.ascontiguousarray(scores, np.float64).view(np.int64)
+    magnitude = np.clip(((bits & _MAGNITUDE) >> (52 - DIGITS)) - _FIRST + 1, 0, SIDE)
+    return SIDE + np.where(bits < 0, -magnitude, magnitude)
+
+
+class Measures(ABC):
+    """Two measures of the rows so far; ``names`` says which."""
+
+    names: tuple[str, str]
+
+    @abstractmethod
+    def values(self) -> tuple[float, float]:
+        """Both measures of the rows so far, nan where there is none."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that is known, as copies."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what ``arrays`` gave."""
+
+
+class ClassMeasures(Measures):
+    """Share of wrong classes; AUC where there are two."""
+
+    names = ("error", "AUC")
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(2)  # of the weights, of those of wrong rows
+        self._area = Area()
+
+    def add(self, scores: np.ndarray, places: np.ndarray, weights: np.ndarray) -> None:
+        """Scores (K, n), or (1, n) for two classes; the place of each row's class; weights (n,)."""
+        if len(scores) == 1:
+            guessed = scores[0] > 0.0
+            self._area.add(scores[0], places == 1, weights)
+        else:
+            guessed = np.argmax(scores, axis=0)
+        self._sums[:] = running(self._sums[0], weights), running(self._sums[1], weights * (guessed != places))
+
+    def values(self) -> tuple[float, float]:
+        total, wrong = self._sums.tolist()
+        return wrong / total if total else np.nan, self._area.value
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        used = np.flatnonzero(self._area.counts.any(axis=0))
+        return {"sums": self._sums.copy(), "bins": used, "counts": self._area.counts[:, used]}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._sums[:] = arrays["sums"]
+        self._area.counts[:] = 0.0
+        self._area.counts[:, arrays["bins"]] = arrays["counts"]
+
+
+class NumberMeasures(Measures):
+    """Mean absolute error and the share of the variance that the predictions explain."""
+
+    names = ("MAE", "R2")
+
+    def __init__(self) -> None:
+        self._origin = np.full(1, np.nan)  # the first target: sums of squares are of differences from it
+        self._sums = np.zeros(5)  # s, s |y - p|, s (y - p)^2, s (y - origin), s (y - origin)^2
+
+    def add(self, predicted: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """Predictions, targets and weights, (n,) each."""
+        if not len(y):
+            return
+        if np.isnan(self._origin[0]):
+            self._origin[0] = y[0]
+        off, far = y - predicted, y - self._origin[0]
+        terms = weights, weights * np.abs(off), weights * off * off, weights * far, weights * far * far
+        self._sums[:] = [running(total, values) for total, values in zip(self._sums.tolist(), terms, strict=True)]
+
+    def values(self) -> tuple[float, float]:
+        total, absolute, square, first, second = self._sums.tolist()
+        if not total:
+            return np.nan, np.nan
+        spread = second - first * first / total
+        return absolute / total, 1.0 - square / spread if spread > 0.0 else np.nan
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"origin": self._origin.copy(), "sums": self._sums.copy()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._origin[:], self._sums[:] = arrays["origin"], arrays["sums"]
