@@ -1,0 +1,145 @@
+"""How much the choice of the step size matters: the loss over nine decades of steps, every tool, every real set, raw.
+
+    python benchmarks/steps.py --data FOLDER [--rows 10000] [--json FILE]
+
+The progressive log loss (squared loss over the variance of y for numbers) of each tool's predictor: blocks of ten rows are
+scored, then learnt, in a seeded random order, one pass. "Tolerance": decades of step size whose loss is within 10 % of the
+best loss that any tool reaches with any step on that set. "Best steps": the range over the sets of each tool's best step.
+"Worst": the largest loss of any step and set over that of predicting the class shares (the mean).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from defaults import CLASSES, NUMBERS, load, shares_loss, table
+from peers import scaled
+from tools import Onlinear, River, ScikitLearn, Tool, VowpalWabbit, log_loss, versions
+
+PER_DECADE = 2
+STEPS = 10.0 ** (np.arange(-4 * PER_DECADE, 5 * PER_DECADE + 1) / PER_DECADE)
+BLOCK = 10
+RIVER_MOST = 100  # features: its dictionaries take minutes per step beyond
+
+Make = Callable[[np.ndarray | None, float], Tool]
+
+
+def ours(average: str) -> Make:
+    def make(classes: np.ndarray | None, step: float) -> Tool:
+        scale = "max-abs" if classes is None else "rms"
+        return Onlinear(classes, solver=f"implicit-sgd,eta={step!r}", scale=scale, average=average)
+
+    return make
+
+
+def sgd(classes: np.ndarray | None, step: float) -> Tool:
+    loss = "squared_error" if classes is None else "log_loss"
+    return ScikitLearn(classes, loss=loss, learning_rate="invscaling", eta0=step, power_t=0.5, alpha=0.0)
+
+
+TOOLS: dict[str, tuple[Make, str]] = {
+    "onlinear, recommended (implicit, running scale, average)": (ours("weighted-t1"), "none"),
+    "onlinear, the same without average": (ours("none"), "none"),
+    "Vowpal Wabbit, its default (adaptive, normalised, invariant)": (lambda c, step: VowpalWabbit(c, f"-l {step!r}"), "none"),
+    "Vowpal Wabbit, --sgd": (lambda c, step: VowpalWabbit(c, f"--sgd -l {step!r}"), "none"),
+    "scikit-learn SGD, raw": (sgd, "none"),
+    "scikit-learn SGD, scaled beforehand": (sgd, "rms"),
+    "River SGD, raw": (River, "none"),
+}
+
+
+def progressive(tool: Tool, X: sp.csr_matrix, y: np.ndarray) -> float:
+    """The mean loss of rows scored before they were learnt; infinite where the tool diverged."""
+    total = np.zeros(len(y))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for first in range(0, len(y), BLOCK):
+                part = slice(first, first + BLOCK)
+                scores = tool.scores(X[part]) if first else np.zeros(len(y[part]))
+                total[part] = log_loss(scores, y[part]) if tool.classes is not None else (scores - y[part]) ** 2
+                tool.learn(X[part], y[part])
+    except ArithmeticError:
+        return np.inf
+    loss = float(np.mean(total))
+    return loss if np.isfinite(loss) else np.inf
+
+
+def curve(make: Make, classes: np.ndarray | None, X: sp.csr_matrix, y: np.ndarray) -> np.ndarray:
+    """The loss at every step."""
+    return np.array([progressive(make(classes, float(step)), X, y) for step in STEPS])
+
+
+def tolerance(losses: np.ndarray, best: float) -> float:
+    """Decades whose loss is within 10 % of ``best``: the longest run of steps of the grid."""
+    longest = run = 0
+    for good in losses <= 1.1 * best:
+        run = run + 1 if good else 0
+        longest = max(longest, run)
+    return max(longest - 1, 0) / PER_DECADE + (0.5 / PER_DECADE if longest == 1 else 0.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
+    parser.add_argument("--sets", default=",".join([*CLASSES, *NUMBERS]))
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    curves: dict[str, dict[str, np.ndarray]] = {name: {} for name in TOOLS}
+    trivial: dict[str, float] = {}
+    for name in args.sets.split(","):
+        split = load(Path(args.data), name, (CLASSES | NUMBERS)[name])
+        split = split._replace(X=split.X[: args.rows], y=split.y[: args.rows])
+        classes = None if name in NUMBERS else np.unique(split.y)
+        trivial[name] = float(np.var(split.y)) if classes is None else shares_loss(split.y)
+        for tool, (make, scale) in TOOLS.items():
+            changed = scaled(split, scale)
+            if make is River and changed.X.shape[1] > RIVER_MOST:
+                continue
+            curves[tool][name] = curve(make, classes, changed.X, changed.y) / trivial[name]
+        print(f"{name} measured", file=sys.stderr, flush=True)
+    print(f"{versions()}.\n")
+    for kind, sets in (("classification", CLASSES), ("regression", NUMBERS)):
+        names = [name for name in trivial if name in sets]
+        if names:
+            print(f"\nTolerance in decades, {kind}:\n")
+            print("\n".join(tolerances(curves, names)))
+    if args.json:
+        kept = {tool: {name: losses.tolist() for name, losses in found.items()} for tool, found in curves.items()}
+        Path(args.json).write_text(json.dumps({"steps": STEPS.tolist(), "losses": kept}))
+    return 0
+
+
+def tolerances(curves: dict[str, dict[str, np.ndarray]], names: list[str]) -> list[str]:
+    """A line per tool."""
+    best = {name: min(float(found[name].min()) for found in curves.values() if name in found) for name in names}
+    lines = []
+    for tool, found in curves.items():
+        known = [name for name in names if name in found]
+        decades = {name: tolerance(found[name], best[name]) for name in known}
+        at = [float(STEPS[int(np.argmin(found[name]))]) for name in known]
+        worst = max(float(found[name].max()) for name in known)
+        lines.append(
+            [
+                tool,
+                *[f"{decades[name]:g}" if name in decades else "" for name in names],
+                f"{np.mean(list(decades.values())):.2f}",
+                f"{min(at):.2g} to {max(at):.2g}",
+                f"{worst:.2f}" if worst < 1e6 else "diverges",
+            ]
+        )
+    return table(["tool", *names, "mean", "best steps", "worst"], lines).splitlines()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
