@@ -241,9 +241,13 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
         Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
         """
+        models.write(path, *self.freeze())
+
+    def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a model file holds: a JSON-able header, and arrays that this estimator shares."""
         check_is_fitted(self)
         header, arrays = self.learner_.freeze()
-        models.write(path, {"kind": _kind(type(self)), **header, "estimator": self._described()}, arrays)
+        return {"kind": _kind(type(self)), **header, "estimator": self._described()}, arrays
 
     def _described(self) -> dict[str, Any]:
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "callbacks"}
