@@ -165,7 +165,7 @@ def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lat
     """
     i, stop = ZERO, np.uint64(end)
     row, k, late, line, refused, descents = 0, 0, 0, 0, 0, 0
-    while i < stop:
+    while i < stop and refused < wrongs.shape[0]:
         wrong, k_start, late_start = 0, k, late
         while text[i] == SPACE or text[i] == TAB:
             i += ONE
@@ -257,8 +257,6 @@ def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lat
         if wrong != 0:
             wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(i if wrong == INDEX else token), line
             refused, k, late = refused + 1, k_start, late_start
-            if refused == wrongs.shape[0]:
-                break
             while text[i] != NEWLINE:
                 i += ONE
         else:
@@ -439,7 +437,8 @@ def _infinite(rows: Rows) -> list[tuple[int, int]]:
 
 def _tidy(rows: Rows) -> Rows:
     """Columns ascending, repeated ones summed in the order of the text, entries equal to 0 left out."""
-    owners = np.repeat(np.arange(rows.count), np.diff(rows.indptr.view(np.int64)))
+    starts = rows.indptr.astype(np.int64)
+    owners = np.repeat(np.arange(rows.count), starts[1:] - starts[:-1])
     keys = owners << 31 | rows.indices
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], rows.values[order]
