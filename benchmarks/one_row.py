@@ -1,0 +1,113 @@
+"""What one row costs: learn_one, a one-row partial_fit, a one-row predict, beside River and Vowpal Wabbit.
+
+    python benchmarks/one_row.py [--rows 2000] [--repeats 5] [--most 10000000] [--json FILE]
+
+Rows of 75 non-zeros over 10,000 to 10,000,000 features, hinge or logistic loss; p50 and p99 in microseconds over all rows and
+repeats, the tools in turn within each repeat. Vowpal Wabbit learns examples that it has parsed beforehand (its fastest call,
+which checks nothing) and text lines; River learns dictionaries, made beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import SGDClassifier
+
+from onlinear import Learner, OnlineClassifier
+from tools import versions
+
+NONZEROS = 75
+Calls = dict[str, tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]]  # name: what is called, and with what, row by row
+
+
+def rows_of(n: int, d: int) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    rng = np.random.default_rng(0)
+    columns = [np.sort(rng.choice(d, NONZEROS, replace=False)) if d < 10**6 else _distinct(rng, d) for _ in range(n)]
+    return columns, [rng.standard_normal(NONZEROS) for _ in range(n)], np.where(rng.random(n) < 0.5, -1.0, 1.0)
+
+
+def _distinct(rng: np.random.Generator, d: int) -> np.ndarray:
+    found = np.unique(rng.integers(d, size=2 * NONZEROS))
+    return np.sort(rng.permutation(found)[:NONZEROS])
+
+
+def calls(n: int, d: int) -> Calls:
+    """Every call that is timed, ready."""
+    from river import linear_model
+    from vowpalwabbit import Workspace
+
+    columns, values, y = rows_of(n, d)
+    matrices = [sp.csr_matrix((x, j, [0, NONZEROS]), shape=(1, d)) for j, x in zip(columns, values, strict=True)]
+    labels = [np.array([label]) for label in y]
+    found: Calls = {}
+    for solver, loss, penalty in (
+        ("comid", "hinge", "l1,l1=1e-6"),
+        ("fiol", "hinge", "l1,l1=1e-6"),
+        ("implicit-sgd", "logistic", "none"),
+    ):
+        learner = Learner(solver, loss, penalty, n_features=d)
+        rows = list(zip(columns, values, y.tolist(), strict=True))
+        found[f"onlinear learn_one, {solver}, {loss}"] = learner.learn_one, rows
+    model = OnlineClassifier().partial_fit(matrices[0], labels[0], classes=[-1.0, 1.0])
+    found["onlinear partial_fit of one row, defaults"] = model.partial_fit, list(zip(matrices, labels, strict=True))
+    found["onlinear predict of one row"] = model.predict, [(row,) for row in matrices]
+    peer = SGDClassifier(penalty="l1", alpha=1e-6).partial_fit(matrices[0], labels[0], classes=[-1.0, 1.0])
+    found["scikit-learn partial_fit of one row"] = peer.partial_fit, list(zip(matrices, labels, strict=True))
+    found["scikit-learn predict of one row"] = peer.predict, [(row,) for row in matrices]
+    river = linear_model.LogisticRegression()
+    dictionaries = [dict(zip(j.tolist(), x.tolist(), strict=True)) for j, x in zip(columns, values, strict=True)]
+    found["River learn_one"] = river.learn_one, list(zip(dictionaries, (y > 0).tolist(), strict=True))
+    found["River predict_one"] = river.predict_one, [(row,) for row in dictionaries]
+    vw = Workspace(f"--quiet -b {max(18, int(np.ceil(np.log2(d))))} --loss_function hinge")
+    texts = [
+        f"{label:g} | " + " ".join(f"{a}:{b!r}" for a, b in row.items()) for label, row in zip(y, dictionaries, strict=True)
+    ]
+    found["Vowpal Wabbit learn, parsed beforehand"] = vw.learn, [(vw.example(text),) for text in texts]
+    found["Vowpal Wabbit learn, text"] = vw.learn, [(text,) for text in texts]
+    return found
+
+
+def microseconds(found: Calls, repeats: int) -> dict[str, np.ndarray]:
+    """Every call's times, in microseconds; the first repeat warms up."""
+    times: dict[str, list[int]] = {name: [] for name in found}
+    for repeat in range(repeats + 1):
+        for name, (call, rows) in found.items():
+            for row in rows:
+                start = time.perf_counter_ns()
+                call(*row)
+                if repeat:
+                    times[name].append(time.perf_counter_ns() - start)
+    return {name: np.array(taken) / 1e3 for name, taken in times.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--most", type=int, default=10_000_000)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    sizes = [d for d in (10**4, 10**5, 10**6, 10**7) if d <= args.most]
+    found = {d: microseconds(calls(args.rows, d), args.repeats) for d in sizes}
+    print(f"{versions()}.\n")
+    print("| one row, 75 non-zeros: p50 / p99 in microseconds | " + " | ".join(f"{d:,} features" for d in sizes) + " |")
+    print("|---|" + "---:|" * len(sizes))
+    for name in found[sizes[0]]:
+        cells = [f"{np.percentile(found[d][name], 50):.1f} / {np.percentile(found[d][name], 99):.1f}" for d in sizes]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    if args.json:
+        kept = {d: {name: np.percentile(x, [50, 99]).tolist() for name, x in times.items()} for d, times in found.items()}
+        Path(args.json).write_text(json.dumps(kept))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
