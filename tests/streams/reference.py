@@ -1,48 +1,79 @@
-"""svmlight text by plain Python: what the compiled reader must agree with, line by line."""
+"""svmlight text by plain Python: what the compiled reader must agree with, line by line and bit by bit.
+
+Written from the format's description, with the standard library's ``re`` and ``float`` only: lines are matched by one regular
+expression, where the reader walks from byte to byte.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
+from typing import NamedTuple
 
-NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+BLANK = rb"[ \t]"
+LINE = re.compile(
+    rb"%(b)s*(?P<label>%(n)s)(?:%(b)s+qid:%(n)s)?(?P<entries>(?:%(b)s+[0-9]{1,10}:%(n)s)*)%(b)s*" % {b"b": BLANK, b"n": NUMBER}
+)
 LAST_COLUMN = 2**31 - 2
 
 
-def reference_rows(text: str) -> tuple[list[tuple[int, str, list[int], list[str]]], int | None]:
-    """Rows as (line, label, columns, values), numbers in hexadecimal, up to the first wrong line, and that line."""
-    rows = []
-    for at, line in enumerate(text.split("\n"), 1):
-        tokens = re.split(r"[ \t]+", line.removesuffix("\r").partition("#")[0].strip(" \t"))
-        if tokens == [""]:
+class Row(NamedTuple):
+    """A row: its line, its label and values in hexadecimal, its columns from 0."""
+
+    line: int
+    label: str
+    columns: list[int]
+    values: list[str]
+
+
+class Read(NamedTuple):
+    """Rows up to the first wrong line that is one too many; the wrong lines that were skipped; that line, or None."""
+
+    rows: list[Row]
+    skipped: list[int]
+    refused: int | None
+
+
+def reference(text: bytes, *, base: int = 1, sort: bool = False, max_errors: int = 0) -> Read:
+    """Read a whole file."""
+    rows, skipped = [], []
+    for at, line in enumerate(text.split(b"\n"), 1):
+        content = uncommented(line)
+        if not content.strip(b" \t"):
             continue
-        row = parsed(tokens)
-        if row is None or "\r" in line.removesuffix("\r").partition("#")[0]:
-            return rows, at
-        rows.append((at, *row))
-    return rows, None
+        row = parsed(at, content, base, sort)
+        if row is not None:
+            rows.append(row)
+        elif len(skipped) < max_errors:
+            skipped.append(at)
+        else:
+            return Read(rows, skipped, at)
+    return Read(rows, skipped, None)
 
 
-def parsed(tokens: list[str]) -> tuple[str, list[int], list[str]] | None:
-    label = number(tokens[0])
-    if label is None:
+def uncommented(line: bytes) -> bytes:
+    """A line without its comment and without a carriage return at its end."""
+    return line.removesuffix(b"\r").partition(b"#")[0]
+
+
+def parsed(at: int, content: bytes, base: int, sort: bool) -> Row | None:
+    """The row of a line, or None if the line is wrong."""
+    match = LINE.fullmatch(content)
+    if match is None:
         return None
-    rest, columns, values, previous = tokens[1:], [], [], 0
-    if rest and re.fullmatch(f"qid:{NUMBER}", rest[0]):
-        rest = rest[1:]
-    for token in rest:
-        index, colon, value = token.partition(":")
-        x = number(value)
-        if not colon or not re.fullmatch(r"[0-9]{1,10}", index) or x is None or not previous < int(index) <= LAST_COLUMN + 1:
-            return None
-        previous = int(index)
-        if x != 0.0:
-            columns.append(previous - 1)
-            values.append(x.hex())
-    return label.hex(), columns, values
-
-
-def number(token: str) -> float | None:
-    if not re.fullmatch(NUMBER, token, re.ASCII) or not math.isfinite(float(token)):
+    entries = [(int(index) - base, float(value)) for index, value in (e.split(b":") for e in match["entries"].split())]
+    columns = [column for column, _ in entries]
+    if any(not 0 <= column <= LAST_COLUMN for column in columns):
         return None
-    return float(token)
+    if not sort and any(b <= a for a, b in pairwise(columns)):
+        return None
+    sums: dict[int, float] = {}
+    for column, value in entries:
+        sums[column] = sums.get(column, 0.0) + value
+    label = float(match["label"])
+    if not all(map(math.isfinite, [label, *sums.values(), *(value for _, value in entries)])):
+        return None
+    kept = sorted((column, value) for column, value in sums.items() if value != 0.0)
+    return Row(at, label.hex(), [column for column, _ in kept], [value.hex() for _, value in kept])

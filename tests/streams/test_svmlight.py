@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import random
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from reference import reference_rows
+from reference import Row, reference
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from fuzz import compiled
 from onlinear import streams
 from onlinear.streams import StreamError
 
@@ -51,6 +55,12 @@ def numbers_read(folder, tokens):
 
 def test_hard_numbers_are_pythons(tmp_path):
     assert numbers_read(tmp_path, HARD) == bits(map(float, HARD))
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 5000, 30000])
+def test_numbers_of_any_length_are_pythons(tmp_path, size):
+    tokens = [f"1{'0' * size}e-{size}", f"0.{'0' * size}25e{size}", "3" * 20 + f".{'7' * size}", f"0.{'0' * 300}{'4' * size}"]
+    assert numbers_read(tmp_path, tokens) == bits(map(float, tokens))
 
 
 @given(
@@ -94,6 +104,7 @@ def test_blanks_comments_crlf_tabs_qid_zeros_and_a_missing_newline(tmp_path, bas
     assert y.tolist() == [1.0, -1.0, 2.5]
     assert lines == [3, 5, 7]
     assert rows == [[2, 0, 0, -1.5], [0, 0, 4, 0], [0, 0, 0, 0]]
+    assert reference(text.encode(), base=base).rows[0] == Row(3, (1.0).hex(), [0, 3], [(2.0).hex(), (-1.5).hex()])
 
 
 ERRORS = [
@@ -126,7 +137,14 @@ ERRORS = [
     ("1 99999999999999999999999:1", "an index from 1 to 2147483647, got '99999999999999999999999:1'"),
     ("1 qid:x 1:2", "qid:number, got 'qid:x'"),
     ("1 1:2 qid:3", "index:value, got 'qid:3'"),
-    ("\x00\x01", "a label (a number), got '\\x00\\x01'"),
+    ("\x00\x01", "a label (a number), got '\\x00\\x01'; is this binary data?"),
+    ("1 2:\x00", "a number after 'index:', got '\\x00'; is this binary data?"),
+    ("\ufeff1 1:2", "a label (a number), got '\\ufeff1'; a byte order mark is no part of svmlight text"),
+    ("1 \u0663:2", "index:value, got '\u0663:2'"),
+    ("1 qid:\u0663 1:2", "qid:number, got 'qid:\u0663'"),
+    ("1 00000000001:2", "an index from 1 to 2147483647, got '00000000001:2'"),
+    ("1 1:2:3", "a number after 'index:', got '2:3'"),
+    ("1 2 3:4", "index:value, got '2'"),
     ("1 1:é", "a number after 'index:', got 'é'"),
     ("1 1:" + "7x" * 40, "got '" + "7x" * 18 + "7...'"),
 ]
@@ -136,6 +154,7 @@ ERRORS = [
 @pytest.mark.parametrize("last", ["", "\n", "\n1 1:1\n"], ids=["end", "newline", "more"])
 def test_wrong_lines_are_refused_with_their_place(tmp_path, line, message, last):
     path = write(tmp_path, "1 1:1\n\n# comment\n-1 2:1\n" + line + last)
+    assert reference(path.read_bytes()).refused == 5
     found = []
     with pytest.raises(StreamError) as error:
         found.extend(streams.open(path))
@@ -163,6 +182,55 @@ def test_sorted_when_asked(tmp_path):
     assert block.rows.indptr.tolist() == [0, 2, 4, 6, 6]
 
 
+def test_repeated_indices_are_summed_in_the_order_of_the_text(tmp_path):
+    values = [1.0, 1e16, *[1.0] * 30, -1e16, 0.1, *[1e-17] * 30]
+    path = write(tmp_path, "1 " + " ".join(f"2:{x!r} 1:1" for x in values))
+    _, _, ((_, total),) = read(path, sort=True)
+    expected = 0.0
+    for x in values:
+        expected += x
+    assert total == expected
+
+
+@pytest.mark.parametrize("size", [1, 40, 1 << 20])
+def test_a_sum_that_is_infinite_is_an_error_of_its_own_line(tmp_path, size):
+    path = write(tmp_path, "1 1:1\n2 1:1\n3 7:1e308 2:1 7:1e308\n4 1:1\n")
+    with pytest.raises(StreamError, match=r":3: expected values of index 7 with a finite sum, got infinity\.$"):
+        list(streams.open(path, sort=True, block_bytes=size))
+    stream = streams.open(path, sort=True, max_errors=1, block_bytes=size)
+    assert [y for block in stream for y in block.y] == [1, 2, 4]
+    assert len(stream.errors) == 1
+
+
+def test_wrong_lines_of_every_kind_in_one_block_are_told_in_order(tmp_path):
+    path = write(tmp_path, "1 1:1e999\nx\n3 1:1\n1e999 1:1\n5 1:\n6 1:1 1:-1e400\n7 2:1\n")
+    stream = streams.open(path, max_errors=5)
+    assert [y for block in stream for y in block.y] == [3, 7]
+    assert [error.split(":")[1] for error in stream.errors] == ["1", "2", "4", "5", "6"]
+
+
+FOREIGN = [
+    (gzip.compress(b"1 1:1\n"), "gzip data (.gz); its name must end with its suffix"),
+    (lzma.compress(b"1 1:1\n"), "xz data (.xz); its name"),
+    (bz2.compress(b"1 1:1\n"), "bzip2 data (.bz2); its name"),
+    (b"\x28\xb5\x2f\xfd\x00\x00", "Zstandard data (.zst); its name"),
+    (b"PK\x03\x04\x14\x00", "a zip archive."),
+    (b"PAR1\x15\x04", "a Parquet file (.parquet); its name"),
+    (b"ARROW1\x00\x00", "an Arrow or Feather file (.arrow); its name"),
+    (b"\x93NUMPY\x01", "a NumPy file."),
+    ("1 1:1\n".encode("utf-16"), "UTF-16 text."),
+]
+
+
+@pytest.mark.parametrize(("content", "kind"), FOREIGN, ids=[kind[:12] for _, kind in FOREIGN])
+def test_files_of_another_kind_are_told_and_never_skipped_through(tmp_path, content, kind):
+    path = write(tmp_path, content)
+    for options in ({}, {"max_errors": 1000}, {"block_bytes": 1}):
+        with pytest.raises(StreamError) as error:
+            list(streams.open(path, **options))
+        assert str(error.value).startswith(f"{path}:1: expected svmlight text, got what looks like {kind}")
+
+
 LINES = st.lists(
     st.one_of(
         st.sampled_from(
@@ -184,20 +252,7 @@ LINES = st.lists(
 @example(lines=["1 1:1"], newline="\n", last=False, size=1)
 def test_any_text_reads_as_the_plain_reference_does_for_any_block_size(tmp_path_factory, lines, newline, last, size):
     path = write(tmp_path_factory.mktemp("svm"), newline.join(lines) + (newline if last else ""))
-    wanted, wrong = reference_rows(path.read_bytes().decode())
-    stream, found, error = streams.open(path, block_bytes=size), [], None
-    try:
-        for block in stream:
-            starts, columns, values = block.rows
-            for i in range(block.n):
-                row = slice(int(starts[i]), int(starts[i + 1]))
-                found.append(
-                    (int(block.lines[i]), block.y[i].hex(), columns[row].tolist(), [v.hex() for v in values[row].tolist()])
-                )
-    except StreamError as refused:
-        error = int(str(refused).removeprefix(f"{path}:").split(":")[0])
-    assert found == wanted
-    assert error == wrong
+    assert compiled(str(path), block_bytes=size)[0] == reference(path.read_bytes())
 
 
 def test_a_line_longer_than_the_block_and_one_longer_than_allowed(tmp_path, monkeypatch):
