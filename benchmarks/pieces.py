@@ -1,0 +1,118 @@
+"""The same rows in one call, in pieces and one by one: what changes, and what each call costs, beside scikit-learn.
+
+    python benchmarks/pieces.py [--rows 20000] [--json FILE]
+
+Text-like rows in stored order, hinge, L1. For each tool: the largest difference of a coefficient between one call and another
+cut of the same rows, how many coefficients change between zero and non-zero, and the cost of a call of one row as the number
+of features grows. The last table compares the non-zeros of averages. These are properties of released versions, named above
+the tables, that their documentation allows; scikit-learn promises no independence of the cut.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import SGDClassifier
+
+from defaults import table
+from onlinear import OnlineClassifier
+from throughput import text_like
+from tools import versions
+
+CUTS = (1, 100, 5000)
+L1 = 1e-6
+CLASSES = [-1.0, 1.0]
+
+
+def ours(average: str = "none") -> Any:
+    return OnlineClassifier("hinge", solver="comid,eta=0.5", penalty=f"l1,l1={L1}", average=average, shuffle=False)
+
+
+def peer(average: bool = False) -> Any:
+    return SGDClassifier(
+        penalty="l1", alpha=L1, shuffle=False, average=average, learning_rate="invscaling", eta0=0.5, power_t=0.5
+    )
+
+
+def learnt(make: Callable[[], Any], X: sp.csr_matrix, y: np.ndarray, rows: int) -> np.ndarray:
+    """The coefficients after calls of ``rows`` rows each."""
+    model = make()
+    for first in range(0, len(y), rows):
+        model.partial_fit(X[first : first + rows], y[first : first + rows], classes=CLASSES)
+    return model.coef_.ravel()
+
+
+def one_row_cost(make: Callable[[], Any], d: int) -> float:
+    """Median microseconds of a partial_fit of one row with 50 non-zeros."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(
+        (rng.standard_normal(2500), np.sort(rng.choice(d, (50, 50)), axis=1).ravel(), np.arange(0, 2501, 50)), shape=(50, d)
+    )
+    X.sum_duplicates()
+    model, taken = make(), []
+    model.partial_fit(X, np.where(rng.random(50) < 0.5, -1.0, 1.0), classes=CLASSES)
+    for i in range(50):
+        row = X[i]
+        start = time.perf_counter()
+        model.partial_fit(row, [1.0])
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken)) * 1e6
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    X, y = text_like(args.rows)
+    tools: dict[str, Callable[[], Any]] = {"onlinear, COMID": ours, "scikit-learn SGDClassifier(l1)": peer}
+    kept: dict[str, Any] = {}
+    lines = []
+    for name, make in tools.items():
+        whole = learnt(make, X, y, args.rows)
+        for rows in CUTS:
+            other = learnt(make, X, y, rows)
+            moved = int(np.sum((whole == 0.0) != (other == 0.0)))
+            gap = float(np.abs(whole - other).max())
+            kept[f"{name}, {rows}"] = gap, moved, int(np.count_nonzero(whole)), int(np.count_nonzero(other))
+            lines.append(
+                [name, f"{rows:,}", f"{gap:.1e}", f"{np.count_nonzero(whole):,}", f"{np.count_nonzero(other):,}", f"{moved:,}"]
+            )
+    print(f"{versions()}.\n")
+    head = [
+        "tool",
+        "rows per call",
+        "largest difference",
+        "non-zeros, one call",
+        "non-zeros, so cut",
+        "change between zero and not",
+    ]
+    print(table(head, lines))
+    sizes = (10**4, 10**5, 10**6)
+    costs = {name: [one_row_cost(make, d) for d in sizes] for name, make in tools.items()}
+    kept["one row, microseconds"] = costs
+    print()
+    rows = [[name, *[f"{cost:,.0f}" for cost in found]] for name, found in costs.items()]
+    print(table(["partial_fit of one row, microseconds", *[f"{d:,} features" for d in sizes]], rows))
+    averages = {
+        "onlinear, COMID, weighted-t1": lambda: ours("weighted-t1"),
+        "scikit-learn SGDClassifier(l1, average=True)": lambda: peer(True),
+    }
+    print()
+    found = [[name, f"{np.count_nonzero(learnt(make, X, y, args.rows)):,}"] for name, make in averages.items()]
+    print(table([f"average over {args.rows:,} rows", "non-zeros of coef_"], found))
+    if args.json:
+        Path(args.json).write_text(json.dumps(kept))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Every benchmark, one after the other, in processes of their own; the tables go where the documents show them.
+
+    python benchmarks/run.py --data FOLDER [--only throughput,peers] [--write .] [--json FOLDER]
+
+Prints what each prints. With --write ROOT, a benchmark's output replaces what stands between its markers
+(<!-- name: begin --> and <!-- name: end -->) in docs/benchmarks.md below ROOT, headed by the machine it ran on; plots go to
+docs/plots. With --json FOLDER, each leaves its figures there as NAME.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HOME = Path(__file__).parent
+DATA, PLOT, PLOTS, ROOT, JSON = "{data}", "{plots}/crossover.svg", "{plots}", "{root}", "{json}/{name}.json"
+# name: its options; those that need what was not given are left out, and said so
+BENCHMARKS: dict[str, list[str]] = {
+    "throughput": ["--write", ROOT],
+    "dense": ["--data", DATA],
+    "extension": [],
+    "latency": [],
+    "one_row": [],
+    "parser": [],
+    "files": [],
+    "many": [],
+    "pieces": [],
+    "growth": ["--plots", PLOTS],
+    "crossover": ["--data", DATA, "--plot", PLOT],
+    "steps": ["--data", DATA],
+    "peers": ["--data", DATA],
+    "quality": ["--data", DATA],
+}
+
+
+def machine() -> str:
+    """What the machine is, in a line."""
+    cpu = next(
+        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.processor()
+    )
+    memory = next((int(line.split()[1]) // 2**20 for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    system = f"{platform.system()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores of {cpu or platform.machine()}, {memory} GiB, {system}"
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if os.path.exists(path) else []
+
+
+def fill(page: Path, name: str, text: str) -> None:
+    """Put ``text`` between the page's markers of this name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    content = page.read_text()
+    if begin not in content:
+        raise SystemExit(f"{page} has no markers for {name!r}.")
+    before, rest = content.split(begin)
+    page.write_text(f"{before}{begin}\n{text.strip()}\n{end}{rest.split(end)[1]}")
+
+
+def measure(name: str, options: list[str]) -> str:
+    """Run one benchmark; what it printed."""
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, str(HOME / f"{name}.py"), *options], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name} failed with exit code {done.returncode}.")
+    print(done.stdout, flush=True)
+    print(f"({name}: {time.perf_counter() - started:.0f} s)\n", file=sys.stderr, flush=True)
+    return done.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
+    parser.add_argument("--only", default=",".join(BENCHMARKS))
+    parser.add_argument("--write", metavar="ROOT")
+    parser.add_argument("--json", metavar="FOLDER")
+    args = parser.parse_args()
+    root = Path(args.write) if args.write else None
+    given = {"data": args.data, "root": args.write, "plots": str(root / "docs" / "plots") if root else None, "json": args.json}
+    if args.json:
+        Path(args.json).mkdir(parents=True, exist_ok=True)
+    if root:
+        (root / "docs" / "plots").mkdir(parents=True, exist_ok=True)
+    print(f"{machine()}\n", flush=True)
+    for name in args.only.split(","):
+        if name not in BENCHMARKS:
+            raise SystemExit(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}.")
+        options, pairs = [], [*BENCHMARKS[name], "--json", JSON]
+        for option, value in zip(pairs[::2], pairs[1::2], strict=True):
+            if "{data}" in value and args.data is None:
+                raise SystemExit(f"{name} needs --data FOLDER (or ONLINEAR_DATA).")
+            if not any(f"{{{key}}}" in value and given[key] is None for key in given):
+                options += [option, value.format(**given, name=name)]
+        text = measure(name, options)
+        if root and name != "throughput":
+            fill(root / "docs" / "benchmarks.md", name, f"{machine()}.\n\n{text}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
