@@ -234,7 +234,7 @@ def differences(text: bytes, path: str, rng: random.Random, settings: Sequence[t
     Path(path).write_bytes(text)
     for base, sort in settings:
         wanted = reference(text, base=base, sort=sort, max_errors=EVERY)
-        sizes = [1 << 20, rng.choice([rng.randrange(1, 100), rng.randrange(1, len(text) + 2)])]
+        sizes = [1 << 20, rng.randrange(1, rng.choice([100, 2000, len(text) + 2]))]
         cases = [(size, EVERY) for size in sizes]
         if wanted.skipped:
             cases.append((rng.choice(sizes), rng.randrange(min(5, len(wanted.skipped)))))
