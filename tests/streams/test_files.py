@@ -161,3 +161,28 @@ def test_a_stream_grows_a_learner_to_the_bits_of_a_known_size(tmp_path):
     for block in streams.open(tmp_path / "a.svm", block_bytes=50):
         grown.learn(block.X, block.y)
     np.testing.assert_array_equal(grown.weights(), whole.weights())
+
+
+@pytest.mark.parametrize("size", [100, 10_000, 1 << 20])
+def test_the_rows_before_the_damage_are_given(tmp_path, size):
+    path = tmp_path / "a.svm.gz"
+    packed = gzip.compress(TEXT * 10)
+    path.write_bytes(packed[: len(packed) // 2])
+    found = []
+    with pytest.raises(StreamError, match="damaged or cut short"):
+        found.extend(streams.open(path, block_bytes=size))
+    lines = [int(line) for block in found for line in block.lines]
+    assert len(lines) > 20_000
+    assert lines == list(range(1, len(lines) + 1))
+
+
+def test_a_source_that_gives_nothing_yet_is_no_end_of_file(monkeypatch):
+    class Pipe(io.BytesIO):
+        raw = property(lambda self: self)
+
+        def readinto(self, target):
+            return super().readinto(target[:100]) or None
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pipe(TEXT)))
+    with pytest.raises(StreamError, match="standard input: cannot be read to its end"):
+        list(streams.open("-"))

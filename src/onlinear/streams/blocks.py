@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ class Block(NamedTuple):
     largest: float  # the largest absolute value
     files: np.ndarray | None = None  # (n,) the file of each row, as its place in ``names``; None: all of the first
     weights: np.ndarray | None = None  # (n,) the importance of each row, >= 0; None: all 1
+    held: np.ndarray | None = None  # (n,) whether each row is held out: scored, never learnt; None: none is
 
     @property
     def n(self) -> int:
@@ -68,7 +71,8 @@ class Block(NamedTuple):
     def _pick(self, rows: Rows, which: slice | np.ndarray) -> Block:
         files = None if self.files is None else self.files[which]
         weights = None if self.weights is None else self.weights[which]
-        return self._replace(rows=rows, y=self.y[which], lines=self.lines[which], files=files, weights=weights)
+        held = None if self.held is None else self.held[which]
+        return self._replace(rows=rows, y=self.y[which], lines=self.lines[which], files=files, weights=weights, held=held)
 
     @property
     def importance(self) -> np.ndarray:
@@ -99,7 +103,26 @@ def joined(blocks: Sequence[Block]) -> Block:
         max(block.largest for block in blocks),
         np.concatenate(places) if len(names) > 1 else None,
         None if all(block.weights is None for block in blocks) else np.concatenate([block.importance for block in blocks]),
+        None if blocks[0].held is None else np.concatenate([block.held for block in blocks]),  # type: ignore[misc]
     )
+
+
+def skip(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
+    """The blocks without their first ``rows`` rows."""
+    for block in blocks:
+        if rows < block.n:
+            yield block.cut(rows, block.n) if rows else block
+        rows = max(0, rows - block.n)
+
+
+@dataclass
+class Timing:
+    """Seconds that reading has taken so far, by what they were spent on; what runs on several threads adds up."""
+
+    read: float = 0.0  # bytes from the disk, decompression included; for columns, all that gives a block
+    parse: float = 0.0  # text to rows
+    wait: float = 0.0  # the consumer waited for a block
+    full: float = 0.0  # reading waited because enough blocks were ready
 
 
 class Stream(ABC):
@@ -117,6 +140,36 @@ class Stream(ABC):
     text_bytes: int  # bytes of text read so far
     errors: Sequence[str]  # wrong lines that were skipped
 
+    @cached_property
+    def timing(self) -> Timing:
+        """Where the time went, over all passes so far."""
+        return Timing()
+
     @abstractmethod
     def __iter__(self) -> Iterator[Block]:
         """The blocks of one pass, in order."""
+
+
+class Wrapped(Stream):
+    """A stream made of another one; what it does not say itself is that one's."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The classes' names."""
+        return self.__getattr__("labels")
+
+    @property
+    def encoding(self) -> dict[str, Any] | None:  # type: ignore[override]
+        """How named features became columns."""
+        return self.__getattr__("encoding")
+
+    @property
+    def timing(self) -> Timing:  # type: ignore[override]
+        """Where the time went, over all passes so far."""
+        return self.__getattr__("timing")

@@ -1,4 +1,4 @@
-"""Bytes of files: plain, compressed (by suffix) or standard input, and how far a reader has come."""
+"""Text of files: plain, compressed (by suffix) or standard input, cut at line ends, and how far a reader has come."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import lzma
 import os
 import sys
 import zlib
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from time import perf_counter
+from typing import Any, BinaryIO, NamedTuple
 
-from onlinear.streams.blocks import StreamError
+import numpy as np
+
+from onlinear.streams.blocks import StreamError, Timing
 
 STDIN = "-"
+PIECE = 1 << 16  # bytes asked for at a time: where a compressed file is damaged, its last piece is lost
+NEWLINE = ord("\n")
 
 
 class ByteFile:
@@ -21,32 +28,101 @@ class ByteFile:
 
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
-        self._raw: BinaryIO = sys.stdin.buffer if path == STDIN else open_raw(path)
-        self._file: Any = self._raw if path == STDIN else _decompressed(self._raw, Path(path).suffix)
+        self.error: StreamError | None = None  # what ended the file before its end
+        self._own = path != STDIN
+        # Unbuffered: a thread that waits in Python's own buffer of standard input could not be left at exit.
+        self._raw: BinaryIO = open_raw(path) if self._own else getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+        self._file: Any = _decompressed(self._raw, Path(path).suffix) if self._own else self._raw
 
     def readinto(self, target: memoryview) -> int:
-        """Fill ``target`` as far as there are bytes; fewer than asked means the end."""
+        """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises."""
+        if self.error is not None:
+            raise self.error
         filled = 0
         try:
             while filled < len(target):
-                count = self._file.readinto(target[filled:])
+                count = self._file.readinto(target[filled : filled + PIECE])
+                if count is None:
+                    raise BlockingIOError("it gives nothing and does not wait")
                 if not count:
                     break
                 filled += count
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-            raise StreamError(f"{self.name}: cannot be read to its end, the file is damaged or cut short ({error}).") from None
+            self.error = StreamError(f"{self.name}: cannot be read to its end, the file is damaged or cut short ({error}).")
+            if not filled:
+                raise self.error from None
         return filled
 
     @property
     def position(self) -> int:
         """Bytes read from the file so far, as they are on the disk; 0 for standard input."""
-        return self._raw.tell() if self._raw is not sys.stdin.buffer and not self._raw.closed else 0
+        return self._raw.tell() if self._own else 0
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
-        if self._raw is not sys.stdin.buffer:
+        if self._own:
             self._file.close()
             self._raw.close()
+
+
+class Text(NamedTuple):
+    """Whole lines of one file: ``store[:end]``."""
+
+    name: str
+    store: bytearray
+    end: int
+    line: int  # the number of the first, from 1
+    lines: int
+    done: int  # bytes taken from the disk, of all files so far
+    bytes: int  # bytes of text, of all files so far
+
+
+def texts(paths: Sequence[str], size: int, longest: int, timing: Timing, spare: list[bytearray]) -> Generator[Text, None, None]:
+    """The lines of files, in order, about ``size`` bytes at a time; each file ends with a Text, which may be empty.
+
+    The buffers come from ``spare``, where the caller puts them back, as far as there are any. Raises StreamError for a line
+    of more than ``longest`` bytes and, after the lines before it, for a damaged file.
+    """
+    done, count = 0, 0
+    for path in paths:
+        with closing(ByteFile(path)) as file:
+            for text in _cut(file, min(size, longest) + 1, longest, timing, spare):
+                count += text.bytes
+                yield text._replace(done=done + file.position, bytes=count)
+            done += file.position
+
+
+def _cut(file: ByteFile, length: int, longest: int, timing: Timing, spare: list[bytearray]) -> Generator[Text, None, None]:
+    rest, line, last = bytearray(), 1, False
+    while not last:
+        store, kept = _buffer(length, spare), len(rest)
+        store[:kept] = rest
+        began = perf_counter()
+        count = file.readinto(memoryview(store)[kept : length - 1])
+        timing.read += perf_counter() - began
+        end, last = kept + count, kept + count < length - 1
+        if last and end and store[end - 1] != NEWLINE and file.error is None:
+            store[end] = NEWLINE
+            end += 1
+        stop = store.rfind(b"\n", kept, end) + 1
+        rest = store[stop:end]
+        lines = int(np.count_nonzero(np.frombuffer(store, np.uint8, stop) == NEWLINE))
+        yield Text(file.name, store, stop, line, lines, file.position, count)
+        line += lines
+        if file.error is not None:
+            raise file.error
+        if len(rest) > longest:
+            raise StreamError(f"{file.name}:{line}: expected a line of at most {longest} bytes, got no line end.")
+        if len(rest) >= length // 2:
+            length = min(2 * length, longest + 2)
+
+
+def _buffer(length: int, spare: list[bytearray]) -> bytearray:
+    while spare:
+        store = spare.pop()
+        if len(store) == length:
+            return store
+    return bytearray(length)
 
 
 def open_raw(path: str) -> BinaryIO:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.streams.blocks import Block, Stream, joined
+from onlinear.streams.blocks import Block, Stream, Wrapped, joined
 
 
-class Shuffled(Stream):
+class Shuffled(Wrapped):
     """The rows of a stream, every ``window`` consecutive ones permuted by ``numpy.random.default_rng(seed)``.
 
     One generator serves all passes, so with a window of all n rows pass p has the p-th permutation of n, as an estimator's
@@ -20,11 +20,17 @@ class Shuffled(Stream):
     def __init__(self, stream: Stream, window: int, seed: int | None = None) -> None:
         if window < 1:
             raise ValueError(f"window must be at least 1 row, got {window!r}.")
-        self._stream, self.window = stream, window
+        super().__init__(stream)
+        self.window = window
         self._generator = np.random.default_rng(seed)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+    def state(self) -> dict[str, Any]:
+        """The generator's state, which JSON holds; before a pass, that pass's order follows from it."""
+        return dict(self._generator.bit_generator.state)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state`` gave."""
+        self._generator.bit_generator.state = state
 
     def __iter__(self) -> Iterator[Block]:
         held: list[Block] = []

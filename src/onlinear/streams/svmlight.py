@@ -20,17 +20,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from functools import cache
 from math import isfinite
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
 from onlinear.jit import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
+from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, Stream, StreamError
-from onlinear.streams.files import STDIN, ByteFile
+from onlinear.streams.files import STDIN, Text, texts
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 28
@@ -273,7 +276,8 @@ class Svmlight(Stream):
     """The rows of svmlight files, one after the other, in blocks of about ``block_bytes`` of text.
 
     ``base``: the first index, 1 or 0; ``ordered``: refuse indices that do not ascend (otherwise they are sorted);
-    ``max_errors``: this many wrong lines are skipped and kept in ``errors``; the next one raises StreamError.
+    ``max_errors``: this many wrong lines are skipped and kept in ``errors``; the next one raises StreamError. ``threads``: that
+    many parse, 2 by default where there are two cores; the blocks do not depend on it.
     """
 
     task = None
@@ -288,12 +292,15 @@ class Svmlight(Stream):
         ordered: bool = True,
         max_errors: int = 0,
         block_bytes: int = BLOCK_BYTES,
+        threads: int | None = None,
     ) -> None:
         if base not in (0, 1):
             raise ValueError(f"base must be 0 or 1, the first index of the files, got {base!r}.")
         if block_bytes < 1 or max_errors < 0:
             raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
-        self.paths = paths
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads!r}.")
+        self.paths, self.threads = paths, threads or min(2, cores())
         self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
         self.base, self.ordered, self.max_errors, self.block_bytes = base, ordered, max_errors, block_bytes
         self.rereadable = STDIN not in paths
@@ -307,39 +314,15 @@ class Svmlight(Stream):
         if self._read and not self.rereadable:
             raise StreamError("standard input cannot be read twice; several passes need a file.")
         self._read, self.done = True, 0
-        for path in self.paths:
-            file = ByteFile(path)
-            try:
-                before = self.done
-                for block in self._blocks(file):
-                    self.done = before + file.position
-                    yield block
-                self.done = before + file.position
-            finally:
-                file.close()
-
-    def _blocks(self, file: ByteFile) -> Iterator[Block]:
-        store = bytearray(min(self.block_bytes, LONGEST_LINE) + 1)
-        kept, line, last = 0, 1, False
-        while not last:
-            asked = len(store) - 1 - kept
-            count = file.readinto(memoryview(store)[kept : kept + asked])
-            self.text_bytes += count
-            end, last = kept + count, count < asked
-            if last and end and store[end - 1] != NEWLINE:
-                store[end] = NEWLINE
-                end += 1
-            stop = store.rfind(b"\n", kept, end) + 1
-            if stop:
-                part = self._parsed(file.name, store, stop, line)
+        before = self.text_bytes
+        spare: list[bytearray] = []
+        lines = texts(self.paths, self.block_bytes, LONGEST_LINE, self.timing, spare)
+        with closing(in_order(self._parsed, lines, self.threads)) as parts:
+            for part in parts:
+                self.done, self.text_bytes = part.text.done, before + part.text.bytes
+                self.timing.parse += part.seconds
+                spare.append(part.text.store)
                 yield from self._checked(part)
-                line += part.lines
-            kept = end - stop
-            store[:kept] = store[stop:end]
-            if kept > LONGEST_LINE:
-                raise StreamError(f"{file.name}:{line}: expected a line of at most {LONGEST_LINE} bytes, got no line end.")
-            if kept >= len(store) // 2:
-                store = store + bytearray(min(len(store), LONGEST_LINE + 2 - len(store)))
 
     def _checked(self, part: _Part) -> Iterator[Block]:
         """The block, once its errors are counted; the rows before the first error that is one too many, and that error."""
@@ -354,15 +337,17 @@ class Svmlight(Stream):
         if block is not None:
             yield block
 
-    def _parsed(self, name: str, store: bytearray, end: int, line: int) -> _Part:
-        """The rows of ``store[:end]``, whose first line is ``line``, without the wrong ones, and their errors in order."""
+    def _parsed(self, lines_of: Text) -> _Part:
+        """The rows of some lines, without the wrong ones, and their errors in order."""
+        began = perf_counter()
+        name, store, end, line, *_ = lines_of
         if line == 1:
-            _refuse_foreign(name, bytes(store[:8]))
+            _refuse_foreign(name, bytes(store[: min(end, 8)]))
         text = np.frombuffer(store, np.uint8)
-        room = _room(text[:end], self.max_errors - len(self._errors) + 1)
+        room = _room(text[:end], lines_of.lines, self.max_errors + 1)
         with np.errstate(over="ignore"):
             parse(text, end, self.base, self.ordered, powers(), *room)
-        n, nnz, late, passed, refused, descents = room.found.tolist()
+        n, nnz, late, _, refused, descents = room.found.tolist()
         errors = {
             line + at: _message(store, wrong, start, end, self.base) for wrong, start, at in room.wrongs[:refused].tolist()
         }
@@ -385,13 +370,15 @@ class Svmlight(Stream):
             errors |= {int(lines[row]): message for row, message in infinite.items()}
             block = block.take(np.delete(np.arange(n), list(infinite)))
             block = _block(block.rows, block.y, block.lines, name)
-        return _Part(block if block.n else None, passed, [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)])
+        found = [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)]
+        return _Part(lines_of, block if block.n else None, found, perf_counter() - began)
 
 
 class _Part(NamedTuple):
+    text: Text
     block: Block | None
-    lines: int
     errors: list[tuple[int, str]]
+    seconds: float
 
 
 class _Room(NamedTuple):
@@ -407,9 +394,9 @@ class _Room(NamedTuple):
     found: np.ndarray
 
 
-def _room(text: np.ndarray, errors: int) -> _Room:
-    """Enough for any lines of these bytes, of which up to ``errors`` are wrong: an entry takes four bytes or more."""
-    rows, entries = int(np.count_nonzero(text == NEWLINE)), len(text) // 4
+def _room(text: np.ndarray, rows: int, errors: int) -> _Room:
+    """Enough for these lines, of which up to ``errors`` are wrong: every entry has its colon."""
+    entries = int(np.count_nonzero(text == COLON))
     return _Room(
         np.zeros(rows + 1, np.uint64),
         np.empty(entries, np.uint32),
