@@ -122,6 +122,8 @@ def measured(split: Split, classes: np.ndarray | None) -> dict[str, Figures]:
         for name, make in PEERS.items():
             if make is river and (work > RIVER_MOST or (classes is not None and len(classes) > 2)):
                 continue
+            if make is vw and scale != "none":
+                continue
             label = f"{name}, {'raw' if scale == 'none' else scale}"
             found[f"{label}, as it comes"] = judged(make(classes, None), changed)
             found[f"{label}, tuned"] = tuned(make, classes, changed)
