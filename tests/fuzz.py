@@ -89,7 +89,7 @@ def number(rng: random.Random) -> str:
     if kind == 3:
         return tie(rng)
     if kind == 4:
-        return "0." + "0" * rng.randrange(30) + digits(rng, 20)
+        return padded(rng)
     if kind == 5:
         return (
             f"{digits(rng, 19)}e{rng.choice([-1, 1]) * rng.choice([0, 1, 21, 22, 23, 249, 250, 251, 279, 280, 281, 300, 330])}"
@@ -98,6 +98,14 @@ def number(rng: random.Random) -> str:
     if double != double or abs(double) == float("inf"):
         double = 5e-324 * rng.randrange(1 << 52)
     return rng.choice(["{!r}", "{:.18e}", "{:.15g}", "{:.25g}", "{:.60e}", "{:.3E}"]).format(double)
+
+
+def padded(rng: random.Random) -> str:
+    """Digits with zeros in front or behind, and often an exponent that makes up for them."""
+    zeros = rng.randrange(rng.choice([30, 30, 30, 1000]))
+    power = rng.choice([0, rng.randrange(-340, 310)])
+    text, back = rng.choice([("0." + "0" * zeros + digits(rng, 20), zeros), (digits(rng, 20) + "0" * zeros, -zeros)])
+    return text if rng.random() < 0.3 else f"{text}e{back + power}"
 
 
 def digits(rng: random.Random, most: int) -> str:

@@ -173,6 +173,13 @@ def test_wrong_lines_are_skipped_and_counted_when_asked(tmp_path, line, message)
         list(streams.open(path, max_errors=1))
 
 
+def test_each_pass_counts_its_own_wrong_lines(tmp_path):
+    stream = streams.open(write(tmp_path, "1 1:1\nx\n2 1:1\ny\n"), max_errors=2)
+    for _ in range(3):
+        assert [y for block in stream for y in block.y] == [1, 2]
+        assert [error.split(":")[1] for error in stream.errors] == ["2", "4"]
+
+
 def test_sorted_when_asked(tmp_path):
     path = write(tmp_path, "1 3:1 1:2\n2 1:1 2:1\n3 2:1 1:5 2:1 3:0\n4 1:1 1:-1\n")
     y, _, rows = read(path, sort=True)

@@ -276,8 +276,8 @@ class Svmlight(Stream):
     """The rows of svmlight files, one after the other, in blocks of about ``block_bytes`` of text.
 
     ``base``: the first index, 1 or 0; ``ordered``: refuse indices that do not ascend (otherwise they are sorted);
-    ``max_errors``: this many wrong lines are skipped and kept in ``errors``; the next one raises StreamError. ``threads``: that
-    many parse, 2 by default where there are two cores; the blocks do not depend on it.
+    ``max_errors``: this many wrong lines of a pass are skipped and kept in ``errors``; the next one raises StreamError.
+    ``threads``: that many parse, 2 by default where there are two cores; the blocks do not depend on it.
     """
 
     task = None
@@ -314,6 +314,7 @@ class Svmlight(Stream):
         if self._read and not self.rereadable:
             raise StreamError("standard input cannot be read twice; several passes need a file.")
         self._read, self.done = True, 0
+        self.errors = self._errors = list[str]()
         before = self.text_bytes
         spare: list[bytearray] = []
         lines = texts(self.paths, self.block_bytes, LONGEST_LINE, self.timing, spare)
