@@ -10,47 +10,89 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from onlinear.names import unknown
+from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN
+from onlinear.streams.formats import FORMATS, TABLES
 from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.svmlight import BLOCK_BYTES, Svmlight
 
-__all__ = ["BUNDLED", "Block", "Shuffled", "Stream", "StreamError", "open"]
+__all__ = ["BUNDLED", "FORMATS", "Block", "Shuffled", "Stream", "StreamError", "open"]
 
 
 def open(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
+    format: str = "auto",
     base: int = 1,
     sort: bool = False,
+    target: str | None = None,
+    weight: str | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    text: Iterable[str] = (),
+    numbers: Iterable[str] = (),
+    categories: str = "hash",
+    hash_bits: int | None = None,
+    missing: str | Mapping[str, str] = "error",
+    dates: str | None = None,
+    classes: Sequence[str] | None = None,
+    nulls: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    unlabelled: bool | None = None,
+    encoding: Mapping[str, Any] | None = None,
     max_errors: int = 0,
     block_bytes: int = BLOCK_BYTES,
 ) -> Stream:
     """A stream of the rows of one or several sources, in order.
 
-    ``source``: svmlight files (plain, .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, ``-`` for standard input, or the
-    name of a bundled data set (``BUNDLED``). ``base``: the first index in the files, 1 or 0; ``sort``: accept indices in any
-    order, repeated ones are summed; ``max_errors``: wrong lines that are skipped; ``block_bytes``: text in memory at a time.
+    ``source``: files (text also as .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, folders of Parquet, Arrow or CSV
+    files, URIs such as s3://bucket/folder that pyarrow opens, ``-`` for standard input, or a bundled data set (``BUNDLED``).
+    ``format``: svmlight, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else svmlight.
+    ``max_errors``: wrong rows that are skipped; ``block_bytes``: text or numbers in memory at a time. docs/streams.md has all.
 
-    Raises FileNotFoundError; while iterating StreamError as ``file:line: expected ..., got ...``.
+    svmlight: ``base``, the first index in the files, 1 or 0; ``sort``: accept indices in any order, repeated ones are summed.
+
+    Columns: ``target`` and ``weight`` name columns; ``features`` and ``exclude`` names or patterns (default: all others).
+    ``text``, ``numbers``: columns to be read as categories, or as numbers, whatever their type. ``categories``: hash, or
+    one-hot by a dictionary. ``missing``: error, omit or indicator, for all or as 'numbers=omit,categories=indicator';
+    ``dates``: seconds or days since 1970; ``classes``: the names of a text target, in the order of ``Stream.labels``.
+    CSV: ``nulls``, the texts that are missing values; ``delimiter``.
+
+    ``hash_bits``: text goes to 2^hash_bits columns (default 18). ``encoding``: that of another stream, whose columns these
+    are to be. ``unlabelled``: rows may lack a target, their y is nan; None: only with an encoding and without a target.
+
+    Raises FileNotFoundError; ValueError for options that do not fit; StreamError as ``file:line: expected ..., got ...``.
     """
     names = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if not names:
         raise ValueError("source must name at least one file.")
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
     paths = [path for name in names for path in _expanded(os.fspath(name))]
-    if len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
+    if format == "auto" and len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
         return Bundled(paths[0])
     for path in paths:
         _must_exist(path)
+    kind = formats.one_format(paths, format, encoding)
+    options = {name: value for name, value in locals().items() if name in formats.ONLY_FOR}
+    formats.must_fit(kind, options, hash_bits, encoding)
+    if kind in TABLES:
+        from onlinear.streams.columns import Columns, Options
+
+        own = {name: value for name, value in options.items() if name in Options._fields and value is not None}
+        table = Options(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
+        return Columns(_places(paths), kind, table, encoding, block_bytes)
     return Svmlight(tuple(paths), base=base, ordered=not sort, max_errors=max_errors, block_bytes=block_bytes)
 
 
 def _expanded(name: str) -> list[str]:
-    if not any(c in name for c in "*?[") or os.path.exists(name):
+    if "://" in name or not any(c in name for c in "*?[") or os.path.exists(name):
         return [name]
     found = sorted(glob.glob(name))
     if not found:
@@ -59,10 +101,13 @@ def _expanded(name: str) -> list[str]:
 
 
 def _must_exist(path: str) -> None:
-    if path == STDIN or os.path.isfile(path):
-        return
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder; expected a file.")
-    if not os.path.exists(path):
+    if path != STDIN and "://" not in path and not os.path.exists(path):
         near = unknown("data set", path, BUNDLED) if os.path.basename(path) == path and "." not in path else ""
         raise FileNotFoundError(f"no file at {path!r}.{f' As a name: {near}' if near else ''}")
+
+
+def _places(paths: Sequence[str]) -> list[Any]:
+    from onlinear.streams import tables
+
+    files = [[tables.Place(path, path)] if os.path.isfile(path) or path == STDIN else tables.places(path) for path in paths]
+    return [place for found in files for place in found]

@@ -1,0 +1,498 @@
+"""Tables of named columns as rows of numbers: Parquet, Feather (Arrow IPC), CSV.
+
+What becomes of each kind of column, and of missing values, is in docs/streams.md; where the columns go, in ``encoding``.
+NaN is a missing value, infinity is refused. All work is done on whole columns of a batch, nothing row by row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onlinear.names import unknown
+from onlinear.rows import Rows
+from onlinear.streams import encoding as enc
+from onlinear.streams import tables
+from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.encoding import (
+    BOOLEAN,
+    DATE,
+    ERROR,
+    HASH,
+    INDICATOR,
+    MOST_VALUES,
+    NUMBER,
+    OMIT,
+    TEXT,
+    Encoding,
+    Feature,
+)
+from onlinear.streams.files import STDIN
+from onlinear.streams.formats import CSV
+from onlinear.streams.hashing import hash_texts, key_hash, tidy
+from onlinear.streams.tables import NULLS, Place, Reading, Table
+
+EXACT = 2**53
+MOST_ROWS = 1 << 16  # of a block
+MOST_COUNTED = 1000  # files whose rows are counted in advance
+_HINT = " (missing: omit or indicator accept it)"
+_READ_AS = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), TEXT: pa.string()}
+_WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+class Options(NamedTuple):
+    """What decides how a table becomes rows; see ``streams.open``."""
+
+    target: str | None = None
+    weight: str | None = None
+    features: Iterable[str] | None = None
+    exclude: Iterable[str] = ()
+    text: Iterable[str] = ()
+    numbers: Iterable[str] = ()
+    categories: str = HASH
+    hash_bits: int | None = None
+    missing: str | Mapping[str, str] = ERROR
+    dates: str | None = None
+    classes: Sequence[str] | None = None
+    nulls: Sequence[str] = NULLS
+    delimiter: str | None = None
+    unlabelled: bool | None = None
+    max_errors: int = 0
+
+
+class Columns(Stream):
+    """The rows of one or several files with named columns, in blocks of about ``block_bytes`` of numbers.
+
+    The first file decides the kinds of the columns, unless an ``encoding`` does; the others must agree.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        form: str,
+        options: Options,
+        encoding: Mapping[str, Any] | None = None,
+        block_bytes: int = 1 << 20,
+    ) -> None:
+        if block_bytes < 1 or options.max_errors < 0:
+            raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
+        self.places, self.form, self.options = tuple(places), form, options
+        self.name = places[0].name if len(places) == 1 else f"{len(places)} files"
+        self.rereadable = all(place.path != STDIN for place in places)
+        self.block_bytes, self.done, self.text_bytes = block_bytes, 0, 0
+        self.errors = self._errors = list[str]()
+        self._stated = dict.fromkeys(_listed(options.text), TEXT) | dict.fromkeys(_listed(options.numbers), NUMBER)
+        if len(self._stated) < len([*_listed(options.text), *_listed(options.numbers)]):
+            raise ValueError("text and numbers must name each column once.")
+        given = None if encoding is None else enc.read(encoding)
+        if given is not None:
+            self._stated |= dict(given.features)
+        if options.weight is not None:
+            self._stated[options.weight] = NUMBER
+        first = self._open(self.places[0])
+        self._must_be_single(first)
+        if options.weight is not None and options.weight not in first.schema.names:
+            raise unknown("weight: the column", options.weight, first.schema.names)
+        self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
+        self.target = self._target(first, None if given is None else given.target)
+        self._encoding = self._planned(first) if given is None else given
+        self._stated |= dict(self._encoding.features)
+        self._all = frozenset(first.schema.names) if given is None and options.features is None else None
+        self._labels = {label: place for place, label in enumerate(map(str, options.classes or ()))}
+        if len(self._labels) != len(options.classes or ()):
+            raise ValueError("classes must not repeat a name.")
+        text = self.target is not None and self._stated[self.target] == TEXT
+        self.task = "classify" if text else None
+        self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
+        self.rows, self.total = self._sizes(first)
+        self._spare = first if not self.rereadable else None
+        self._read = False
+        if self._spare is None:
+            first.close()
+
+    # --- what the stream says of itself
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The classes' names as far as they have appeared, or as they were given; None where the target is no text."""
+        return tuple(self._labels) if self.task == "classify" else None
+
+    @property
+    def encoding(self) -> dict[str, Any]:  # type: ignore[override]
+        """How columns became features, for ``open(encoding=)`` and ``encoding.names``."""
+        return self._encoding.description()
+
+    def __iter__(self) -> Iterator[Block]:
+        if self._read and not self.rereadable:
+            raise StreamError("standard input cannot be read twice; several passes need a file.")
+        self._read, self.done = True, 0
+        step = min(MOST_ROWS, max(1, self.block_bytes // (2 * max(1, len(self._encoding.features)))))
+        for place in self.places:
+            with closing(self._spare or self._open(place)) as table:
+                self._must_agree(table)
+                before, text = self.done, self.text_bytes
+                for first, batch in table.batches(self._wanted(), step):
+                    for block in self._blocks(batch, np.arange(first, first + batch.num_rows), place.name):
+                        self._move(table, before, text, block.n)
+                        yield block
+                self._move(table, before, text, 0)
+
+    def _move(self, table: Table, before: int, text: int, rows: int) -> None:
+        self.text_bytes = text + table.text_bytes
+        self.done = self.done + rows if self.rows is not None else before + table.position
+
+    def _count(self, error: str) -> None:
+        if len(self._errors) >= self.options.max_errors:
+            raise StreamError(error)
+        self._errors.append(error)
+
+    # --- what the columns are
+
+    def _open(self, place: Place) -> Table:
+        options = self.options
+        types = {name: _READ_AS[kind] for name, kind in self._stated.items() if kind in _READ_AS}
+        return tables.opened(place, self.form, Reading(types, options.nulls, options.delimiter, self._count))
+
+    def _must_be_single(self, table: Table) -> None:
+        names = table.schema.names
+        repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if repeated:
+            raise StreamError(f"{table.place.name}: expected each column name once, got {repeated[0]!r} twice.")
+
+    def _target(self, table: Table, known: str | None) -> str | None:
+        """The target's name, None where there is none; ``known``: the one of the given encoding."""
+        names, name = table.schema.names, known if self.options.target is None else self.options.target
+        if name is None and not self.unlabelled:
+            raise ValueError(f"target must name the column to predict, one of {_some(names)}.")
+        if name is None or (name not in names and self.unlabelled):
+            return None
+        if name not in names:
+            raise unknown("target: the column", name, names)
+        kind = self._kind(table, name)
+        if kind == DATE:
+            raise StreamError(
+                f"{table.place.name}: expected numbers, booleans or text in the target column {name!r}, got dates."
+            )
+        self._stated[name] = kind
+        return name
+
+    def _planned(self, table: Table) -> Encoding:
+        """The encoding that the first file and the options give."""
+        options, names = self.options, table.schema.names
+        for name in self._stated:
+            if name not in names:
+                raise unknown("text and numbers: the column", name, names)
+        others = [name for name in enc.chosen(names, options.features, options.exclude) if name != self.target]
+        features = [name for name in others if name != options.weight]
+        if not features:
+            raise ValueError(f"{table.place.name}: no column is left as a feature.")
+        return Encoding(
+            [Feature(name, self._kind(table, name)) for name in features],
+            **enc.checked(options.categories, options.hash_bits, options.dates),
+            missing=enc.policies(options.missing),
+            target=self.target,
+        )
+
+    def _kind(self, table: Table, name: str) -> str:
+        """What a column holds, as stated or as its type tells; raises StreamError for what is no feature."""
+        held = table.schema.field(name).type
+        stated, found = self._stated.get(name), _kind_of(held)
+        where = f"{table.place.name}: column {name!r}"
+        if stated is not None:
+            fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
+            if fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _listed(self.options.numbers)):
+                return stated
+            raise StreamError(f"{where}: expected {_WANTED[stated]}, as asked or as in the first file, got {held}.")
+        if pa.types.is_null(held):
+            raise StreamError(f"{where} has no value that tells its type: exclude it, or name it in text or numbers.")
+        if found is None:
+            raise StreamError(f"{where} holds {held}, which is no feature: exclude it, or turn it into plain columns first.")
+        if found == DATE and self.options.dates is None:
+            choice = "read it as a number (dates='seconds' or 'days' since 1970), or as a category (text)"
+            raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}.")
+        return found
+
+    def _must_agree(self, table: Table) -> None:
+        """Raise StreamError where a file lacks a column, holds something else in it, or has one more."""
+        self._must_be_single(table)
+        names = table.schema.names
+        for name in self._wanted():
+            if name not in names:
+                raise StreamError(f"{table.place.name}: expected a column {name!r}, got {_some(names)}.")
+            self._kind(table, name)
+        more = sorted(set(names) - self._all) if self._all is not None else []
+        if more:
+            hint = "name the features, or exclude it from all files"
+            raise StreamError(f"{table.place.name}: the column {more[0]!r} is not in {self.places[0].name}; {hint}.")
+
+    def _wanted(self) -> list[str]:
+        others = [name for name in (self.target, self.options.weight) if name is not None]
+        return [*(feature.name for feature in self._encoding.features), *others]
+
+    def _sizes(self, first: Table) -> tuple[int | None, int | None]:
+        """Rows in a pass, and the pass's size in rows or bytes."""
+        if self.form == CSV:
+            local = self.rereadable and all(place.filesystem is None for place in self.places)
+            return None, sum(os.path.getsize(place.path) for place in self.places) if local else None
+        if len(self.places) > MOST_COUNTED or self.options.max_errors:
+            return None, None
+        rows = (first.rows or 0) + sum(self._open(place).rows or 0 for place in self.places[1:])
+        return rows, rows
+
+    # --- rows
+
+    def _blocks(self, batch: Any, rows: np.ndarray, name: str) -> Iterator[Block]:
+        """The batch's rows before its first wrong one that is not to be skipped; then that one's StreamError."""
+        problems = Problems()
+        parts = self._parts(batch, problems)
+        kept = np.ones(batch.num_rows, bool)
+        for row in sorted(problems):
+            try:
+                self._count(f"{name}:{rows[row]}: {problems[row](row)}.")
+            except StreamError:
+                if kept[:row].any():
+                    yield from self._blocks(batch.slice(0, row).filter(pa.array(kept[:row])), rows[:row][kept[:row]], name)
+                raise
+            kept[row] = False
+        if not kept.all():
+            parts, rows = self._parts(batch.filter(pa.array(kept)), Problems()), rows[kept]
+        if len(rows):
+            yield self._block(parts, rows, name)
+
+    def _parts(self, batch: Any, problems: Problems) -> Parts:
+        """The batch's columns as arrays, and what is wrong with its rows."""
+        encoding = self._encoding
+        numbers = [_numbers(batch, f, encoding.dates, encoding.missing.numbers, problems) for f in encoding.numeric]
+        texts = [_text(batch, f.name, encoding.missing.categories, problems) for f in encoding.texts]
+        y = np.full(batch.num_rows, np.nan)
+        labels = None
+        if self.target is not None and self._stated[self.target] == TEXT:
+            labels = _text(batch, self.target, OMIT if self.unlabelled else ERROR, problems)
+            if self.classes is not None:
+                self._must_be_known(labels, problems)
+        elif self.target is not None:
+            policy = OMIT if self.unlabelled else ERROR
+            y, missing = _numbers(batch, Feature(self.target, NUMBER), None, policy, problems)
+            y = np.where(missing, np.nan, y)
+        weights = None
+        if self.options.weight is not None:
+            weights, _ = _numbers(batch, Feature(self.options.weight, NUMBER), None, ERROR, problems)
+            name = self.options.weight
+            problems.note(weights < 0.0, lambda row: f"expected a weight of 0 or more in column {name!r}, got {weights[row]:g}")
+        return Parts(numbers, texts, labels, y, weights)
+
+    def _must_be_known(self, labels: Any, problems: Problems) -> None:
+        known = pc.is_in(labels, pa.array(list(self._labels), pa.large_string()))
+        strange = ~known.to_numpy(zero_copy_only=False) & labels.is_valid().to_numpy(zero_copy_only=False)
+        problems.note(strange, lambda row: f"expected a class of {_some(self._labels)}, got {labels[row].as_py()!r}")
+
+    def _block(self, parts: Parts, rows: np.ndarray, name: str) -> Block:
+        encoding = self._encoding
+        n, p, q, texts = len(rows), len(encoding.numeric), encoding.offset, len(encoding.texts)
+        columns, values = np.empty((n, q + texts), np.uint32), np.empty((n, q + texts))
+        columns[:, :q] = np.arange(q)
+        for i, (numbers, missing) in enumerate(parts.numbers):
+            values[:, i] = numbers
+            if q > p:
+                values[:, p + i] = missing
+        if encoding.categories == HASH:
+            for i, text in enumerate(parts.texts):
+                _hash_into(encoding, i, text, columns, values)
+        elif texts:
+            _number_into(encoding, parts.texts, columns, values)
+        starts = np.arange(n + 1, dtype=np.uint64) * np.uint64(q + texts)
+        found = tidy(Rows(starts, columns.reshape(-1), values.reshape(-1)))
+        size = int(found.indices.max(initial=0)) + 1 if len(found.indices) else 0
+        largest = float(np.abs(found.values).max(initial=0.0))
+        y = parts.y if parts.labels is None else self._places(parts.labels)
+        return Block(found, y, rows.astype(np.int64), (name,), size, largest, None, parts.weights)
+
+    def _places(self, labels: Any) -> np.ndarray:
+        """The labels as places among the classes' names; one never met gets the next place."""
+        coded = labels.dictionary_encode()
+        for label in coded.dictionary.to_pylist():
+            if label not in self._labels:
+                if len(self._labels) >= MOST_VALUES:
+                    raise StreamError(f"{self.name}: expected at most {MOST_VALUES} classes in the target, got one more.")
+                self._labels[label] = len(self._labels)
+        places = np.array([self._labels[label] for label in coded.dictionary.to_pylist()] + [np.nan])
+        return places[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+
+
+class Parts(NamedTuple):
+    """The columns of some rows as arrays."""
+
+    numbers: list[tuple[np.ndarray, np.ndarray]]  # values (0 where missing), whether missing
+    texts: list[Any]  # large_string arrays, null where missing
+    labels: Any  # the same of a target that is text
+    y: np.ndarray
+    weights: np.ndarray | None
+
+
+class Problems(dict[int, Callable[[int], str]]):
+    """What is wrong with a row: the first thing found, in words when it is called."""
+
+    def note(self, wrong: np.ndarray, words: Callable[[int], str]) -> None:
+        """Every row where ``wrong`` is True."""
+        for row in np.flatnonzero(wrong).tolist():
+            self.setdefault(row, words)
+
+
+# --- columns as arrays -----------------------------------------------------------------------------------------------
+
+
+def _kind_of(held: Any) -> str | None:
+    """What a column of this type holds; None: nothing that is a feature."""
+    kinds = pa.types
+    if kinds.is_dictionary(held):
+        return TEXT if _is_textual(held) else None
+    if kinds.is_boolean(held):
+        return BOOLEAN
+    if kinds.is_integer(held) or kinds.is_floating(held) or kinds.is_decimal(held):
+        return NUMBER
+    if kinds.is_temporal(held) and not kinds.is_interval(held):
+        return DATE
+    return TEXT if _is_textual(held) and not kinds.is_integer(held) else None
+
+
+def _is_textual(held: Any) -> bool:
+    """Whether a column of this type can be read as text, each value in one way only."""
+    kinds = pa.types
+    if kinds.is_dictionary(held):
+        return _is_textual(held.value_type)
+    string = kinds.is_string(held) or kinds.is_large_string(held) or kinds.is_string_view(held)
+    return string or kinds.is_integer(held) or kinds.is_boolean(held) or kinds.is_temporal(held)
+
+
+def _numbers(batch: Any, feature: Feature, dates: str | None, policy: str, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
+    """The column as float64, 0 where it is missing, and where that is."""
+    name, array = feature.name, batch.column(feature.name)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.date32() if feature.kind == DATE else pa.float64())
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    held = array.type
+    if feature.kind == DATE:
+        values = _since_1970(array, dates or "seconds")
+    elif _kind_of(held) == TEXT:
+        values = _parsed(array, name, problems)
+    else:
+        if pa.types.is_decimal(held):
+            array = array.cast(pa.string()).cast(pa.float64())  # the direct cast does not round to the nearest double
+        values = pc.fill_null(array, False if pa.types.is_boolean(held) else 0).to_numpy(zero_copy_only=False)
+        if values.dtype in (np.int64, np.uint64):
+            far = (values > EXACT) | (values < -EXACT) if values.dtype == np.int64 else values > np.uint64(EXACT)
+            hint = "text reads the column as categories"
+            problems.note(far, lambda row: f"expected a number within 2^53 in column {name!r}, got {array[row]} ({hint})")
+        values = values.astype(np.float64)
+    missing = missing | np.isnan(values)
+    values = np.where(missing, 0.0, values)
+    problems.note(np.isinf(values), lambda row: f"expected a finite number in column {name!r}, got {values[row]}")
+    if policy == ERROR:
+        problems.note(missing, lambda row: f"expected {_WANTED[feature.kind]} in column {name!r}, got a missing value{_HINT}")
+    return values, missing
+
+
+def _parsed(array: Any, name: str, problems: Problems) -> np.ndarray:
+    """Text as numbers."""
+    try:
+        return pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        values = np.zeros(len(array))
+        wrong = np.zeros(len(array), bool)
+        for row, text in enumerate(array.to_pylist()):
+            try:
+                values[row] = 0.0 if text is None else pa.scalar(text).cast(pa.float64()).as_py()
+            except pa.ArrowInvalid:
+                wrong[row] = True
+        problems.note(wrong, lambda row: f"expected a number in column {name!r}, got {array[row].as_py()!r}")
+        return values
+
+
+def _since_1970(array: Any, unit: str) -> np.ndarray:
+    """Dates and times in seconds or days; times of day since midnight, durations as they are."""
+    held, kinds = array.type, pa.types
+    if kinds.is_date32(held):
+        per = {"days": 1, "seconds": 1}[unit]
+        whole = pc.fill_null(array.cast(pa.int32()), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        return (whole if unit == "days" else whole * 86400) / per
+    size = 10**3 if kinds.is_date64(held) else _PER_SECOND[held.unit]
+    narrow = pa.int32() if kinds.is_time32(held) else pa.int64()
+    ticks = pc.fill_null(array.cast(narrow), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    whole, rest = np.divmod(ticks, size * (86400 if unit == "days" else 1))
+    return whole + rest / (size * (86400 if unit == "days" else 1))
+
+
+def _text(batch: Any, name: str, policy: str, problems: Problems) -> Any:
+    """The column as a large_string array."""
+    array = batch.column(name)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    array = array.cast(pa.large_string())
+    if policy == ERROR and array.null_count:
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+        problems.note(missing, lambda row: f"expected text in column {name!r}, got a missing value{_HINT}")
+    return array
+
+
+# --- text as entries -------------------------------------------------------------------------------------------------
+
+
+def _hash_into(encoding: Encoding, place: int, array: Any, columns: np.ndarray, values: np.ndarray) -> None:
+    """Fill the column of entries of text feature ``place`` with hashed ones."""
+    name, n, at = encoding.texts[place].name.encode(), len(array), encoding.offset + place
+    _, ends, text = array.buffers()
+    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + n + 1]
+    content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
+    present = array.is_valid().to_numpy(zero_copy_only=False)
+    prefix, mask = np.frombuffer(name + b"=", np.uint8), (1 << encoding.hash_bits) - 1
+    with np.errstate(over="ignore"):
+        hash_texts(prefix, content, offsets, present, encoding.offset, mask, at, columns, values)
+    if encoding.missing.categories == INDICATOR:
+        h = key_hash(encoding.texts[place].name)
+        columns[~present, at] = encoding.offset + (h & mask)
+        values[~present, at] = -1.0 if h >> 31 else 1.0
+
+
+def _number_into(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, values: np.ndarray) -> None:
+    """Fill the entries of all text features from the dictionary; new values get their numbers row by row."""
+    n, q = len(columns), encoding.offset
+    indicator = encoding.missing.categories == INDICATOR
+    coded = []
+    new: list[tuple[int, int, str | None]] = []
+    for place, array in enumerate(arrays):
+        dictionary = array.dictionary_encode()
+        known: list[str | None] = dictionary.dictionary.to_pylist()
+        codes = pc.fill_null(dictionary.indices, len(known)).to_numpy(zero_copy_only=False)
+        firsts = np.full(len(known) + 1, n)
+        firsts[codes[::-1]] = np.arange(n)[::-1]
+        known.append(None)
+        there = [k for k in range(len(known)) if firsts[k] < n and (indicator or k < len(known) - 1)]
+        new += [(int(firsts[k]), place, known[k]) for k in there if not encoding.known(place, known[k])]
+        coded.append((codes, known, there))
+    for _, place, value in sorted(new, key=lambda item: item[:2]):
+        encoding.number(place, value)
+    for place, (codes, known, there) in enumerate(coded):
+        numbers = np.zeros(len(known), np.uint32)
+        for k in there:
+            numbers[k] = encoding.number(place, known[k])
+        columns[:, q + place] = numbers[codes]
+        values[:, q + place] = 1.0 if indicator else codes < len(known) - 1
+
+
+def _listed(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first twenty names."""
+    shown = list(names)
+    return ", ".join(map(repr, shown[:20])) + (", ..." if len(shown) > 20 else "")

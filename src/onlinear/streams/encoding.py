@@ -1,0 +1,220 @@
+"""How the named columns of a table become numbered features, as a description that a model file keeps.
+
+    numbers, booleans (0, 1), dates    feature i of the p numeric ones, in the order of the table: column i
+    missing numbers, if so asked       column p + i: 1 where feature i is missing
+    text, hashed                       column q + h mod 2^hash_bits, an entry of +1 or -1 (``hashing``)
+    text, one-hot                      column q + k for the k-th new pair of column and value, counted row by row
+
+with q the number of columns of numeric features. Nothing depends on how the rows are cut into blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from onlinear.names import unknown
+from onlinear.streams.hashing import BITS, MOST_BITS, SEED
+
+VERSION = 1
+NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"
+KINDS = (NUMBER, BOOLEAN, DATE, TEXT)
+HASH, ONE_HOT = "hash", "one-hot"
+ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
+POLICIES = (ERROR, OMIT, INDICATOR)
+DATES = ("seconds", "days")
+MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
+
+
+class Feature(NamedTuple):
+    """A column of the table, and what it holds."""
+
+    name: str
+    kind: str
+
+
+class Missing(NamedTuple):
+    """What becomes of a missing value: ``error``; ``omit``, no entry; ``indicator``, an entry in a column of its own."""
+
+    numbers: str = ERROR
+    categories: str = ERROR
+
+
+class Encoding:
+    """The features of a table and the columns they get; the dictionary of a one-hot encoding grows as rows are read."""
+
+    def __init__(
+        self,
+        features: Iterable[Feature],
+        *,
+        categories: str = HASH,
+        hash_bits: int = BITS,
+        missing: Missing = Missing(),  # noqa: B008 (a tuple)
+        dates: str | None = None,
+        target: str | None = None,
+        values: Iterable[tuple[int, str | None]] = (),
+    ) -> None:
+        self.features = tuple(features)
+        self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
+        self.numeric = tuple(feature for feature in self.features if feature.kind != TEXT)
+        self.texts = tuple(feature for feature in self.features if feature.kind == TEXT)
+        self.offset = len(self.numeric) * (2 if missing.numbers == INDICATOR else 1)
+        self.values: list[tuple[int, str | None]] = list(values)
+        self._numbers = {value: self.offset + k for k, value in enumerate(self.values)}
+
+    def number(self, text: int, value: str | None) -> int:
+        """The column of a value of the text feature ``texts[text]``; a value never met gets the next one."""
+        found = self._numbers.get((text, value))
+        if found is None:
+            if len(self.values) >= MOST_VALUES:
+                raise ValueError(f"expected at most {MOST_VALUES} values in all one-hot columns, got one more; hash them")
+            found = self._numbers[text, value] = self.offset + len(self.values)
+            self.values.append((text, value))
+        return found
+
+    def known(self, text: int, value: str | None) -> bool:
+        """Whether a value of ``texts[text]`` has its column."""
+        return (text, value) in self._numbers
+
+    def description(self) -> dict[str, Any]:
+        """All that says how columns are numbered, for JSON."""
+        return {
+            "version": VERSION,
+            "format": "columns",
+            "features": [list(feature) for feature in self.features],
+            "categories": self.categories,
+            "hash_bits": self.hash_bits,
+            "seed": SEED,
+            "missing": self.missing._asdict(),
+            "dates": self.dates,
+            "target": self.target,
+            "values": [list(value) for value in self.values],
+        }
+
+
+def read(description: Mapping[str, Any]) -> Encoding:
+    """The encoding of a description; raises ValueError for what is none."""
+    try:
+        _must(description["version"] == VERSION and description["format"] == "columns" and description["seed"] == SEED)
+        features = [Feature(name, kind) for name, kind in description["features"]]
+        _must(all(isinstance(f.name, str) and f.kind in KINDS for f in features) and len(set(features)) == len(features))
+        texts = sum(feature.kind == TEXT for feature in features)
+        values = [(place, value) for place, value in description["values"]]
+        _must(len(values) <= MOST_VALUES and len(set(values)) == len(values))
+        _must(all(type(k) is int and 0 <= k < texts and (v is None or isinstance(v, str)) for k, v in values))
+        target = description["target"]
+        _must(target is None or isinstance(target, str))
+        return Encoding(
+            features,
+            **checked(description["categories"], description["hash_bits"], description["dates"]),
+            missing=policies(description["missing"]),
+            target=target,
+            values=values,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"encoding: expected a description of columns as this version writes it ({error!r}).") from None
+
+
+def _must(true: bool) -> None:
+    if not true:
+        raise ValueError("a part of it is out of range")
+
+
+def hashed_text(hash_bits: int) -> dict[str, Any]:
+    """The description of hashed Vowpal Wabbit features."""
+    return {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
+
+
+def format_of(description: Mapping[str, Any]) -> str:
+    """``columns`` or ``vw``."""
+    found = description.get("format") if isinstance(description, Mapping) else None
+    if found not in ("columns", "vw") or description.get("version") != VERSION:
+        raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
+    return str(found)
+
+
+def bits_of(description: Mapping[str, Any]) -> int:
+    """The hash bits of a description; raises ValueError where it has none."""
+    return int(checked(HASH, description.get("hash_bits"), None)["hash_bits"])
+
+
+def checked(categories: Any, hash_bits: Any, dates: Any) -> dict[str, Any]:
+    """Options as ``Encoding`` takes them."""
+    if categories not in (HASH, ONE_HOT):
+        raise unknown("categories", str(categories), (HASH, ONE_HOT))
+    bits = BITS if hash_bits is None else hash_bits
+    if type(bits) is not int or not 1 <= bits <= MOST_BITS:
+        raise ValueError(f"hash_bits must be a whole number from 1 to {MOST_BITS}, got {bits!r}.")
+    if dates is not None and dates not in DATES:
+        raise unknown("dates", str(dates), DATES)
+    return {"categories": categories, "hash_bits": bits, "dates": dates}
+
+
+def policies(given: str | Mapping[str, str]) -> Missing:
+    """'omit' for every kind, or 'numbers=indicator,categories=omit', or a mapping of that."""
+    if isinstance(given, str):
+        if "=" not in given:
+            return Missing(_policy(given), _policy(given))
+        pieces = (piece.partition("=") for piece in given.split(","))
+        given = {kind.strip(): policy.strip() for kind, _, policy in pieces}
+    for kind in given:
+        if kind not in Missing._fields:
+            raise unknown("missing: the kind", kind, Missing._fields)
+    return Missing(**{kind: _policy(policy) for kind, policy in given.items()})
+
+
+def _policy(name: Any) -> str:
+    if name not in POLICIES:
+        raise unknown("missing", str(name), POLICIES)
+    return str(name)
+
+
+def upto(description: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """The description as it was when only columns below ``size`` had been given: a reading thread may be ahead."""
+    if description.get("format") != "columns":
+        return dict(description)
+    features = (Feature(*pair) for pair in description["features"])
+    offset = Encoding(features, missing=Missing(**description["missing"])).offset
+    return {**description, "values": list(description["values"][: max(0, size - offset)])}
+
+
+def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
+    """The names of columns 0 .. size-1; None for a column that has none, or shares it."""
+    if description is None or description.get("format") != "columns":
+        return [None] * size
+    encoding = read(description)
+    found: list[str | None] = [feature.name for feature in encoding.numeric]
+    if encoding.missing.numbers == INDICATOR:
+        found += [f"{feature.name} is missing" for feature in encoding.numeric]
+    texts = encoding.texts
+    if encoding.categories == ONE_HOT:
+        found += [_category(texts[place].name, value) for place, value in encoding.values]
+    elif texts:
+        shared = f"{texts[0].name} (hashed)" if len(texts) == 1 else "(hashed)"
+        found += [shared] * (min(size, encoding.offset + (1 << encoding.hash_bits)) - len(found))
+    return [*found[:size], *([None] * (size - len(found)))]
+
+
+def _category(name: str, value: str | None) -> str:
+    return f"{name} is missing" if value is None else f"{name}={value}"
+
+
+def chosen(columns: Sequence[str], features: Iterable[str] | None, exclude: Iterable[str]) -> list[str]:
+    """The columns that the names or patterns ``features`` take (None: all), less those of ``exclude``, in the table's order.
+
+    Raises ValueError for a name or pattern that no column has.
+    """
+    kept = set(columns) if features is None else _matched(columns, features, "features")
+    kept -= _matched(columns, exclude, "exclude")
+    return [name for name in columns if name in kept]
+
+
+def _matched(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+    found: set[str] = set()
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        matched = [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]
+        if not matched:
+            raise unknown(f"{argument}: the column", pattern, columns)
+        found.update(matched)
+    return found

@@ -1,0 +1,96 @@
+"""Which format a source has, and which options go with it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onlinear.streams.encoding import format_of
+from onlinear.streams.files import STDIN
+
+PARQUET, ARROW, CSV = "parquet", "arrow", "csv"
+SUFFIXES = {PARQUET: (".parquet", ".pq"), ARROW: (".arrow", ".feather", ".ipc"), CSV: (".csv", ".tsv")}
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+TABLES = (PARQUET, ARROW, CSV)
+FORMATS = ("auto", "svmlight", "columns", *TABLES)
+# option: the formats it is for, and the value that means nothing was asked
+ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
+    "base": (("svmlight",), 1),
+    "sort": (("svmlight",), False),
+    **dict.fromkeys(("target", "weight", "features", "dates", "classes"), (TABLES, None)),
+    **dict.fromkeys(("exclude", "text", "numbers"), (TABLES, ())),
+    "categories": (TABLES, "hash"),
+    "missing": (TABLES, "error"),
+    **dict.fromkeys(("nulls", "delimiter"), ((CSV,), None)),
+}
+
+
+def is_uri(name: str) -> bool:
+    """Whether the name is a filesystem URI such as s3://bucket/key."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+def unpacked(path: str) -> str:
+    """The path in lower case, without a suffix that says how the file is compressed."""
+    name = path.lower()
+    return name.removesuffix(next((suffix for suffix in PACKED if name.endswith(suffix)), ""))
+
+
+def form_of(path: str) -> str | None:
+    """The format of columns that a file's suffix tells, None where it tells none."""
+    for form, suffixes in SUFFIXES.items():
+        if (unpacked(path) if form == CSV else path.lower()).endswith(suffixes):
+            return form
+    return None
+
+
+def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:
+    """The format of all the files; raises ValueError where they differ, or are not what was asked."""
+    if asked in ("svmlight", *TABLES):
+        folder = next((path for path in paths if os.path.isdir(path)), None)
+        if folder is not None and asked not in TABLES:
+            raise IsADirectoryError(f"{folder} is a folder; expected a file. Folders may hold Parquet, Arrow or CSV files.")
+        return asked
+    found = {path: _format(path, encoding) for path in paths}
+    first, kind = next(iter(found.items()))
+    other = next((path for path, form in found.items() if form != kind), None)
+    if other is not None:
+        raise ValueError(f"source: expected files of one format, got {first} ({kind}) and {other} ({found[other]}).")
+    if asked == "columns" and kind not in TABLES:
+        raise ValueError(f"{first}: its name does not tell whether it is parquet, arrow or csv; say that as the format.")
+    return kind
+
+
+def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
+    """The format that a suffix tells, or the files in a folder; where none does, that of the encoding, else svmlight."""
+    if os.path.isdir(path) or is_uri(path):
+        from onlinear.streams import tables
+
+        forms = {form_of(place.path) for place in tables.places(path)}
+        if len(forms) > 1 or None in forms:
+            raise IsADirectoryError(
+                f"{path} is a folder; expected a file, or a folder of Parquet, Arrow or CSV files of one kind."
+            )
+        return str(forms.pop())
+    found = form_of(path)
+    if found is not None:
+        return found
+    if encoding is None or path != STDIN:
+        return "svmlight"
+    return "vw" if format_of(encoding) == "vw" else "csv"
+
+
+def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encoding: Mapping[str, Any] | None) -> None:
+    """Raise ValueError for an option that the format does not have."""
+    for name, value in options.items():
+        formats, nothing = ONLY_FOR[name]
+        if kind not in formats and value != nothing:
+            raise ValueError(
+                f"{name} is for the format {' or '.join(formats)}, and the input is {kind}; say format=... if not."
+            )
+    if hash_bits is not None and kind == "svmlight":
+        raise ValueError("hash_bits is for columns and vw, whose features have names; svmlight's have numbers.")
+    if encoding is not None and kind != "svmlight" and (format_of(encoding) == "vw") != (kind == "vw"):
+        raise ValueError(f"encoding: expected one of {kind} input, got one of {format_of(encoding)}.")

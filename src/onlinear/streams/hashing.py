@@ -1,0 +1,148 @@
+"""Named features as columns by hashing, the same on every machine and in every version.
+
+    h = MurmurHash3_x86_32(key, seed 0)                              (Appleby, 2011)
+    column = offset + h mod 2^bits
+    sign = -1 if the top bit of h is set, else +1
+
+The key is the UTF-8 text ``column=value`` of a category, ``namespace^name`` or ``name`` of a Vowpal Wabbit feature. An entry is
+the sign times the feature's value (1 for a category). Features of a row that meet in one column are summed, in the order of the
+row; thanks to the sign a collision is as likely to cancel as to add, so products of rows keep their expectation
+(Weinberger et al., ICML 2009).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onlinear.jit import function, kept_function, kernel
+from onlinear.rows import Rows
+
+SEED = 0
+BITS = 18  # the default: 262,144 columns
+MOST_BITS = 30
+
+_C1, _C2, _FIVE, _ADD = (np.uint64(c) for c in (0xCC9E2D51, 0x1B873593, 5, 0xE6546B64))
+_F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
+_LOW32, _TOP_BIT = np.uint64(0xFFFFFFFF), np.uint64(31)
+_ONE, _THREE, _FOUR = np.uint64(1), np.uint64(3), np.uint64(4)
+_S8, _S13, _S15, _S16, _S17, _S19, _S24 = (np.uint64(s) for s in (8, 13, 15, 16, 17, 19, 24))
+_S32 = np.uint64(32)
+
+
+@function
+def _mixed(k):  # type: ignore[no-untyped-def]
+    k = (k * _C1) & _LOW32
+    k = ((k << _S15) | (k >> _S17)) & _LOW32
+    return (k * _C2) & _LOW32
+
+
+@kept_function
+def murmur(text, begin, end):  # type: ignore[no-untyped-def]
+    """MurmurHash3_x86_32 of the bytes ``text[begin:end]`` with seed 0, as uint64."""
+    i, stop = np.uint64(begin), np.uint64(end)
+    length = stop - i
+    h = np.uint64(SEED)
+    last = i + (length & ~_THREE)
+    while i < last:
+        k = np.uint64(text[i]) | (np.uint64(text[i + _ONE]) << _S8)
+        k |= (np.uint64(text[i + _ONE + _ONE]) << _S16) | (np.uint64(text[i + _THREE]) << _S24)
+        h ^= _mixed(k)
+        h = ((h << _S13) | (h >> _S19)) & _LOW32
+        h = (h * _FIVE + _ADD) & _LOW32
+        i += _FOUR
+    if i < stop:
+        k, shift = np.uint64(0), np.uint64(0)
+        while i < stop:
+            k |= np.uint64(text[i]) << shift
+            shift += _S8
+            i += _ONE
+        h ^= _mixed(k)
+    h ^= length
+    h = ((h ^ (h >> _S16)) * _F1) & _LOW32
+    h = ((h ^ (h >> _S13)) * _F2) & _LOW32
+    return h ^ (h >> _S16)
+
+
+def key_hash(key: str) -> int:
+    """The hash of one key."""
+    text = np.frombuffer(key.encode() + b"\0", np.uint8)
+    with np.errstate(over="ignore"):
+        return int(murmur(text, 0, len(text) - 1))
+
+
+@kernel
+def hash_texts(prefix, text, ends, present, offset, mask, place, columns, values):  # type: ignore[no-untyped-def]
+    """Hash ``prefix`` + the i-th text, ``text[ends[i]:ends[i+1]]``, into ``columns[i, place]`` and its sign into ``values``.
+
+    Where ``present[i]`` is False the value is 0: no entry.
+    """
+    head = prefix.shape[0]
+    longest = 0
+    for i in range(present.shape[0]):
+        longest = max(longest, ends[i + 1] - ends[i])
+    key = np.empty(head + longest, np.uint8)
+    key[:head] = prefix
+    for i in range(present.shape[0]):
+        values[i, place] = 0.0
+        columns[i, place] = np.uint32(offset)
+        if present[i]:
+            begin = ends[i]
+            size = ends[i + 1] - begin
+            for j in range(size):
+                key[head + j] = text[begin + j]
+            h = murmur(key, 0, head + size)
+            columns[i, place] = np.uint32(np.uint64(offset) + (h & np.uint64(mask)))
+            values[i, place] = -1.0 if h >> _TOP_BIT else 1.0
+
+
+@kernel
+def _tidy(indptr, indices, values):  # type: ignore[no-untyped-def]
+    """Every row in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
+    keys = np.empty(0, np.uint64)
+    kept = np.empty(0, np.float64)
+    to = np.uint64(0)
+    begin = indptr[0]
+    for i in range(indptr.shape[0] - 1):
+        end = indptr[i + 1]
+        first = to
+        ascending = True
+        for k in range(begin, end):
+            x = values[k]
+            if x != 0.0:
+                if to > first and indices[k] <= indices[to - _ONE]:
+                    ascending = False
+                indices[to] = indices[k]
+                values[to] = x
+                to += _ONE
+        if not ascending:
+            n = np.int64(to - first)
+            if n > keys.shape[0]:
+                keys, kept = np.empty(2 * n, np.uint64), np.empty(2 * n, np.float64)
+            for j in range(n):
+                at = first + np.uint64(j)
+                keys[j] = (np.uint64(indices[at]) << _S32) | np.uint64(j)
+                kept[j] = values[at]
+            keys[:n].sort()
+            to = first
+            j = 0
+            while j < n:
+                column = keys[j] >> _S32
+                total = kept[np.int64(keys[j] & _LOW32)]
+                j += 1
+                while j < n and keys[j] >> _S32 == column:
+                    total += kept[np.int64(keys[j] & _LOW32)]
+                    j += 1
+                if total != 0.0:
+                    indices[to] = np.uint32(column)
+                    values[to] = total
+                    to += _ONE
+        begin = end
+        indptr[i + 1] = to
+
+
+def tidy(rows: Rows) -> Rows:
+    """The rows, changed in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
+    with np.errstate(over="ignore"):
+        _tidy(*rows)
+    nnz = int(rows.indptr[-1])
+    return Rows(rows.indptr, rows.indices[:nnz], rows.values[:nnz])
