@@ -163,11 +163,11 @@ def splice(rng: random.Random, line: bytes, other: bytes) -> bytes:
 
 
 def token(rng: random.Random, line: bytes, other: bytes) -> bytes:
-    """Put an odd number, index, word or other token in a token's place, or swap two tokens."""
+    """Put an odd number, index, word, other token or repeated index in a token's place, or swap two tokens."""
     tokens = line.split(b" ")
     i = rng.randrange(len(tokens))
     index, colon, _ = tokens[i].partition(b":")
-    kind = rng.randrange(5)
+    kind = rng.randrange(6)
     if kind == 0:
         tokens[i] = (index + colon if colon else b"") + number(rng).encode()
     elif kind == 1:
@@ -176,6 +176,11 @@ def token(rng: random.Random, line: bytes, other: bytes) -> bytes:
         tokens[i] = (index + colon if rng.random() < 0.5 else b"") + rng.choice(WORDS).encode()
     elif kind == 3:
         tokens[i] = rng.choice(other.split(b" "))
+    elif kind == 4:
+        values = rng.choices(
+            ["1e308", "1.7e308", "-1e308", "0.1", "-0.1", "1e-17", "5e-324", number(rng)], k=rng.randrange(2, 6)
+        )
+        tokens[i] = " ".join(f"{rng.choice([1, 9, 9])}:{value}" for value in values).encode()
     else:
         j = rng.randrange(len(tokens))
         tokens[i], tokens[j] = tokens[j], tokens[i]
