@@ -3,10 +3,10 @@
 One module per command; each is found here by its import.
 """
 
-from onlinear.cli import predict, train
+from onlinear.cli import predict, reproduce, train
 from onlinear.cli.command import app
 
-__all__ = ["app", "main", "predict", "train"]
+__all__ = ["app", "main", "predict", "reproduce", "train"]
 
 
 def main() -> None:

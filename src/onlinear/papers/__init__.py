@@ -1,0 +1,7 @@
+"""The five papers' experiments as data (TOML), and what reads, runs, judges and draws them.
+
+experiments  TOML -> frozen dataclasses           expressions  formulas in TOML, without running code
+data         rows by name, or generated           problems     data + loss + penalty, and their optimum
+measures     what is measured along a run         runs         one run; many runs, kept by digest
+claims       verdicts from numbers                figures, report   curves, tables, the page
+"""

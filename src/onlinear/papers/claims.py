@@ -1,0 +1,128 @@
+"""Verdicts from numbers. A claim has checks, formulas that are true or not; each is decided on every problem it covers.
+
+    all hold: reproduces;  none: does not;  else partly;  with a formula ``partly`` what fails wholly may be partly
+
+A check that has no value (a method that did not run) does not count; where none has a value there is no verdict.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onlinear.papers.experiments import Claim, ExperimentError
+from onlinear.papers.expressions import FUNCTIONS, ExpressionError, Series, evaluate_tree, parse, truth
+from onlinear.papers.study import GRID_FUNCTIONS, Names, Study, value_of
+
+REPRODUCES, PARTLY, DOES_NOT, NOT_RUN = "reproduces", "partly", "does not", "not run"
+VERDICTS = (REPRODUCES, PARTLY, DOES_NOT, NOT_RUN)
+SYMBOLS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One check on one problem: whether it holds, and the numbers in it."""
+
+    problem: str
+    check: str
+    holds: bool | None
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict, how it came about, and numbers."""
+
+    claim: Claim
+    verdict: str
+    decisions: tuple[Decision, ...]
+    shown: tuple[tuple[str, str, str], ...] = ()
+    needs: str = ""
+
+    @property
+    def rule(self) -> str:
+        """The rule as applied, in words."""
+        counted = [decision for decision in self.decisions if decision.holds is not None]
+        if not counted:
+            return self.needs or "no check had a value"
+        return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} checks hold"
+
+
+def judge(study: Study, claim: Claim) -> Judged:
+    """Decide a claim."""
+    problems = [problem for problem in study.problems if problem.matches(claim.data, claim.only) and problem.curves]
+    if not problems:
+        raise ExperimentError(f"{study.experiment.name}.toml: the claim {claim.text!r} covers no problem.")
+    if claim.over not in ("problems", "once"):
+        raise ExperimentError(f"{study.experiment.name}.toml: a claim's over must be problems or once, got {claim.over!r}.")
+    if claim.over == "once":
+        problems = problems[:1]
+    decisions, shown, partly = [], [], False
+    for problem in problems:
+        names = Names(study, problem)
+        title = "" if claim.over == "once" else problem.title
+        decisions += [decide(title, check, names, study.experiment.name) for check in claim.check]
+        for label, text in claim.show.items():
+            shown.append((title, label, number(_value(text, names, study.experiment.name))))
+        if claim.partly is not None:
+            partly = partly or bool(decide(title, claim.partly, names, study.experiment.name).holds)
+    counted = [one.holds for one in decisions if one.holds is not None]
+    if not counted:
+        return Judged(claim, NOT_RUN, tuple(decisions), tuple(shown), "no check had a value")
+    verdict = REPRODUCES if all(counted) else PARTLY if any(counted) or partly else DOES_NOT
+    return Judged(claim, verdict, tuple(decisions), tuple(shown))
+
+
+def decide(title: str, check: str, names: Names, where: str) -> Decision:
+    """One check; a KeyError's reason (nothing was run) leaves it undecided."""
+    tree = parse(check)
+    try:
+        holds = truth(evaluate_tree(tree, names, {**FUNCTIONS, **GRID_FUNCTIONS}, check))
+        return Decision(title, check, holds, numbers(tree, names, check))
+    except ExpressionError as error:
+        if "there is no" in str(error) or "has no measure" in str(error):
+            return Decision(title, check, None, str(error))
+        raise ExperimentError(f"{where}.toml: {error}") from None
+
+
+def _value(text: str, names: Names, where: str) -> Any:
+    try:
+        return value_of(text, names)
+    except ExpressionError as error:
+        if "there is no" in str(error):
+            return float("nan")
+        raise ExperimentError(f"{where}.toml: {error}") from None
+
+
+def numbers(tree: ast.expr, names: Names, text: str) -> str:
+    """The comparison in numbers: '0.012 < 0.3'."""
+
+    def value(node: ast.expr) -> str:
+        return number(evaluate_tree(node, names, {**FUNCTIONS, **GRID_FUNCTIONS}, text))
+
+    match tree:
+        case ast.Compare():
+            signs = [SYMBOLS[type(op)] for op in tree.ops]
+            sides = [value(side) for side in (tree.left, *tree.comparators)]
+            return " ".join([sides[0], *(f"{sign} {side}" for sign, side in zip(signs, sides[1:], strict=True))])
+        case ast.BoolOp():
+            join = " and " if isinstance(tree.op, ast.And) else " or "
+            return join.join(numbers(part, names, text) for part in tree.values)
+    return value(tree)
+
+
+def number(value: Any) -> str:
+    """A value as a reader wants it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, Series):
+        return f"a series that ends at {number(float(value.values[:, -1].mean()))}"
+    if isinstance(value, (int, float, np.floating, np.integer)):
+        value = float(value)
+        if np.isinf(value):
+            return "∞" if value > 0 else "-∞"
+        return f"{int(value):,}" if value == int(value) and abs(value) < 1e12 else f"{value:.4g}"
+    return str(value)

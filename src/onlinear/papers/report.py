@@ -1,0 +1,262 @@
+"""The report: one page that needs nothing else, the figures as SVG files, all numbers as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import platform
+from importlib import metadata, resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onlinear.models import write_atomic
+from onlinear.papers.claims import VERDICTS, Judged, number
+from onlinear.papers.experiments import TableSpec
+from onlinear.papers.expressions import ExpressionError
+from onlinear.papers.figures import draw
+from onlinear.papers.store import code_digest
+from onlinear.papers.study import Names, Problem, Study, value_of
+
+if TYPE_CHECKING:
+    from onlinear.papers.reproduce import Outcome
+
+TITLES = {
+    "p1": "Tao, Gao, Chu, Wu: Stochastic learning via optimizing the variational inequalities (SADMM), IEEE TNNLS 25(10), 2014",
+    "p2": "Shi, Liu: Online and stochastic Douglas-Rachford splitting method for large scale machine learning, 2013",
+    "p3": "Song et al.: Fully implicit online learning (FIOL), 2018",
+    "p4": "Shao, Tao, Jiang, Zhou: Stochastic algorithm with optimal convergence rate for strongly convex problems (HRMD-W), "
+    "Journal of Software 25(9), 2014",
+    "p5": "Mu, Ding, Zhou, Tao: Constrained stochastic gradient descent for large scale least squares (CSGD), KDD 2013",
+    "ours": "All solvers on all sets",
+}
+PACKAGES = ("onlinear", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
+
+
+def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: float) -> None:
+    """Write index.html, figures/*.svg, data/*.csv and claims.csv."""
+    for folder in ("figures", "data"):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    sections = [section(outcome, out) for outcome in outcomes]
+    claims = [row for part in sections for row in part["claims"]]
+    save_csv(
+        out / "claims.csv",
+        ["experiment", "where", "claim", "verdict", "rule", "numbers"],
+        [[row["anchor"], row["where"], row["text"], row["verdict"], row["rule"], row["numbers"]] for row in claims],
+    )
+    papers = [
+        {"name": paper, "title": title, "sections": [part for part in sections if part["paper"] == paper]}
+        for paper, title in TITLES.items()
+    ]
+    page = environment().get_template("report.html").render(
+        papers=[paper for paper in papers if paper["sections"]],
+        counts={verdict: sum(row["verdict"] == verdict for row in claims) for verdict in VERDICTS},
+        total=len(claims),
+        quick=quick,
+        jobs=jobs,
+        elapsed=duration(elapsed),
+        machine=machine(),
+        versions=versions(),
+        code=code_digest()[:16],
+        substitutes=[part for part in sections if part["substitutes"]],
+        not_run=[part for part in sections if part["needs"]],
+        failed=[part for part in sections if part["failed"]],
+    )  # fmt: skip
+    write_atomic(out / "index.html", page.encode())
+
+
+def environment() -> Any:
+    """The templates."""
+    from jinja2 import Environment, FunctionLoader
+
+    home = resources.files("onlinear.papers")
+    return Environment(
+        loader=FunctionLoader(lambda name: (home / name).read_text(encoding="utf-8")), autoescape=True, trim_blocks=True
+    )
+
+
+def section(outcome: Outcome, out: Path) -> dict[str, Any]:
+    """One experiment as the template needs it."""
+    experiment = outcome.experiment
+    anchor = experiment.name.replace("/", "-")
+    found: dict[str, Any] = {
+        "anchor": anchor,
+        "name": experiment.name,
+        "paper": experiment.name.split("/")[0],
+        "place": experiment.place,
+        "title": experiment.title,
+        "about": experiment.about,
+        "needs": outcome.needs,
+        "failed": outcome.failed,
+        "wall": duration(outcome.wall),
+        "cpu": duration(outcome.cpu),
+        "seed": experiment.seed,
+        "repetitions": experiment.repetitions,
+        "order": experiment.order,
+        "substitutes": [
+            {"name": data.name, "for": data.substitute_for, "reason": data.reason or ""}
+            for data in experiment.data
+            if data.substitute_for
+        ],
+        "figures": [],
+        "tables": [],
+        "methods": [],
+        "diverged": [],
+        "claims": [claim_row(judged, anchor) for judged in outcome.claims],
+    }
+    if outcome.study is None:
+        return found
+    study = outcome.study
+    for place, figure in enumerate(experiment.figure, 1):
+        svg, rows = draw(study, figure)
+        name = f"{anchor}-{place}"
+        write_atomic(out / "figures" / f"{name}.svg", svg.encode())
+        header = ["problem", "method", "measure", "repetition", "step", "x", "value"]
+        save_csv(out / "data" / f"{name}.csv", header, rows)
+        found["figures"].append({"name": name, "title": figure.title, "about": figure.about, "svg": unique(svg, name)})
+    for place, spec in enumerate(experiment.table, 1):
+        header, rows = table(study, spec)
+        name = f"{anchor}-table-{place}"
+        save_csv(out / "data" / f"{name}.csv", header, rows)
+        found["tables"].append({"name": name, "title": spec.title, "about": spec.about, "header": header, "rows": rows})
+    found["methods"] = settings(study)
+    found["diverged"] = diverged(study)
+    return found
+
+
+def unique(svg: str, name: str) -> str:
+    """The SVG with its ids made the page's own, so that several can stand in one page."""
+    import re
+
+    svg = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    return re.sub(
+        r'<svg([^>]*?) width="[^"]+"', r"<svg\1", re.sub(r'<svg([^>]*?) height="[^"]+"', r"<svg\1", svg, count=1), count=1
+    )
+
+
+def claim_row(judged: Judged, anchor: str) -> dict[str, Any]:
+    """A claim as a row."""
+    numbers = "; ".join(
+        f"{one.problem + ': ' if one.problem else ''}{one.numbers}" for one in judged.decisions if one.holds is not None
+    )
+    return {
+        "anchor": anchor,
+        "text": judged.claim.text,
+        "where": judged.claim.where,
+        "verdict": judged.verdict,
+        "rule": judged.rule,
+        "note": judged.claim.note,
+        "numbers": numbers,
+        "decisions": judged.decisions,
+        "shown": judged.shown,
+    }
+
+
+def settings(study: Study) -> list[dict[str, str]]:
+    """What each method ran with."""
+    found = []
+    for problem in study.problems:
+        for curve in problem.curves.values():
+            spec = curve.spec
+            found.append(
+                {
+                    "problem": problem.title,
+                    "method": curve.method.name,
+                    "solver": spec.solver,
+                    "loss": spec.loss,
+                    "penalty": spec.penalty,
+                    "average": spec.average or "preset",
+                    "steps": f"{spec.checkpoints[-1]:,}",
+                    "point": ", ".join(f"{key} = {number(value)}" for key, value in curve.point.items()),
+                    "grid": str(len(curve.grid)) if curve.grid else "",
+                }
+            )
+    return found
+
+
+def diverged(study: Study) -> list[str]:
+    """The runs that ended before their last row."""
+    found = []
+    for problem in study.problems:
+        for curve in problem.curves.values():
+            for result in curve.results[:1]:
+                if result["diverged"]:
+                    found.append(f"{curve.method.name} on {problem.title}: {result['diverged']}")
+                if result["out_of_time"]:
+                    found.append(
+                        f"{curve.method.name} on {problem.title}: stopped at its time limit of {curve.spec.seconds:g} s, "
+                        f"after {result['t'][-1] if result['t'] else 0:,} of {curve.spec.checkpoints[-1]:,} steps."
+                    )
+    return found
+
+
+def table(study: Study, spec: TableSpec) -> tuple[list[str], list[list[str]]]:
+    """A table's header and rows: our value, its deviation, the paper's value."""
+    by_method = spec.rows == "methods"
+    header = ["data", *(["method"] if by_method else [])]
+    for column in spec.column:
+        header += [column.title, *(["±"] if column.spread else []), *(["paper"] if column.paper else [])]
+    rows = []
+    for problem in study.problems:
+        if not problem.matches(spec.data, spec.only):
+            continue
+        for method in problem.curves if by_method else [""]:
+            if by_method and spec.methods is not None and method not in spec.methods:
+                continue
+            row = [problem.title, *([method] if by_method else [])]
+            for column in spec.column:
+                row.append(cell(study, problem, method, column.value, column.format))
+                if column.spread:
+                    row.append(cell(study, problem, method, column.spread, column.format))
+                if column.paper:
+                    row.append(papers_value(column.paper, problem, method))
+            rows.append(row)
+    return header, rows
+
+
+def cell(study: Study, problem: Problem, method: str, text: str, form: str) -> str:
+    """A formula's value as text; a dash where it has none."""
+    try:
+        value = value_of(text, Names(study, problem, {"method": method}))
+    except ExpressionError as error:
+        if "there is no" in str(error) or "has no measure" in str(error):
+            return "–"
+        raise
+    return form.format(value) if isinstance(value, float) and abs(value) != float("inf") else number(value)
+
+
+def papers_value(known: tuple[tuple[Any, ...], ...], problem: Problem, method: str) -> str:
+    """The paper's number for a row: an entry [data, method, value], [method, value] or [data, value]."""
+    tags = {problem.data.name, method, problem.title}
+    for *which, value in known:
+        if set(which) <= tags:
+            return str(value)
+    return "–"
+
+
+def save_csv(path: Path, header: list[str], rows: list[list[Any]]) -> None:
+    """Write a CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_atomic(path, text.getvalue().encode())
+
+
+def duration(seconds: float) -> str:
+    """A time as a reader wants it."""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def machine() -> str:
+    """What this ran on."""
+    return f"{os.cpu_count()} cores of {platform.machine()}, {platform.system()} {platform.release().split('-')[0]}"
+
+
+def versions() -> str:
+    """The versions that matter."""
+    return ", ".join([f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)])

@@ -1,0 +1,138 @@
+"""Reproduce experiments: work in parallel, kept by digest; verdicts; the report. Prints nothing."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onlinear.papers import experiments
+from onlinear.papers.claims import Judged, judge
+from onlinear.papers.data import Where
+from onlinear.papers.experiments import Experiment
+from onlinear.papers.runs import Task, perform
+from onlinear.papers.store import Store
+from onlinear.papers.study import Study, conduct, needed
+
+
+@dataclass
+class Outcome:
+    """An experiment, and either its study or why there is none."""
+
+    experiment: Experiment
+    study: Study | None = None
+    claims: list[Judged] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+    failed: str = ""
+    wall: float = 0.0  # of all its work, kept or done now
+    cpu: float = 0.0  # of learning alone
+
+
+class Workers:
+    """Performs tasks in processes, or in this one where jobs = 1. The results do not depend on it."""
+
+    def __init__(self, jobs: int, where: Where, store: Store) -> None:
+        self.where, self.store = where, store
+        self.pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) if jobs > 1 else None
+
+    def do(self, tasks: list[Task], step: Callable[[int, int], None]) -> list[dict[str, Any]]:
+        """The results in the order of the tasks, read where they are kept; equal tasks are done once."""
+        keys = [task.key(self.where) for task in tasks]
+        found = {key: result for key in dict.fromkeys(keys) if (result := self.store.get(key)) is not None}
+        open_tasks = {key: task for key, task in zip(keys, tasks, strict=True) if key not in found}
+        step(len(found), len(set(keys)))
+        for key, result in self._perform(open_tasks):
+            self.store.put(key, result)
+            found[key] = result
+            step(len(found), len(set(keys)))
+        return [found[key] for key in keys]
+
+    def _perform(self, tasks: dict[str, Task]) -> Iterator[tuple[str, dict[str, Any]]]:
+        folder = str(self.store.folder)
+        if self.pool is None:
+            for key, task in tasks.items():
+                yield key, perform(task, self.where, folder)
+            return
+        waiting: dict[Future[dict[str, Any]], str] = {
+            self.pool.submit(perform, task, self.where, folder): key for key, task in tasks.items()
+        }
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the processes."""
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def workers(jobs: int, where: Where, store: Store) -> Iterator[Workers]:
+    """Workers, ended however the block ends."""
+    found = Workers(jobs, where, store)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def one(name: str, quick: bool, where: Where, team: Workers, step: Callable[[int, int], None]) -> Outcome:
+    """Run and judge one experiment."""
+    experiment = experiments.load(name, quick)
+    outcome = Outcome(experiment)
+    outcome.needs = needed(experiment, where)
+    if outcome.needs:
+        outcome.claims = [Judged(claim, "not run", (), (), "needs " + "; ".join(outcome.needs)) for claim in experiment.claim]
+        return outcome
+
+    def do(tasks: list[Task]) -> list[dict[str, Any]]:
+        results = team.do(tasks, step)
+        outcome.wall += sum(result.get("wall", 0.0) for result in results)
+        outcome.cpu += sum(result.get("cpu", 0.0) for result in results)
+        return results
+
+    outcome.study = conduct(experiment, do)
+    outcome.claims = [judge(outcome.study, claim) for claim in experiment.claim]
+    return outcome
+
+
+def cores() -> int:
+    """Processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def reproduce(
+    wanted: list[str],
+    out: Path,
+    where: Where,
+    quick: bool = False,
+    jobs: int = 1,
+    listen: Callable[[str, int, int], None] = lambda name, done, of: None,
+) -> list[Outcome]:
+    """Run the experiments and write the report into ``out``. One that fails does not stop the others."""
+    from onlinear.papers.report import write
+
+    started = time.perf_counter()
+    store = Store(out / "runs")
+    outcomes = []
+    # Runs that diverge are infinite: arithmetic on them is meant.
+    with workers(jobs, where, store) as team, np.errstate(all="ignore"):
+        for name in wanted:
+            try:
+                outcomes.append(one(name, quick, where, team, lambda done, of, name=name: listen(name, done, of)))  # type: ignore[misc]
+            except (ValueError, ArithmeticError, MemoryError) as error:
+                outcomes.append(Outcome(experiments.load(name, quick), failed=str(error) or type(error).__name__))
+        write(outcomes, out, quick, jobs, time.perf_counter() - started)
+    return outcomes

@@ -1,0 +1,106 @@
+"""Experiment files: what is read, and what is refused with which words."""
+
+import pytest
+
+from onlinear.papers import experiments
+from onlinear.papers.experiments import ExperimentError, as_list, chosen, load, names, parse
+
+TINY = """
+paper = "P"
+place = "Figure 0"
+title = "tiny"
+steps = 20
+[[data]]
+name = "small"
+generator = "uniform"
+settings = { n = 30, d = 3 }
+[[method]]
+name = "SGD"
+solver = "sgd,eta=0.1"
+loss = "squared"
+"""
+
+
+def test_a_file_becomes_dataclasses():
+    found = parse(TINY, "p/tiny")
+    assert (found.name, found.method[0].solver, found.data[0].settings["n"]) == ("p/tiny", "sgd,eta=0.1", 30)
+    assert found.case_values() == [{}]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("steps = 20", "step = 20"), r"p/tiny.toml: key 'step' is not known.* Did you mean 'steps'"),
+        (('loss = "squared"', 'los = "squared"'), "p/tiny.toml: method 'SGD': key 'los' is not known"),
+        (('loss = "squared"', ""), "method 'SGD': the key 'loss' is missing"),
+        (('title = "tiny"', "title = 3"), "title must be a str, got 3"),
+        (('generator = "uniform"', ""), "data 'small' needs either set or generator"),
+        (("steps = 20", 'steps = 20\nmeasures = ["gpa"]'), "measure 'gpa' is not known.* Did you mean 'gap'"),
+        (("steps = 20", 'steps = 20\norder = "any"'), "order 'any' is not known"),
+        (("steps = 20", "steps = = 20"), r"p/tiny.toml: Invalid value"),
+        (("steps = 20", "steps = 20\n[quick.method.ASGD]\nsteps = 2"), None),
+    ],
+)
+def test_what_a_file_cannot_say(change, words):
+    text = TINY.replace(*change)
+    assert text != TINY
+    if words is None:  # seen only where quick is asked for
+        parse(text, "p/tiny")
+        words = "quick: method has no 'ASGD'; it has SGD"
+        with pytest.raises(ExperimentError, match=words):
+            parse(text, "p/tiny", quick=True)
+        return
+    with pytest.raises(ExperimentError, match=words):
+        parse(text, "p/tiny")
+
+
+def test_claims_name_what_there_is():
+    claim = '\n[[claim]]\ntext = "x"\nwhere = "y"\ncheck = ["1 < 2"]\n'
+    with pytest.raises(ExperimentError, match=r"data 'smal' is not known.* Did you mean 'small'"):
+        parse(TINY + claim + 'data = ["smal"]', "p/tiny")
+    with pytest.raises(ExperimentError, match="case 'lam' is not known"):
+        parse(TINY + claim + "only = { lam = [1] }", "p/tiny")
+
+
+def test_quick_merges():
+    quick = """
+[quick]
+repetitions = 3
+data.small.settings = { n = 10 }
+method.SGD.average = "uniform"
+"""
+    found = parse(TINY + quick, "p/tiny", quick=True)
+    assert found.repetitions == 3
+    assert found.data[0].settings == {"n": 10, "d": 3}
+    assert found.method[0].average == "uniform"
+    assert parse(TINY + quick, "p/tiny").repetitions == 1
+    assert parse(TINY + "\n[quick.without]\nmethod = ['SGD']", "p/tiny", quick=True).method == ()
+
+
+def test_grids():
+    assert as_list("2^-1..2^1") == [0.5, 1.0, 2.0]
+    assert as_list("10^0..10^1 by 2") == pytest.approx([1.0, 10**0.5, 10.0])
+    assert as_list([1, 2]) == [1, 2]
+    with pytest.raises(ExperimentError, match="a grid of powers"):
+        as_list("2^3..3^4")
+
+
+def test_cases_multiply():
+    found = parse(TINY + "\n[cases]\na = [1, 2]\nb = [3, 4]", "p/tiny")
+    assert found.case_values() == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_reads(name):
+    for quick in (False, True):
+        found = load(name, quick)
+        assert found.claim or found.table or found.figure
+
+
+def test_names_are_chosen():
+    assert chosen([]) == list(names())
+    assert chosen(["p5/fig2-low"]) == ["p5/fig2-low"]
+    assert "p5/fig2-low" in chosen(["p5"])
+    with pytest.raises(ValueError, match="experiment 'p6' is not known"):
+        chosen(["p6"])
+    assert all(name.split("/")[0] in experiments.PAPERS for name in names())

@@ -1,0 +1,212 @@
+"""From a file to the report: runs kept and repeated, verdicts, pages; nothing depends on the number of processes."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from onlinear.cli import app
+from onlinear.papers import experiments, reproduce
+from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES
+from onlinear.papers.data import Where
+from onlinear.papers.experiments import ExperimentError, parse
+from onlinear.papers.store import Store
+from onlinear.papers.study import Names, value_of
+
+TEXT = """
+paper = "P"
+place = "Figure 0"
+title = "tiny"
+steps = "2 * n"
+repetitions = 2
+checkpoints = "log 8"
+measures = ["gap", "test error"]
+[constants]
+top = "1 / R2"
+[cases]
+power = [1, 2]
+[[data]]
+name = "small"
+generator = "classes"
+settings = { n = 60, d = 5, nonzeros = 3 }
+test = 20
+substitute_for = "the large one"
+reason = "It is not here."
+[select]
+measure = "gap"
+[[method]]
+name = "SGD"
+solver = "sgd,eta={eta}"
+loss = "hinge"
+penalty = "l2,l2=0.1"
+grid = { eta = { times = "top", of = "2^-1..2^2" } }
+[[method]]
+name = "COMID"
+solver = "comid,eta={top / power}"
+loss = "hinge"
+penalty = "l2,l2=0.1"
+average = "uniform"
+[[method]]
+name = "wild"
+solver = "sgd,schedule=constant,eta=1e200"
+loss = "squared"
+[series]
+bound = "F_zero / sqrt(t)"
+[[figure]]
+title = "Gaps"
+[[figure.panel]]
+y = "gap"
+log = "xy"
+bounds = ["bound"]
+horizontal = { "level" = 0.1 }
+[[figure.panel]]
+y = "gap"
+kind = "grid"
+log = "xy"
+methods = ["SGD"]
+[[table]]
+title = "Ends"
+[[table.column]]
+title = "gap"
+value = "final(gap[method])"
+spread = "sd(gap[method])"
+paper = [["small", "SGD", 0.25]]
+[[claim]]
+text = "always"
+where = "here"
+check = ["final(gap['SGD']) < 10", "share(gap['COMID'] > -1e-9) == 1"]
+show = { "the best step" = "setting(gap, 'SGD', 'eta')" }
+[[claim]]
+text = "sometimes"
+where = "here"
+check = ["final(gap['SGD']) < 10", "final(gap['SGD']) > 10"]
+[[claim]]
+text = "never"
+where = "here"
+over = "once"
+check = ["final(gap['SGD', 'small', 2]) > 10"]
+[[claim]]
+text = "nothing"
+where = "here"
+check = ["final(gap['RDA']) > 10"]
+[quick]
+repetitions = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The tiny experiment, run once."""
+    folder = tmp_path_factory.mktemp("report")
+    return folder, run(folder, 1), folder
+
+
+def run(folder, jobs, text=TEXT):
+    store = Store(folder / "runs")
+    counted = []
+    with pytest.MonkeyPatch.context() as patch, reproduce.workers(jobs, Where(), store) as team:
+        patch.setattr(experiments, "load", lambda name, quick: parse(text, name, quick))
+        outcome = reproduce.one("p5/tiny", False, Where(), team, lambda done, of: counted.append((done, of)))
+    return outcome, counted
+
+
+def test_verdicts(done):
+    outcome = done[1][0]
+    assert [judged.verdict for judged in outcome.claims] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN]
+    first = outcome.claims[0]
+    assert first.rule == "4 of 4 checks hold"
+    assert [one.problem for one in first.decisions] == ["small, power = 1"] * 2 + ["small, power = 2"] * 2
+    assert first.decisions[0].numbers.endswith("< 10")
+    assert len(first.shown) == 2
+
+
+def test_series_and_grids(done):
+    study = done[1][0].study
+    names = Names(study, study.problems[0])
+    gap = value_of("gap['SGD']", names)
+    assert gap.values.shape == (2, len(gap.t))
+    assert gap.t[-1] == 2 * names["n"]
+    points = value_of("points(gap, 'SGD')", names)
+    assert len(points) == 4
+    eta = value_of("setting(gap, 'SGD', 'eta')", names)
+    assert eta == pytest.approx(names["top"] * 2.0 ** (np.argmin(points) - 1))
+    assert value_of("gap['COMID', 2]", names).t is not None
+    bound = value_of("bound['SGD']", names)
+    np.testing.assert_allclose(bound.values[0], names["F_zero"] / np.sqrt(bound.t))
+    wild = value_of("gap['wild']", names)
+    assert np.isinf(wild.values[:, -1]).all()
+
+
+def test_finished_work_is_not_done_again(done):
+    folder, (outcome, _), _ = done
+    again, counted = run(folder, 1)
+    assert all(done == of for done, of in counted)
+    assert [one.numbers for one in again.claims[0].decisions] == [one.numbers for one in outcome.claims[0].decisions]
+
+
+def test_the_number_of_processes_changes_nothing(done, tmp_path):
+    outcome = done[1][0]
+    other, _ = run(tmp_path, 2)
+    for ours, theirs in zip(outcome.study.problems, other.study.problems, strict=True):
+        for name, curve in ours.curves.items():
+            np.testing.assert_array_equal(curve.series("gap").values, theirs.curves[name].series("gap").values)
+
+
+def test_the_report(done, monkeypatch):
+    folder = done[0]
+    monkeypatch.setattr(experiments, "load", lambda name, quick=False: parse(TEXT, name, quick))
+    outcomes = reproduce.reproduce(["p5/tiny"], folder, Where())
+    assert not outcomes[0].failed
+    page = (folder / "index.html").read_text()
+    assert page.count("<svg") == 1
+    assert "src=" not in page
+    assert "small for the large one" in page
+    assert 'class="verdict v-does-not"' in page
+    assert "the state stopped being finite" in page
+    svg = (folder / "figures" / "p5-tiny-1.svg").read_text()
+    assert svg.startswith("<svg")
+    with (folder / "data" / "p5-tiny-1.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == {"SGD", "COMID"}
+    with (folder / "data" / "p5-tiny-table-1.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["paper"] for row in rows if row["method"] == "SGD"] == ["0.25", "0.25"]
+    with (folder / "claims.csv").open() as file:
+        assert [row["verdict"] for row in csv.DictReader(file)] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN]
+
+
+def test_one_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    texts = {"p5/bad": TEXT.replace("final(gap['SGD']) < 10", "final(gpa['SGD']) < 10"), "p5/tiny": TEXT}
+    monkeypatch.setattr(experiments, "load", lambda name, quick=False: parse(texts[name], name, True))
+    outcomes = reproduce.reproduce(["p5/bad", "p5/tiny"], tmp_path, Where())
+    assert "name 'gpa' is not known. Did you mean 'gap'" in outcomes[0].failed
+    assert not outcomes[1].failed
+
+
+def test_data_that_is_not_here(tmp_path, monkeypatch):
+    text = TEXT.replace('generator = "classes"\nsettings = { n = 60, d = 5, nonzeros = 3 }', 'set = "gisette"')
+    monkeypatch.setattr(experiments, "load", lambda name, quick=False: parse(text, name, quick))
+    outcomes = reproduce.reproduce(["p5/tiny"], tmp_path, Where())
+    assert "--data-dir" in outcomes[0].needs[0]
+    assert "--download" in outcomes[0].needs[0]
+    assert {judged.verdict for judged in outcomes[0].claims} == {NOT_RUN}
+    assert "Not run" in (tmp_path / "index.html").read_text()
+
+
+def test_a_grid_that_diverges_everywhere(tmp_path):
+    text = TEXT.replace('"sgd,eta={eta}"\nloss = "hinge"\npenalty = "l2,l2=0.1"', '"sgd,eta={eta*1e250}"\nloss = "squared"')
+    with pytest.raises(ExperimentError, match="every grid point of 'SGD' diverged"):
+        run(tmp_path, 1, text)
+
+
+def test_the_command(tmp_path):
+    command = CliRunner()
+    listed = command.invoke(app, ["reproduce", "--list"])
+    assert listed.exit_code == 0
+    assert "p5/fig2-low" in listed.output
+    wrong = command.invoke(app, ["reproduce", "p5/fig9", "--out", str(tmp_path)])
+    assert wrong.exit_code == 2
+    assert "experiment 'p5/fig9' is not known" in wrong.output
+    assert command.invoke(app, ["reproduce", "--data-dir", str(Path(tmp_path, "no"))]).exit_code == 2
