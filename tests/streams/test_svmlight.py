@@ -267,7 +267,7 @@ def test_a_line_longer_than_the_block_and_one_longer_than_allowed(tmp_path, monk
     y, _, rows = read(write(tmp_path, f"1 1:1\n2 {row}\n3 1:1"), block_bytes=64)
     assert y.tolist() == [1, 2, 3]
     assert rows[1] == list(range(1, 3000))
-    monkeypatch.setattr("onlinear.streams.svmlight.LONGEST_LINE", 1000)
+    monkeypatch.setattr("onlinear.streams.lines.LONGEST_LINE", 1000)
     with pytest.raises(StreamError, match=r"a\.svm:2: expected a line of at most 1000 bytes"):
         read(write(tmp_path, f"1 1:1\n2 {row}\n3 1:1"), block_bytes=64)
 

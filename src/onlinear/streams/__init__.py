@@ -14,13 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from onlinear.names import unknown
+from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN
 from onlinear.streams.formats import FORMATS, TABLES
+from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
-from onlinear.streams.svmlight import BLOCK_BYTES, Svmlight
+from onlinear.streams.svmlight import Svmlight
 
 __all__ = ["BUNDLED", "FORMATS", "Block", "Shuffled", "Stream", "StreamError", "open"]
 
@@ -53,7 +55,7 @@ def open(
 
     ``source``: files (text also as .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, folders of Parquet, Arrow or CSV
     files, URIs such as s3://bucket/folder that pyarrow opens, ``-`` for standard input, or a bundled data set (``BUNDLED``).
-    ``format``: svmlight, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else svmlight.
+    ``format``: svmlight, vw, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else svmlight.
     ``max_errors``: wrong rows that are skipped; ``block_bytes``: text or numbers in memory at a time. docs/streams.md has all.
 
     svmlight: ``base``, the first index in the files, 1 or 0; ``sort``: accept indices in any order, repeated ones are summed.
@@ -88,6 +90,12 @@ def open(
         own = {name: value for name, value in options.items() if name in Options._fields and value is not None}
         table = Options(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
         return Columns(_places(paths), kind, table, encoding, block_bytes)
+    if kind == "vw":
+        from onlinear.streams.vowpal import Vowpal
+
+        bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
+        lacking = encoding is not None if unlabelled is None else unlabelled
+        return Vowpal(tuple(paths), hash_bits=bits, unlabelled=lacking, max_errors=max_errors, block_bytes=block_bytes)
     return Svmlight(tuple(paths), base=base, ordered=not sort, max_errors=max_errors, block_bytes=block_bytes)
 
 

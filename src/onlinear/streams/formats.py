@@ -14,7 +14,7 @@ PARQUET, ARROW, CSV = "parquet", "arrow", "csv"
 SUFFIXES = {PARQUET: (".parquet", ".pq"), ARROW: (".arrow", ".feather", ".ipc"), CSV: (".csv", ".tsv")}
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 TABLES = (PARQUET, ARROW, CSV)
-FORMATS = ("auto", "svmlight", "columns", *TABLES)
+FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
 # option: the formats it is for, and the value that means nothing was asked
 ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "base": (("svmlight",), 1),
@@ -48,7 +48,7 @@ def form_of(path: str) -> str | None:
 
 def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:
     """The format of all the files; raises ValueError where they differ, or are not what was asked."""
-    if asked in ("svmlight", *TABLES):
+    if asked in ("vw", "svmlight", *TABLES):
         folder = next((path for path in paths if os.path.isdir(path)), None)
         if folder is not None and asked not in TABLES:
             raise IsADirectoryError(f"{folder} is a folder; expected a file. Folders may hold Parquet, Arrow or CSV files.")
@@ -77,6 +77,8 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
     found = form_of(path)
     if found is not None:
         return found
+    if unpacked(path).endswith(".vw"):
+        return "vw"
     if encoding is None or path != STDIN:
         return "svmlight"
     return "vw" if format_of(encoding) == "vw" else "csv"

@@ -23,10 +23,8 @@ MOST_BITS = 30
 
 _C1, _C2, _FIVE, _ADD = (np.uint64(c) for c in (0xCC9E2D51, 0x1B873593, 5, 0xE6546B64))
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
-_LOW32, _TOP_BIT = np.uint64(0xFFFFFFFF), np.uint64(31)
-_ONE, _THREE, _FOUR = np.uint64(1), np.uint64(3), np.uint64(4)
-_S8, _S13, _S15, _S16, _S17, _S19, _S24 = (np.uint64(s) for s in (8, 13, 15, 16, 17, 19, 24))
-_S32 = np.uint64(32)
+_ONE, _LOW32, TOP_BIT = np.uint64(1), np.uint64(0xFFFFFFFF), np.uint64(31)
+_S8, _S13, _S15, _S16, _S17, _S19, _S32 = (np.uint64(s) for s in (8, 13, 15, 16, 17, 19, 32))
 
 
 @function
@@ -36,26 +34,23 @@ def _mixed(k):  # type: ignore[no-untyped-def]
     return (k * _C2) & _LOW32
 
 
-@kept_function
-def murmur(text, begin, end):  # type: ignore[no-untyped-def]
-    """MurmurHash3_x86_32 of the bytes ``text[begin:end]`` with seed 0, as uint64."""
-    i, stop = np.uint64(begin), np.uint64(end)
-    length = stop - i
-    h = np.uint64(SEED)
-    last = i + (length & ~_THREE)
-    while i < last:
-        k = np.uint64(text[i]) | (np.uint64(text[i + _ONE]) << _S8)
-        k |= (np.uint64(text[i + _ONE + _ONE]) << _S16) | (np.uint64(text[i + _THREE]) << _S24)
+@function
+def absorb(h, k, shift, byte):  # type: ignore[no-untyped-def]
+    """Take one more byte: ``k`` holds the last ``shift`` bits, which are not yet in ``h``. All start at 0."""
+    k |= byte << shift
+    shift += _S8
+    if shift == _S32:
         h ^= _mixed(k)
         h = ((h << _S13) | (h >> _S19)) & _LOW32
         h = (h * _FIVE + _ADD) & _LOW32
-        i += _FOUR
-    if i < stop:
-        k, shift = np.uint64(0), np.uint64(0)
-        while i < stop:
-            k |= np.uint64(text[i]) << shift
-            shift += _S8
-            i += _ONE
+        k = shift = np.uint64(0)
+    return h, k, shift
+
+
+@function
+def finish(h, k, shift, length):  # type: ignore[no-untyped-def]
+    """The hash of the ``length`` bytes taken, as uint64."""
+    if shift > 0:
         h ^= _mixed(k)
     h ^= length
     h = ((h ^ (h >> _S16)) * _F1) & _LOW32
@@ -63,11 +58,21 @@ def murmur(text, begin, end):  # type: ignore[no-untyped-def]
     return h ^ (h >> _S16)
 
 
+@kept_function
+def murmur(text, begin, end, h, k, shift, length):  # type: ignore[no-untyped-def]
+    """The hash of the bytes taken so far and ``text[begin:end]``."""
+    i, stop = np.uint64(begin), np.uint64(end)
+    while i < stop:
+        h, k, shift = absorb(h, k, shift, np.uint64(text[i]))
+        i += _ONE
+    return finish(h, k, shift, length + (stop - np.uint64(begin)))
+
+
 def key_hash(key: str) -> int:
     """The hash of one key."""
-    text = np.frombuffer(key.encode() + b"\0", np.uint8)
+    text, zero = np.frombuffer(key.encode(), np.uint8), np.uint64(0)
     with np.errstate(over="ignore"):
-        return int(murmur(text, 0, len(text) - 1))
+        return int(murmur(text, 0, len(text), zero, zero, zero, zero))
 
 
 @kernel
@@ -76,23 +81,18 @@ def hash_texts(prefix, text, ends, present, offset, mask, place, columns, values
 
     Where ``present[i]`` is False the value is 0: no entry.
     """
-    head = prefix.shape[0]
-    longest = 0
-    for i in range(present.shape[0]):
-        longest = max(longest, ends[i + 1] - ends[i])
-    key = np.empty(head + longest, np.uint8)
-    key[:head] = prefix
+    zero = np.uint64(0)
+    h, k, shift = zero, zero, zero
+    for j in range(prefix.shape[0]):
+        h, k, shift = absorb(h, k, shift, np.uint64(prefix[j]))
+    length = np.uint64(prefix.shape[0])
     for i in range(present.shape[0]):
         values[i, place] = 0.0
         columns[i, place] = np.uint32(offset)
         if present[i]:
-            begin = ends[i]
-            size = ends[i + 1] - begin
-            for j in range(size):
-                key[head + j] = text[begin + j]
-            h = murmur(key, 0, head + size)
-            columns[i, place] = np.uint32(np.uint64(offset) + (h & np.uint64(mask)))
-            values[i, place] = -1.0 if h >> _TOP_BIT else 1.0
+            found = murmur(text, ends[i], ends[i + 1], h, k, shift, length)
+            columns[i, place] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
+            values[i, place] = -1.0 if found >> TOP_BIT else 1.0
 
 
 @kernel
@@ -142,7 +142,7 @@ def _tidy(indptr, indices, values):  # type: ignore[no-untyped-def]
 
 def tidy(rows: Rows) -> Rows:
     """The rows, changed in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         _tidy(*rows)
     nnz = int(rows.indptr[-1])
     return Rows(rows.indptr, rows.indices[:nnz], rows.values[:nnz])

@@ -17,10 +17,7 @@ file read with ``base=1`` is refused with a hint instead.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from contextlib import closing
 from fractions import Fraction
 from functools import cache
 from math import isfinite
@@ -31,12 +28,8 @@ import numpy as np
 
 from onlinear.jit import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
-from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.blocks import Block, Stream, StreamError
-from onlinear.streams.files import STDIN, Text, texts
-
-BLOCK_BYTES = 1 << 20
-LONGEST_LINE = 1 << 28
+from onlinear.streams.files import Text
+from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, refuse_foreign, shown, token_at
 
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)
@@ -272,17 +265,12 @@ def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lat
     found[WRONGS], found[DESCENTS] = refused, descents
 
 
-class Svmlight(Stream):
+class Svmlight(Lines):
     """The rows of svmlight files, one after the other, in blocks of about ``block_bytes`` of text.
 
     ``base``: the first index, 1 or 0; ``ordered``: refuse indices that do not ascend (otherwise they are sorted);
-    ``max_errors``: this many wrong lines of a pass are skipped and kept in ``errors``; the next one raises StreamError.
-    ``threads``: that many parse, 2 by default where there are two cores; the blocks do not depend on it.
+    ``max_errors``, ``threads``: as for all ``Lines``.
     """
-
-    task = None
-    classes = None
-    rows = None
 
     def __init__(
         self,
@@ -296,54 +284,15 @@ class Svmlight(Stream):
     ) -> None:
         if base not in (0, 1):
             raise ValueError(f"base must be 0 or 1, the first index of the files, got {base!r}.")
-        if block_bytes < 1 or max_errors < 0:
-            raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads!r}.")
-        self.paths, self.threads = paths, threads or min(2, cores())
-        self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
-        self.base, self.ordered, self.max_errors, self.block_bytes = base, ordered, max_errors, block_bytes
-        self.rereadable = STDIN not in paths
-        self.total = sum(os.path.getsize(path) for path in paths) if self.rereadable else None
-        self.done = 0
-        self.text_bytes = 0
-        self.errors = self._errors = list[str]()
-        self._read = False
+        super().__init__(paths, max_errors=max_errors, block_bytes=block_bytes, threads=threads)
+        self.base, self.ordered = base, ordered
 
-    def __iter__(self) -> Iterator[Block]:
-        if self._read and not self.rereadable:
-            raise StreamError("standard input cannot be read twice; several passes need a file.")
-        self._read, self.done = True, 0
-        self.errors = self._errors = list[str]()
-        before = self.text_bytes
-        spare: list[bytearray] = []
-        lines = texts(self.paths, self.block_bytes, LONGEST_LINE, self.timing, spare)
-        with closing(in_order(self._parsed, lines, self.threads)) as parts:
-            for part in parts:
-                self.done, self.text_bytes = part.text.done, before + part.text.bytes
-                self.timing.parse += part.seconds
-                spare.append(part.text.store)
-                yield from self._checked(part)
-
-    def _checked(self, part: _Part) -> Iterator[Block]:
-        """The block, once its errors are counted; the rows before the first error that is one too many, and that error."""
-        block = part.block
-        for line, message in part.errors:
-            if len(self._errors) >= self.max_errors:
-                before = 0 if block is None else int(np.searchsorted(block.lines, line))
-                if block is not None and before:
-                    yield block.cut(0, before)
-                raise StreamError(message)
-            self._errors.append(message)
-        if block is not None:
-            yield block
-
-    def _parsed(self, lines_of: Text) -> _Part:
+    def parsed(self, lines_of: Text) -> Part:
         """The rows of some lines, without the wrong ones, and their errors in order."""
         began = perf_counter()
         name, store, end, line, *_ = lines_of
         if line == 1:
-            _refuse_foreign(name, bytes(store[: min(end, 8)]))
+            refuse_foreign(name, "svmlight", bytes(store[: min(end, 8)]))
         text = np.frombuffer(store, np.uint8)
         room = _room(text[:end], lines_of.lines, self.max_errors + 1)
         with np.errstate(over="ignore"):
@@ -353,33 +302,26 @@ class Svmlight(Stream):
             line + at: _message(store, wrong, start, end, self.base) for wrong, start, at in room.wrongs[:refused].tolist()
         }
         starts, y, lines = room.indptr[: n + 1], room.y[:n], room.lines[:n] + line
-        infinite = dict[int, str]()
+        beyond = dict[int, str]()
         for start, slot in room.lates[:late].tolist():
-            token = _token(store, start, end)
+            token = token_at(store, start, end, BLANK)
             row = -1 - slot if slot < 0 else int(np.searchsorted(starts, np.uint64(slot), side="right")) - 1
             (y if slot < 0 else room.values)[row if slot < 0 else slot] = float(token)
             if not isfinite(float(token)):
-                infinite.setdefault(row, f"expected a finite number, got {_shown(token)}")
+                beyond.setdefault(row, f"expected a finite number, got {shown(token)}")
         rows = Rows(starts, room.indices[:nnz], room.values[:nnz])
         if descents or (late and not rows.values.all()):
             rows = _tidy(rows)
         if descents:
-            for row, column in _infinite(rows):
-                infinite.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
-        block = _block(rows, y, lines, name)
-        if infinite:
-            errors |= {int(lines[row]): message for row, message in infinite.items()}
-            block = block.take(np.delete(np.arange(n), list(infinite)))
-            block = _block(block.rows, block.y, block.lines, name)
+            for row, column in infinite(rows):
+                beyond.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
+        block = block_of(rows, y, lines, name)
+        if beyond:
+            errors |= {int(lines[row]): message for row, message in beyond.items()}
+            block = block.take(np.delete(np.arange(n), list(beyond)))
+            block = block_of(block.rows, block.y, block.lines, name)
         found = [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)]
-        return _Part(lines_of, block if block.n else None, found, perf_counter() - began)
-
-
-class _Part(NamedTuple):
-    text: Text
-    block: Block | None
-    errors: list[tuple[int, str]]
-    seconds: float
+        return Part(lines_of, block if block.n else None, found, perf_counter() - began)
 
 
 class _Room(NamedTuple):
@@ -410,19 +352,6 @@ def _room(text: np.ndarray, rows: int, errors: int) -> _Room:
     )
 
 
-def _block(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
-    size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
-    largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
-    return Block(rows, y, lines, (name,), size, largest)
-
-
-def _infinite(rows: Rows) -> list[tuple[int, int]]:
-    """Row and column of the entries that are not finite."""
-    wrong = np.flatnonzero(~np.isfinite(rows.values))
-    owners = np.searchsorted(rows.indptr, wrong.astype(np.uint64), side="right") - 1
-    return list(zip(owners.tolist(), rows.indices[wrong].tolist(), strict=True))
-
-
 def _tidy(rows: Rows) -> Rows:
     """Columns ascending, repeated ones summed in the order of the text, entries equal to 0 left out."""
     starts = rows.indptr.astype(np.int64)
@@ -439,17 +368,7 @@ def _tidy(rows: Rows) -> Rows:
     return Rows(indptr.astype(np.uint64), (keys & LAST_INDEX).astype(np.uint32), values)
 
 
-def _token(store: bytearray, start: int, end: int) -> str:
-    """What stands at ``start``, up to the next blank or comment."""
-    found = _BLANK.search(store, start, end)
-    return store[start : found.start() if found else end].decode("utf-8", "replace").removesuffix("\r")
-
-
-def _shown(token: str) -> str:
-    return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
-
-
-_BLANK = re.compile(rb"[ \t\n#]")
+BLANK = re.compile(rb"[ \t\n#]")
 _EXPECTED = {
     LABEL: "a label (a number)",
     LABEL_END: "one label, then a blank",
@@ -462,30 +381,8 @@ _EXPECTED = {
 }
 
 
-_FOREIGN = {
-    b"\x1f\x8b": "gzip data (.gz)",
-    b"\xfd7zXZ": "xz data (.xz)",
-    b"BZh": "bzip2 data (.bz2)",
-    b"\x28\xb5\x2f\xfd": "Zstandard data (.zst)",
-    b"PK\x03\x04": "a zip archive",
-    b"PAR1": "a Parquet file (.parquet)",
-    b"ARROW1": "an Arrow or Feather file (.arrow)",
-    b"\x93NUMPY": "a NumPy file",
-    b"\x89HDF": "an HDF5 file",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-}
-
-
-def _refuse_foreign(name: str, head: bytes) -> None:
-    for mark, kind in _FOREIGN.items():
-        if head.startswith(mark):
-            suffix = "; its name must end with its suffix to be read as that" if "(." in kind else ""
-            raise StreamError(f"{name}:1: expected svmlight text, got what looks like {kind}{suffix}.")
-
-
 def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
-    token = _token(store, at, min(end, at + 4096))
+    token = token_at(store, at, min(end, at + 4096), BLANK)
     expected = _EXPECTED.get(wrong) or f"an index from {base} to {LARGEST_COLUMN + base}"
     if re.fullmatch(r"[+-]?(nan|inf|infinity)", token, re.IGNORECASE) and wrong in (LABEL, VALUE):
         expected = "a finite number"
@@ -500,4 +397,4 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         hint = "; is this binary data?"
     elif token.startswith("\ufeff"):
         hint = "; a byte order mark is no part of svmlight text"
-    return f"expected {expected}, got {_shown(token)}{hint}"
+    return f"expected {expected}, got {shown(token)}{hint}"

@@ -1,0 +1,143 @@
+"""What readers of text have in common: files as blocks of whole lines, parsed on several cores, and wrong lines counted."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+
+from onlinear.rows import Rows
+from onlinear.streams.ahead import cores, in_order
+from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.files import STDIN, Text, texts
+
+BLOCK_BYTES = 1 << 20
+LONGEST_LINE = 1 << 28
+
+
+class Lines(Stream):
+    """The rows of text files, one after the other, in blocks of about ``block_bytes`` of text.
+
+    ``max_errors``: this many wrong lines of a pass are skipped and kept in ``errors``; the next one raises StreamError.
+    ``threads``: that many parse, 2 by default where there are two cores; the blocks do not depend on it.
+    """
+
+    task = None
+    classes = None
+    rows = None
+
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        *,
+        max_errors: int = 0,
+        block_bytes: int = BLOCK_BYTES,
+        threads: int | None = None,
+    ) -> None:
+        if block_bytes < 1 or max_errors < 0:
+            raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads!r}.")
+        self.paths, self.threads = paths, threads or min(2, cores())
+        self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+        self.max_errors, self.block_bytes = max_errors, block_bytes
+        self.rereadable = STDIN not in paths
+        self.total = sum(os.path.getsize(path) for path in paths) if self.rereadable else None
+        self.done = 0
+        self.text_bytes = 0
+        self.errors = self._errors = list[str]()
+        self._read = False
+
+    def __iter__(self) -> Iterator[Block]:
+        if self._read and not self.rereadable:
+            raise StreamError("standard input cannot be read twice; several passes need a file.")
+        self._read, self.done = True, 0
+        self.errors = self._errors = list[str]()
+        before = self.text_bytes
+        spare: list[bytearray] = []
+        lines = texts(self.paths, self.block_bytes, LONGEST_LINE, self.timing, spare)
+        with closing(in_order(self.parsed, lines, self.threads)) as parts:
+            for part in parts:
+                self.done, self.text_bytes = part.text.done, before + part.text.bytes
+                self.timing.parse += part.seconds
+                spare.append(part.text.store)
+                yield from self._checked(part)
+
+    def _checked(self, part: Part) -> Iterator[Block]:
+        """The block, once its errors are counted; the rows before the first error that is one too many, and that error."""
+        block = part.block
+        for line, message in part.errors:
+            if len(self._errors) >= self.max_errors:
+                before = 0 if block is None else int(np.searchsorted(block.lines, line))
+                if block is not None and before:
+                    yield block.cut(0, before)
+                raise StreamError(message)
+            self._errors.append(message)
+        if block is not None:
+            yield block
+
+    @abstractmethod
+    def parsed(self, lines_of: Text) -> Part:
+        """The rows of some lines, without the wrong ones, and their errors in order."""
+
+
+class Part(NamedTuple):
+    """What became of some lines."""
+
+    text: Text
+    block: Block | None
+    errors: list[tuple[int, str]]
+    seconds: float
+
+
+def block_of(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
+    """Some rows of one file."""
+    size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
+    largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
+    return Block(rows, y, lines, (name,), size, largest)
+
+
+def infinite(rows: Rows) -> list[tuple[int, int]]:
+    """Row and column of the entries that are not finite."""
+    wrong = np.flatnonzero(~np.isfinite(rows.values))
+    owners = np.searchsorted(rows.indptr, wrong.astype(np.uint64), side="right") - 1
+    return list(zip(owners.tolist(), rows.indices[wrong].tolist(), strict=True))
+
+
+def token_at(store: bytearray, start: int, end: int, blank: re.Pattern[bytes]) -> str:
+    """What stands at ``start``, up to the next ``blank``."""
+    found = blank.search(store, start, end)
+    return store[start : found.start() if found else end].decode("utf-8", "replace").removesuffix("\r")
+
+
+def shown(token: str) -> str:
+    """A token in a message."""
+    return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
+
+
+_FOREIGN = {
+    b"\x1f\x8b": "gzip data (.gz)",
+    b"\xfd7zXZ": "xz data (.xz)",
+    b"BZh": "bzip2 data (.bz2)",
+    b"\x28\xb5\x2f\xfd": "Zstandard data (.zst)",
+    b"PK\x03\x04": "a zip archive",
+    b"PAR1": "a Parquet file (.parquet)",
+    b"ARROW1": "an Arrow or Feather file (.arrow)",
+    b"\x93NUMPY": "a NumPy file",
+    b"\x89HDF": "an HDF5 file",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+}
+
+
+def refuse_foreign(name: str, expected: str, head: bytes) -> None:
+    """Raise StreamError for a file that begins as one of another kind does."""
+    for mark, kind in _FOREIGN.items():
+        if head.startswith(mark):
+            suffix = "; its name must end with its suffix to be read as that" if "(." in kind else ""
+            raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}{suffix}.")

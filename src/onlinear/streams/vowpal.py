@@ -1,0 +1,301 @@
+"""Vowpal Wabbit text: ``[label [importance [base]]] ['tag]|namespace[:scale] name[:value] ... |namespace ...``, a row per line.
+
+A feature's key is ``namespace^name``, or ``name`` where the namespace has no name; it is hashed as every text is (``hashing``),
+number-like names too: Vowpal Wabbit's own column numbers are not kept. Its value, 1 where none is written, is multiplied by the
+namespace's scale. The importance is the row's weight. A token that touches the bar is a tag, as in Vowpal Wabbit. A base other
+than 0, several labels and the labels of other reductions are refused. Numbers are read as in ``svmlight``.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from onlinear.jit import function, kernel
+from onlinear.rows import Rows
+from onlinear.streams.encoding import hashed_text
+from onlinear.streams.files import Text
+from onlinear.streams.hashing import TOP_BIT, absorb, finish, tidy
+from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, refuse_foreign, shown, token_at
+from onlinear.streams.svmlight import (
+    BAD,
+    COLON,
+    LATE,
+    MINUS,
+    NEWLINE,
+    ONE,
+    RETURN,
+    SPACE,
+    TAB,
+    ZERO,
+    number,
+    powers,
+)
+
+BAR, QUOTE, CARET = (ord(c) for c in "|'^")
+# What a line lacks, in the order the parser meets it.
+LABEL, IMPORTANCE, NEGATIVE, BASE, MORE, TAG, NO_BAR, NO_LABEL, NAMESPACE, SCALE, FEATURE, VALUE = range(1, 13)
+OF_LABEL, OF_IMPORTANCE, OF_VALUE, OF_SCALE = range(4)
+ROWS, ENTRIES, LATES, LINES, WRONGS = range(5)
+
+
+@function
+def _ends(text, i):  # type: ignore[no-untyped-def]
+    """Whether a token ends at ``i``."""
+    c = text[i]
+    return c in (SPACE, NEWLINE, TAB, BAR) or (c == RETURN and text[i + ONE] == NEWLINE)
+
+
+@function
+def _past(text, i):  # type: ignore[no-untyped-def]
+    """The place after the blanks at ``i``."""
+    while text[i] == SPACE or text[i] == TAB or (text[i] == RETURN and text[i + ONE] == NEWLINE):
+        i += ONE
+    return i
+
+
+@function
+def _hashed(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
+    """Absorb the name at ``i`` in the state of a hash: where the name ends, and the state."""
+    while True:
+        c = text[i]
+        if (c <= SPACE or c == BAR or c == COLON) and (c == COLON or _ends(text, i)):  # noqa: SIM109 (faster)
+            return i, h, k, shift, length
+        h, k, shift = absorb(h, k, shift, np.uint64(c))
+        length += ONE
+        i += ONE
+
+
+@kernel
+def parse(text, end, mask, unlabelled, tens, indptr, indices, values, y, weights, lines, lates, wrongs, found):  # type: ignore[no-untyped-def]
+    """Parse the lines of ``text[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
+
+    ``lates``: numbers left to ``float``, as where the token starts, what it is, its row, the first entry it is for and, of a
+    scale, the entry after the last; ``wrongs``: what was wrong, where and in which line; ``found``: rows, entries, lates, lines
+    passed, wrongs.
+    """
+    i, stop = ZERO, np.uint64(end)
+    row, k, late, line, refused = 0, 0, 0, 0, 0
+    while i < stop and refused < wrongs.shape[0]:
+        k_start, late_start = k, late
+        wrong, position, tagged = 0, 0, False
+        i = _past(text, i)
+        if text[i] == NEWLINE:
+            i += ONE
+            line += 1
+            continue
+        token = i
+        y[row], weights[row] = np.nan, 1.0
+        while wrong == 0 and text[i] != BAR:
+            token = i
+            if text[i] == NEWLINE:
+                wrong = NO_BAR
+                break
+            while not _ends(text, i):
+                i += ONE
+            if tagged:
+                wrong = TAG
+            elif text[token] == QUOTE or text[i] == BAR:
+                tagged = True
+            elif position > 2:
+                wrong = MORE
+            else:
+                value, last, kind = number(text, token, tens)
+                if kind == BAD or last != i:
+                    wrong = LABEL if position == 0 else IMPORTANCE if position == 1 else BASE
+                elif position == 0:
+                    y[row] = value
+                elif position == 1:
+                    weights[row] = value
+                    if text[token] == MINUS and value != 0.0:
+                        wrong = NEGATIVE
+                elif value != 0.0:
+                    wrong = BASE
+                if kind == LATE and position < 2:
+                    lates[late, 0], lates[late, 1], lates[late, 2] = np.int64(token), position, row
+                    late += 1
+                position += 1
+            i = _past(text, i)
+        if wrong == 0 and position == 0 and not unlabelled:
+            wrong = NO_LABEL
+
+        while wrong == 0 and text[i] == BAR:
+            i += ONE
+            token = i
+            h, part, shift, length = ZERO, ZERO, ZERO, ZERO
+            scale, scale_late = 1.0, -1
+            if not _ends(text, i):
+                i, h, part, shift, length = _hashed(text, i, h, part, shift, length)
+                if length == ZERO:
+                    wrong = NAMESPACE
+                    break
+                h, part, shift = absorb(h, part, shift, np.uint64(CARET))
+                length += ONE
+                if text[i] == COLON:
+                    token = i + ONE
+                    scale, i, kind = number(text, token, tens)
+                    if kind == BAD or not _ends(text, i):
+                        wrong = SCALE
+                        break
+                    if kind == LATE:
+                        scale, scale_late = 1.0, late
+                        lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_SCALE, row, k
+                        late += 1
+            while True:
+                i = _past(text, i)
+                if text[i] == BAR or text[i] == NEWLINE:
+                    break
+                token = i
+                i, own, rest, bits, size = _hashed(text, i, h, part, shift, length)
+                if i == token:
+                    wrong = FEATURE
+                    break
+                hashed = finish(own, rest, bits, size)
+                x = -scale if hashed >> TOP_BIT else scale
+                if text[i] == COLON:
+                    token = i + ONE
+                    value, i, kind = number(text, token, tens)
+                    if kind == BAD or not _ends(text, i):
+                        wrong = VALUE
+                        break
+                    if kind == LATE:
+                        lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_VALUE, row, k
+                        late += 1
+                    else:
+                        x *= value
+                indices[k] = hashed & mask
+                values[k] = x
+                k += 1
+            if scale_late >= 0:
+                lates[scale_late, 4] = k
+        if wrong != 0:
+            wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(token), line
+            refused, k, late = refused + 1, k_start, late_start
+            while text[i] != NEWLINE:
+                i += ONE
+        else:
+            lines[row] = line
+            row += 1
+            indptr[row] = k
+        i += ONE
+        line += 1
+    found[ROWS], found[ENTRIES], found[LATES], found[LINES], found[WRONGS] = row, k, late, line, refused
+
+
+class Vowpal(Lines):
+    """The rows of Vowpal Wabbit files, hashed to ``2^hash_bits`` columns.
+
+    ``unlabelled``: rows may lack a label, their y is nan. ``max_errors``, ``threads``: as for all ``Lines``.
+    """
+
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        *,
+        hash_bits: int,
+        unlabelled: bool = False,
+        max_errors: int = 0,
+        block_bytes: int = BLOCK_BYTES,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(paths, max_errors=max_errors, block_bytes=block_bytes, threads=threads)
+        self.hash_bits, self.unlabelled = hash_bits, unlabelled
+        self.encoding = hashed_text(hash_bits)
+
+    def parsed(self, lines_of: Text) -> Part:
+        began = perf_counter()
+        name, store, end, line, *_ = lines_of
+        if line == 1:
+            refuse_foreign(name, "Vowpal Wabbit", bytes(store[: min(end, 8)]))
+        text, mask = np.frombuffer(store, np.uint8), np.uint64((1 << self.hash_bits) - 1)
+        room = _room(text[:end], lines_of.lines, self.max_errors + 1)
+        with np.errstate(over="ignore"):
+            parse(text, end, mask, self.unlabelled, powers(), *room)
+        n, nnz, late, _, refused = room.found.tolist()
+        errors = {line + at: _message(store, wrong, start, end) for wrong, start, at in room.wrongs[:refused].tolist()}
+        y, weights, lines = room.y[:n], room.weights[:n], room.lines[:n] + line
+        beyond = dict[int, str]()
+        for start, kind, row, first, last in sorted(room.lates[:late].tolist(), key=lambda late: late[1]):
+            token = token_at(store, start, end, ENDS)
+            value = float(token)
+            if not isfinite(value):
+                beyond.setdefault(row, f"expected a finite number, got {shown(token)}")
+            elif kind in (OF_VALUE, OF_SCALE):
+                with np.errstate(over="ignore"):
+                    room.values[first : first + 1 if kind == OF_VALUE else last] *= value
+            else:
+                (y if kind == OF_LABEL else weights)[row] = value
+        rows = tidy(Rows(room.indptr[: n + 1], room.indices[:nnz], room.values[:nnz]))
+        for row, _ in infinite(rows):
+            beyond.setdefault(row, "expected features with finite values and sums, got infinity")
+        block = block_of(rows, y, lines, name)._replace(weights=None if np.all(weights == 1.0) else weights)
+        if beyond:
+            errors |= {int(lines[row]): message for row, message in beyond.items()}
+            block = block.take(np.delete(np.arange(n), list(beyond)))
+            block = block_of(block.rows, block.y, block.lines, name)._replace(weights=block.weights)
+        found = [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)]
+        return Part(lines_of, block if block.n else None, found, perf_counter() - began)
+
+
+class _Room(NamedTuple):
+    """What ``parse`` writes to."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    lines: np.ndarray
+    lates: np.ndarray
+    wrongs: np.ndarray
+    found: np.ndarray
+
+
+def _room(text: np.ndarray, rows: int, errors: int) -> _Room:
+    """Enough for these lines, of which up to ``errors`` are wrong: a blank stands before every feature."""
+    entries = int(np.count_nonzero((text == SPACE) | (text == TAB)))
+    bars = int(np.count_nonzero(text == BAR))
+    return _Room(
+        np.zeros(rows + 1, np.uint64),
+        np.empty(entries, np.uint32),
+        np.empty(entries),
+        np.empty(rows),
+        np.empty(rows),
+        np.empty(rows, np.int64),
+        np.empty((2 * rows + entries + bars, 5), np.int64),
+        np.empty((min(rows, errors), 3), np.int64),
+        np.zeros(5, np.int64),
+    )
+
+
+ENDS = re.compile(rb"[ \t\n|]")
+_EXPECTED = {
+    LABEL: "a label (a number)",
+    IMPORTANCE: "an importance (a number)",
+    NEGATIVE: "an importance of 0 or more",
+    BASE: "no base (initial prediction) but 0",
+    MORE: "a tag or '|' after label, importance and base",
+    TAG: "'|' after the tag",
+    NO_BAR: "'|' before the features",
+    NO_LABEL: "a label",
+    NAMESPACE: "a namespace's name or a blank after '|'",
+    SCALE: "the namespace's scale (a number)",
+    FEATURE: "a feature's name before ':'",
+    VALUE: "a number after 'name:'",
+}
+
+
+def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
+    token = token_at(store, at, min(end, at + 4096), ENDS)
+    expected = _EXPECTED[wrong]
+    if re.fullmatch(r"[+-]?(nan|inf|infinity)", token, re.IGNORECASE) and wrong in (LABEL, IMPORTANCE, SCALE, VALUE):
+        expected = "a finite number"
+    if wrong == NO_LABEL:
+        what = f"the tag {shown(token)} (a blank before '|' makes it a label)" if token else "none"
+        return f"expected {expected}, got {what}"
+    hint = "; is this binary data?" if "\0" in token or "\ufffd" in token else ""
+    return f"expected {expected}, got {shown(token)}{hint}"
