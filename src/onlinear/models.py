@@ -11,8 +11,10 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -50,11 +52,18 @@ def _digest(header: dict[str, Any], arrays: Arrays) -> str:
 
 def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
     """Write bytes to a temporary name beside ``path``, fsync, rename."""
+    with atomic(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file of a temporary name beside ``path`` that is fsynced and renamed to it at the end, or removed after an error."""
     target = Path(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())

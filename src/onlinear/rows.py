@@ -209,6 +209,22 @@ def _read_csr(X: Any, name: str) -> Source:
     return Source(n, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
 
 
+class Scan(NamedTuple):
+    """What one look at all entries tells."""
+
+    size: int  # 1 + the largest column
+    largest: float  # the largest absolute value; not finite if any value is not
+    zeros: bool  # whether an entry is 0
+    ordered: bool  # whether columns ascend inside every row
+
+
+def scan(rows: Rows) -> Scan:
+    """Look at all entries of rows that may come from anywhere, with ``indptr`` already checked."""
+    high, largest, smallest, descents = _scan(*rows[:2], _as_bits(rows.values), _mask(rows.values.dtype))
+    nnz = len(rows.values)
+    return Scan(int(high) + 1 if nnz else 0, _from_bits(largest, rows.values.dtype), nnz > 0 and smallest == 0, not descents)
+
+
 def _row_of(entry: int, starts: np.ndarray) -> int:
     return int(np.searchsorted(starts, np.uint64(entry), side="right")) - 1
 
