@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.append(str(Path(__file__).parent / "streams"))
-from reference import LAST_COLUMN, Read, Row, reference
+from reference import LAST_COLUMN, Read, Row, by_line, reference
 
 from onlinear import streams
 from onlinear.streams import svmlight
@@ -352,7 +352,7 @@ def run(lines: int, seed: int, tell: Callable[[str], object] = print) -> Total:
             faulthandler.dump_traceback_later(PATIENCE, exit=True)
             rng = random.Random(f"{seed}/{batch}")
             text = batch_text(rng, min(BATCH, lines - total.lines))
-            whole = reference(text, max_errors=EVERY)
+            whole = by_line(text, max_errors=EVERY)
             found = list(differences(text, path, rng))
             split = text.removesuffix(b"\n").split(b"\n")
             if guarded is not None:

@@ -121,13 +121,13 @@ def shown(token: str) -> str:
 
 
 _FOREIGN = {
-    b"\x1f\x8b": "gzip data (.gz)",
-    b"\xfd7zXZ": "xz data (.xz)",
-    b"BZh": "bzip2 data (.bz2)",
-    b"\x28\xb5\x2f\xfd": "Zstandard data (.zst)",
+    b"\x1f\x8b": "gzip data; a file named *.gz is read as that",
+    b"\xfd7zXZ": "xz data; a file named *.xz is read as that",
+    b"BZh": "bzip2 data; a file named *.bz2 is read as that",
+    b"\x28\xb5\x2f\xfd": "Zstandard data; a file named *.zst is read as that",
     b"PK\x03\x04": "a zip archive",
-    b"PAR1": "a Parquet file (.parquet)",
-    b"ARROW1": "an Arrow or Feather file (.arrow)",
+    b"PAR1": "a Parquet file; a file named *.parquet is read as that",
+    b"ARROW1": "an Arrow or Feather file; a file named *.arrow is read as that",
     b"\x93NUMPY": "a NumPy file",
     b"\x89HDF": "an HDF5 file",
     b"\xff\xfe": "UTF-16 text",
@@ -139,5 +139,4 @@ def refuse_foreign(name: str, expected: str, head: bytes) -> None:
     """Raise StreamError for a file that begins as one of another kind does."""
     for mark, kind in _FOREIGN.items():
         if head.startswith(mark):
-            suffix = "; its name must end with its suffix to be read as that" if "(." in kind else ""
-            raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}{suffix}.")
+            raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}.")

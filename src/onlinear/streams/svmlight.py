@@ -390,11 +390,11 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         expected = "one label in each row (several labels are not supported)"
     hint = ""
     if wrong == RANGE and base == 1 and re.match(r"0+:", token):
-        hint = "; are the indices zero-based (base 0)?"
+        hint = "; indices that begin at 0 need base 0"
     elif wrong == ORDER:
         hint = "; sort=True accepts any order"
     elif "\0" in token or "\ufffd" in token:
-        hint = "; is this binary data?"
+        hint = "; this looks like binary data"
     elif token.startswith("\ufeff"):
         hint = "; a byte order mark is no part of svmlight text"
     return f"expected {expected}, got {shown(token)}{hint}"

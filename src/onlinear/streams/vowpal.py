@@ -297,5 +297,5 @@ def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
     if wrong == NO_LABEL:
         what = f"the tag {shown(token)} (a blank before '|' makes it a label)" if token else "none"
         return f"expected {expected}, got {what}"
-    hint = "; is this binary data?" if "\0" in token or "\ufffd" in token else ""
+    hint = "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
     return f"expected {expected}, got {shown(token)}{hint}"
