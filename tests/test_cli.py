@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import lzma
+import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -43,16 +46,19 @@ def rows(tmp_path):
 def table(text):
     """The table's lines as numbers."""
     lines = [line.replace(",", "").split() for line in text.splitlines()]
-    return [list(map(float, line)) for line in lines if len(line) == 5 and line[0].isdigit()]
+    cells = [line for line in lines if len(line) in (6, 7) and all(re.fullmatch(r"[0-9.e+-]+", cell) for cell in line)]
+    return [[math.nan if cell == "-" else float(cell) for cell in line] for line in cells]
 
 
 def test_the_table_grows_at_doubling_row_counts(rows):
     shown = run("train", rows)
-    assert re.search(r"rows +loss +since last +error +non-zeros", shown)
-    counts, loss, since, error, nonzeros = map(np.array, zip(*table(shown), strict=True))
+    assert re.search(r"rows +loss +since last +error +AUC +non-zeros", shown)
+    counts, loss, since, error, area, nonzeros = map(np.array, zip(*table(shown), strict=True))
     assert counts.tolist() == [1, 2, 4, 8, 16, 32, 64, 128, 256, 399]
     np.testing.assert_allclose(np.diff(loss * counts), since[1:] * np.diff(counts), rtol=1e-4)
     assert error[-1] < 0.2
+    assert area[-1] > 0.9
+    assert np.isnan(area[0])
     assert nonzeros[-1] == 8
     assert "399 rows in " in shown
     assert "no model written" in shown
@@ -234,21 +240,53 @@ def test_a_process_trains_from_standard_input_and_predicts_into_a_closed_pipe(tm
         assert pipe.stderr.read() == ""
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_interrupted_runs_end_with_130_and_killed_ones_leave_the_old_model(rows, tmp_path):
-    (tmp_path / "m").write_text("the old model")
-    for signum, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
-        with subprocess.Popen([*COMMAND, "train", "-", "--model", tmp_path / "m"], stdin=-1, stdout=-1, stderr=-1) as child:
-            child.stdin.write(b"1 1:1\n-1 2:1\n" * 200_000)
+ENDLESS = b"".join(b"%d %d:1 %d:0.5\n" % (1 if i % 3 else -1, 1 + i % 3, 4 + i % 5) for i in range(1 << 20))
+
+
+@contextmanager
+def started(*arguments):
+    """A run in a process of its own that waits for more rows on its standard input."""
+    with subprocess.Popen([*COMMAND, "train", "-", *map(str, arguments)], stdin=-1, stdout=-1, stderr=-1) as child:
+        try:
+            child.stdin.write(ENDLESS)
             child.stdin.flush()
             while not child.stdout.readline().strip().startswith(b"16"):
                 time.sleep(0.01)
+            yield child
+        finally:
+            child.kill()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_interrupted_runs_end_with_130_and_killed_ones_leave_the_old_model(tmp_path):
+    (tmp_path / "m").write_text("the old model")
+    for signum, code in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)):
+        with started("--model", tmp_path / "m") as child:
             child.send_signal(signum)
             _, error = child.communicate(timeout=120)
-            assert child.returncode == code
-            assert b"Traceback" not in error
+        assert child.returncode == code
+        assert b"Traceback" not in error
+        assert signum == signal.SIGKILL or re.match(rb"onlinear: interrupted after [0-9,]+ rows, which are lost", error)
     assert (tmp_path / "m").read_text() == "the old model"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.svm"]
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_an_interrupted_run_keeps_its_rows_and_says_how_to_go_on(tmp_path):
+    options = ("--model", tmp_path / "m", "--checkpoint", tmp_path / "a checkpoint")
+    with started(*options) as child:
+        child.send_signal(signal.SIGTERM)
+        _, error = child.communicate(timeout=120)
+    assert child.returncode == 130
+    hint = error.decode().splitlines()
+    assert re.match(r"onlinear: interrupted after ([0-9,]+) rows\. The checkpoint .* holds \1 rows; to go on, give", hint[0])
+    command = shlex.split(hint[1])
+    assert command == ["onlinear", "train", "--resume", str(tmp_path / "a checkpoint")]
+    went_on = subprocess.run([*COMMAND, *command[1:]], input=ENDLESS, capture_output=True, timeout=300, check=False)
+    assert went_on.returncode == 0, went_on.stderr
+    whole = subprocess.run([*COMMAND, "train", "-", "-qm", tmp_path / "w"], input=ENDLESS, timeout=300, check=False)
+    assert whole.returncode == 0
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "w").read_bytes()
 
 
 @pytest.mark.parametrize(

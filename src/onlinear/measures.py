@@ -67,6 +67,10 @@ class Measures(ABC):
     names: tuple[str, str]
 
     @abstractmethod
+    def add(self, predicted: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
+        """Take in rows: predictions, what is true, and weights (n,)."""
+
+    @abstractmethod
     def values(self) -> tuple[float, float]:
         """Both measures of the rows so far, nan where there is none."""
 
@@ -88,14 +92,14 @@ class ClassMeasures(Measures):
         self._sums = np.zeros(2)  # of the weights, of those of wrong rows
         self._area = Area()
 
-    def add(self, scores: np.ndarray, places: np.ndarray, weights: np.ndarray) -> None:
+    def add(self, predicted: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
         """Scores (K, n), or (1, n) for two classes; the place of each row's class; weights (n,)."""
-        if len(scores) == 1:
-            guessed = scores[0] > 0.0
-            self._area.add(scores[0], places == 1, weights)
+        if len(predicted) == 1:
+            guessed = predicted[0] > 0.0
+            self._area.add(predicted[0], truth == 1, weights)
         else:
-            guessed = np.argmax(scores, axis=0)
-        self._sums[:] = running(self._sums[0], weights), running(self._sums[1], weights * (guessed != places))
+            guessed = np.argmax(predicted, axis=0)
+        self._sums[:] = running(self._sums[0], weights), running(self._sums[1], weights * (guessed != truth))
 
     def values(self) -> tuple[float, float]:
         total, wrong = self._sums.tolist()
@@ -120,22 +124,23 @@ class NumberMeasures(Measures):
         self._origin = np.full(1, np.nan)  # the first target: sums of squares are of differences from it
         self._sums = np.zeros(5)  # s, s |y - p|, s (y - p)^2, s (y - origin), s (y - origin)^2
 
-    def add(self, predicted: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+    def add(self, predicted: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
         """Predictions, targets and weights, (n,) each."""
-        if not len(y):
+        if not len(truth):
             return
         if np.isnan(self._origin[0]):
-            self._origin[0] = y[0]
-        off, far = y - predicted, y - self._origin[0]
-        terms = weights, weights * np.abs(off), weights * off * off, weights * far, weights * far * far
-        self._sums[:] = [running(total, values) for total, values in zip(self._sums.tolist(), terms, strict=True)]
+            self._origin[0] = truth[0]
+        with np.errstate(over="ignore", invalid="ignore"):  # predictions of a run that diverges
+            off, far = truth - predicted, truth - self._origin[0]
+            terms = weights, weights * np.abs(off), weights * off * off, weights * far, weights * far * far
+            self._sums[:] = [running(total, values) for total, values in zip(self._sums.tolist(), terms, strict=True)]
 
     def values(self) -> tuple[float, float]:
         total, absolute, square, first, second = self._sums.tolist()
         if not total:
             return np.nan, np.nan
         spread = second - first * first / total
-        return absolute / total, 1.0 - square / spread if spread > 0.0 else np.nan
+        return absolute / total, 1.0 - square / spread if spread > 0.0 and square < np.inf else np.nan
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"origin": self._origin.copy(), "sums": self._sums.copy()}

@@ -1,44 +1,46 @@
-"""Training and prediction from streams, for the command line: blocks in, estimator out. Prints nothing.
+"""Training an estimator from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
 Rows are learnt in the order of the stream. The state, and hence the model file, does not depend on how the stream is cut into
-blocks; reports are due when the row count doubles.
+blocks, nor on when checkpoints are written; reports are due when the row count doubles. A run that goes on from a checkpoint
+ends as it would have without the stop, bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
-from onlinear.estimators import OnlineClassifier, OnlineRegressor
-from onlinear.learner import Learner
+from onlinear.learner import Learner, add_losses
+from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
+from onlinear.rows import Rows, Source
 from onlinear.solvers.engine import Engine
-from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
+from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels, shown
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
+HELD = 1024  # held-out rows that are scored together
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
 
 
 class Options(NamedTuple):
-    """What the user asked for; None is the estimator's default."""
+    """What the user asked of a run; the estimator has its own settings."""
 
-    loss: str | None = None
-    penalty: str | None = None
-    solver: str | None = None
-    average: str | None = None
-    scale: str | None = None
-    fit_intercept: bool = True
     passes: int = 1
-    seed: int = 0
     task: str = "auto"
-    classes: tuple[float | str, ...] | None = None
+    loss: Any = None  # that of the estimator where it was named: it may tell the task
+    classes: Sequence[Any] | None = None
     features: int | None = None  # fixed in advance, or None: the columns seen
+    holdout: Callable[[], Stream] | None = None  # opens rows that are scored after each pass, instead of marked ones
+    patience: int | None = None  # passes without a better loss of the held-out rows before the run ends; None: never early
 
 
 class Report(NamedTuple):
@@ -48,35 +50,159 @@ class Report(NamedTuple):
     loss: float  # mean so far
     since: float  # mean since the last report
     error: float  # share of wrong classes, or mean absolute error
+    quality: float  # AUC, or R2; nan where there is none
     nonzeros: int  # weights of the last iterate that are not 0
+    holdout: float | None = None  # mean loss of the held-out rows scored in this pass, where some are
+
+
+class Held(NamedTuple):
+    """What the held-out rows said of a pass."""
+
+    number: int  # of the pass, from 1
+    rows: int
+    loss: float
+    error: float
+    quality: float
+    best: int | None  # the pass of the smallest loss so far, where the best model is kept
+    stop: bool  # whether the run ends early
+
+
+class Written(NamedTuple):
+    """A checkpoint was written."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+class Interrupted(Exception):  # noqa: N818 (no error: it was asked for)
+    """The run was asked to stop, and has; what it learnt is whole."""
+
+
+class Tally:
+    """Loss and measures of rows that are scored and not learnt."""
+
+    def __init__(self, regress: bool) -> None:
+        self.rows, self.weight, self.losses = 0, 0.0, np.zeros(2)
+        self.measures: Measures = NumberMeasures() if regress else ClassMeasures()
+
+    @property
+    def loss(self) -> float:
+        """Mean loss; nan before the first row."""
+        return float(self.losses.sum()) / self.weight if self.weight else np.nan
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that is known."""
+        return {"tally": np.array([self.rows, self.weight, *self.losses]), **self.measures.arrays()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what ``arrays`` gave."""
+        rows, self.weight, *losses = arrays["tally"].tolist()
+        self.rows, self.losses[:] = int(rows), losses
+        self.measures.restore(arrays)
+
+
+class Best(NamedTuple):
+    """The model of the pass with the smallest loss of the held-out rows."""
+
+    number: int
+    loss: float
+    header: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+class State(NamedTuple):
+    """All that a run knows beside its estimator: what fits JSON, and arrays."""
+
+    run: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+class Keeper(Protocol):
+    """Who writes checkpoints, and when."""
+
+    rows: int | None  # after every so many rows
+    seconds: float | None  # or once so long after the last one
+
+    def write(self, training: Training) -> Written:
+        """Write one, from ``training.state()``."""
+
+
+class Trace:
+    """Checksums of the rows of a pass so far: their labels and their numbers of entries, whatever the blocks."""
+
+    def __init__(self, sums: Sequence[int] = (0, 0)) -> None:
+        self.sums = tuple(sums)
+
+    def add(self, block: Block) -> None:
+        """Take in the rows of a block."""
+        labels, lengths = self.sums
+        entries = np.diff(block.rows.indptr)
+        lengths = zlib.crc32(np.ascontiguousarray(entries).data, lengths)
+        self.sums = zlib.crc32(np.ascontiguousarray(block.y).data, labels), lengths
 
 
 class Training:
-    """One run: ``for report in training`` learns; ``model`` is the estimator."""
+    """One run: ``for event in training`` learns, and tells of reports, checkpoints and held-out rows.
 
-    def __init__(self, stream: Stream, options: Options) -> None:
-        self.stream, self.options = stream, options
+    ``model`` is the estimator, which ``make`` gives for the task. ``saved``: what ``state`` gave, to go on from there with the
+    estimator of that moment and the same rows again. ``stopping = True`` ends the run after the piece at work, by Interrupted;
+    ``waiting`` is True while it waits for rows, when Interrupted may as well be raised from outside.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        options: Options,
+        make: Callable[[str], Any],
+        *,
+        shuffled: Shuffled | None = None,
+        keeper: Keeper | None = None,
+        saved: State | None = None,
+    ) -> None:
+        self.stream, self.options, self._make, self._shuffled, self.keeper = stream, options, make, shuffled, keeper
         if options.passes > 1 and not stream.rereadable:
             raise StreamError(f"{stream.name} cannot be read twice; several passes need a file.")
-        self._first = iter(stream)
-        self._head = _peek(self._first, stream.name)
-        self.task = _task(options, stream, self._head)
-        self.labels = Labels(stream, options.classes) if self.task == CLASSIFY else None
-        self.model = self._new()
+        self._blocks: Iterator[Block] = iter(())
+        self._head: list[Block] = []
+        self._kept: list[Block] = []
+        self.number = self.consumed = self._flushed = self.rows = self._rows_then = 0
+        self._loss_then = self._weight_then = 0.0
+        self._trace = Trace()
+        self._generator: dict[str, Any] = {}  # of the shuffle, at the start of this pass
+        self.best: Best | None = None
+        self.stopping = self.waiting = self.ended = False
+        self.learning = 0.0  # seconds
+        self.watch: Callable[[], None] = lambda: None  # called after every block
+        if saved is None:
+            self._start()
+        else:
+            self._resume(saved)
         self.learner: Learner = self.model.learner_
         self._counts = getattr(self.learner.loss, "labels", "real") == "counts"
-        self._loss_then, self._rows_then = 0.0, 0
-        self._wrong = 0.0
-        self._pass = 0
-        self.rows = 0
-        self.watch: Callable[[], None] = lambda: None  # called after every block
+        self.rows_before = self.rows  # those of the run that a checkpoint came from
+        self.written = None if saved is None else self.rows  # rows of the last checkpoint
+        self._next_rows = self._next_checkpoint()
+        self._checkpoint_time = time.monotonic()
 
-    def _new(self) -> Any:
+    # --- the start ---------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._begin_pass()
+        self._head = _peek(self._blocks, self.stream.name)
+        self.task = _task(self.options, self.stream, self._head)
+        self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
+        self.model = self._started(self._make(self.task))
+        self.tally, self.held = Tally(self.task == REGRESS), Tally(self.task == REGRESS)
+        self.model.history_ = []
+        self.holding = self._head[0].held is not None
+        self.width = max(block.size for block in self._head)  # columns met so far
+
+    def _started(self, model: Any) -> Any:
+        """The estimator with a learner; one that it has goes on."""
+        if hasattr(model, "learner_"):
+            return model
         options = self.options
-        given = {name: getattr(options, name) for name in ("loss", "penalty", "solver", "average", "scale")}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        cls = OnlineClassifier if self.task == CLASSIFY else OnlineRegressor
-        model: Any = cls(**chosen, passes=options.passes, fit_intercept=options.fit_intercept, random_state=options.seed)
         if model.scale == "standard":
             raise ValueError("scale 'standard' needs the mean of all rows before the first; a stream has rms and max-abs.")
         model.n_features_in_, model.n_iter_ = options.features, options.passes
@@ -86,65 +212,247 @@ class Training:
             raise ValueError(f"solver {model.solver!r} needs all rows at once; a stream takes any other solver.")
         return model
 
+    def _resume(self, saved: State) -> None:
+        run = saved.run
+        self.task = run["task"]
+        self.model = self._make(self.task)
+        self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
+        if self.labels is not None and run["classes"] is not None:
+            self.labels.classes = np.array(run["classes"])
+        self.number, self.consumed, self._flushed, self.rows = (run[name] for name in ("pass", "consumed", "flushed", "rows"))
+        self._trace, self._generator = Trace(run["trace"]), run["generator"]
+        self._loss_then, self._weight_then, self._rows_then = run["then"]
+        self.model.history_ = run["history"]
+        self.tally, self.held = Tally(self.task == REGRESS), Tally(self.task == REGRESS)
+        self.tally.restore(_named("all.", saved.arrays))
+        self.held.restore(_named("held.", saved.arrays))
+        if run["best"] is not None:
+            number, loss, header = run["best"]
+            self.best = Best(number, loss, header, _named("best.", saved.arrays))
+        self.holding, self.width = run["holding"], self.model.learner_.size
+        if self._shuffled is not None:
+            self._shuffled.restore(self._generator)
+        self._begin_pass()
+
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
-        self._learn(self._head[0].cut(0, 0))
+        self.learner._learn(_no_rows(), np.zeros((0, self.learner.n_outputs), order="F"), np.zeros(0))
         self.learner.weights()
+        self.learner.predict(np.zeros((0, max(1, self.learner.size))))
 
-    def __iter__(self) -> Iterator[Report]:
-        due = 1
-        for block in self._blocks():
-            first = 0
-            while first < block.n:
-                last = min(block.n, first + due - self.rows)
-                self._learn(block.cut(first, last))
-                first = last
-                if self.rows == due:
-                    yield self.report()
-                    due *= 2
-            self.watch()
-        self._finish()
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Report | Held | Written]:
+        while True:
+            for block in self._waited(self._rest()):
+                for piece in self._pieces(block):
+                    self._take(piece)
+                    yield from self._due()
+                self.watch()
+            if self.number + 1 == self.options.passes and self.rows != self._rows_then:
+                yield self._report()
+            yield from self._end_pass()
+            if self.ended or self.number == self.options.passes:
+                break
+            self._begin_pass()
         if self.rows != self._rows_then:
-            yield self.report()
+            yield self._report()
+        self._finish()
 
-    def _blocks(self) -> Iterator[Block]:
-        yield from chain(self._head, self._first)
-        for done in range(1, self.options.passes):
-            self._pass = done
-            yield from self.stream
+    def _begin_pass(self) -> None:
+        if self._shuffled is not None:
+            self._generator = self._shuffled.state()
+        self._blocks = iter(self.stream)
+
+    def _rest(self) -> Iterator[Block]:
+        """The blocks of this pass from the place where the run stands; of the rows before it, those held out may wait again."""
+        blocks, self._head = chain(self._head, self._blocks), []
+        start, flushed, wanted = self.consumed, self._flushed, self._trace.sums
+        trace, place = Trace(), 0
+        for block in blocks:
+            if place < start:
+                seen = block.cut(0, min(block.n, start - place))
+                trace.add(seen)
+                self._keep(seen.cut(min(seen.n, max(0, flushed - place)), seen.n))
+                place += seen.n
+                if place == start and trace.sums != wanted:
+                    raise StreamError(f"{self.stream.name}: the first {place:,} rows are not those that the run had read.")
+                block = block.cut(seen.n, block.n)
+            if block.n:
+                yield block
+        if place < start:
+            raise StreamError(f"{self.stream.name}: has {place:,} rows, and the run had read {start:,}.")
+
+    def _waited(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        while True:
+            self.waiting = True
+            block = next(blocks, None)
+            self.waiting = False
+            if self.stopping:
+                raise Interrupted
+            if block is None:
+                return
+            yield block
+
+    def _pieces(self, block: Block) -> Iterator[Block]:
+        """The block, cut after each row after which something is due."""
+        numbers = np.arange(1, block.n + 1)
+        learnt = numbers if block.held is None else np.cumsum(~block.held)
+        first = 0
+        while first < block.n:
+            before = int(learnt[first - 1]) if first else 0
+            wanted = min(self._report_due, self._next_rows) - self.rows
+            last = int(np.searchsorted(learnt, before + wanted)) + 1
+            if block.held is not None:
+                room = HELD - sum(kept.n for kept in self._kept)
+                last = min(last, int(np.searchsorted(numbers - learnt, first - before + room)) + 1)
+            last = min(last, block.n)
+            yield block.cut(first, last)
+            first = last
+
+    def _take(self, piece: Block) -> None:
+        """Learn the rows, and keep those held out until they are scored."""
+        rows = piece if piece.held is None else piece.take(np.flatnonzero(~piece.held))
+        if rows.n:
+            began = time.perf_counter()
+            self._learn(rows)
+            self.learning += time.perf_counter() - began
+        self._keep(piece)
+        if self.keeper is not None:
+            self._trace.add(piece)
+        self.consumed += piece.n
+        if sum(kept.n for kept in self._kept) >= HELD:
+            self._flush()
+
+    def _keep(self, block: Block) -> None:
+        if block.held is not None and block.held.any():
+            self._kept.append(block.take(np.flatnonzero(block.held)))
+
+    def _flush(self) -> None:
+        """Score the held-out rows that wait, by the model as it stands."""
+        if self._kept:
+            self._score(joined(self._kept), self.held, self.labels)
+        self._kept, self._flushed = [], self.consumed
+
+    def _due(self) -> Iterator[Report | Written]:
+        if self.rows == self._report_due:
+            yield self._report()
+        if self.rows == self._next_rows or self._too_long():
+            yield self.checkpoint()
+        if self.stopping:
+            raise Interrupted
+
+    @property
+    def _report_due(self) -> int:
+        """The row count of the next report: the next power of two, unless it is reported."""
+        return self._rows_then * 2 or 1
+
+    def _next_checkpoint(self) -> float:
+        rows = None if self.keeper is None else self.keeper.rows
+        return np.inf if rows is None else (self.rows // rows + 1) * rows
+
+    def _too_long(self) -> bool:
+        seconds = None if self.keeper is None else self.keeper.seconds
+        return seconds is not None and time.monotonic() - self._checkpoint_time >= seconds
 
     def _learn(self, block: Block) -> None:
-        if self.labels is None:
-            y = block.y
-            if self._counts and np.any(y < 0.0):
-                row = int(np.argmax(y < 0.0))
-                raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {shown(y[row])}.")
-            targets = y[:, None]
-        else:
-            places = self.labels.places(block)
-            outputs = self.learner.n_outputs
-            own = np.arange(outputs) if outputs > 1 else 1
-            targets = np.where(places[:, None] == own, 1.0, self.model._low(outputs))
+        targets, truth = self._targets(block, self.labels)
+        self._fit_width(block)
+        self.learner.engine.check_rows(block.importance)
+        before = self.learner.t
         try:
-            scores = self.learner._learn(block.source, np.asfortranarray(targets), np.ones(block.n))
+            scores = self.learner._learn(block.source, targets, block.importance)
         except DivergenceError as error:
-            raise DivergenceError(f"{block.where(min(self.learner.t - self.rows, block.n - 1))}: {error}") from None
-        if self.labels is None:
-            mean = getattr(self.learner.loss, "mean", None)
-            wrong = np.abs((scores[0] if mean is None else mean(scores[0])) - y)
-        else:
-            guessed = np.argmax(scores, axis=0) if len(scores) > 1 else scores[0] > 0.0
-            wrong = (guessed != places).astype(np.float64)
-        # In row order, so that the sum does not depend on how the rows are cut.
-        self._wrong = float(np.cumsum(np.append(self._wrong, wrong))[-1])
+            raise DivergenceError(f"{block.where(min(self.learner.t - before, block.n - 1))}: {error}") from None
+        self._measure(self.tally, scores, truth, block)
         self.rows += block.n
 
-    def report(self) -> Report:
-        """Where the run stands now."""
-        total = self.learner.progressive_loss * self.rows
-        since = (total - self._loss_then) / (self.rows - self._rows_then)
-        self._loss_then, self._rows_then = total, self.rows
-        return Report(self.rows, total / self.rows, since, self._wrong / self.rows, self.nonzeros(average=False))
+    def _fit_width(self, block: Block) -> None:
+        size = self.learner.size
+        if not self.learner.growing and block.size > size:
+            entry = int(np.argmax(block.rows.indices >= size))
+            row = int(np.searchsorted(block.rows.indptr, np.uint64(entry), side="right")) - 1
+            column = int(block.rows.indices[entry])
+            raise StreamError(f"{block.where(row)}: expected columns 0 to {size - 1}, as the model has, got {column}.")
+
+    def _targets(self, block: Block, labels: Labels | None) -> tuple[np.ndarray, np.ndarray]:
+        """What the learner learns, (n, K), and what the measures compare: each row's place among the classes, or number."""
+        if labels is not None:
+            places, outputs = labels.places(block), self.learner.n_outputs
+            own = np.arange(outputs) if outputs > 1 else 1
+            return np.asfortranarray(np.where(places[:, None] == own, 1.0, self.model._low(outputs))), places
+        y = block.y
+        if self._counts and np.any(y < 0.0):
+            row = int(np.argmax(y < 0.0))
+            raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {shown(y[row])}.")
+        return np.asfortranarray(y[:, None]), y
+
+    def _measure(self, tally: Tally, scores: np.ndarray, truth: np.ndarray, block: Block) -> None:
+        if self.labels is None:
+            mean = getattr(self.learner.loss, "mean", None)
+            tally.measures.add(scores[0] if mean is None else mean(scores[0]), truth, block.importance)
+        else:
+            tally.measures.add(scores, truth, block.importance)
+        tally.rows += block.n
+        tally.weight = running(tally.weight, block.importance)
+
+    def _score(self, block: Block, tally: Tally, labels: Labels | None) -> None:
+        """Score rows and learn nothing."""
+        targets, truth = self._targets(block, labels)
+        scores = self.learner.predict(block.csr(max(1, self.learner.size))).reshape(block.n, -1).T
+        s = self.learner.factor * block.importance
+        for k in range(self.learner.n_outputs):
+            add_losses(self.learner._loss, np.ascontiguousarray(scores[k]), targets[:, k], s, tally.losses)
+        self._measure(tally, scores, truth, block)
+
+    # --- reports -----------------------------------------------------------------------------------------------------
+
+    def _report(self) -> Report:
+        self._flush()
+        total, weight = float(self.learner._losses.sum()), self.tally.weight
+        loss = total / weight if weight else np.nan
+        since = (total - self._loss_then) / (weight - self._weight_then) if weight > self._weight_then else np.nan
+        self._loss_then, self._weight_then, self._rows_then = total, weight, self.rows
+        error, quality = self.tally.measures.values()
+        holdout = self.held.loss if self.held.rows else None
+        report = Report(self.rows, loss, since, error, quality, self.nonzeros(average=False), holdout)
+        first, second = (name.lower() for name in self.tally.measures.names)
+        values = {"rows": self.rows, "loss": loss, "since": since, first: error, second: quality, "nonzeros": report.nonzeros}
+        self.model.history_.append({name: None if value != value else value for name, value in values.items()})
+        return report
+
+    def _end_pass(self) -> Iterator[Held]:
+        """Score what is held out; the place moves to the start of the next pass."""
+        self._flush()
+        held = self.held if self.options.holdout is None else self._scored(self.options.holdout())
+        if self.holding or self.options.holdout is not None:
+            yield self._judged(held)
+        self.held = Tally(self.task == REGRESS)
+        self.number, self.consumed, self._flushed, self._trace = self.number + 1, 0, 0, Trace()
+
+    def _scored(self, stream: Stream) -> Tally:
+        tally = Tally(self.task == REGRESS)
+        labels = None if self.labels is None else Labels(stream, self.labels.names.tolist())
+        for block in self._waited(iter(stream)):
+            self._score(block, tally, labels)
+        return tally
+
+    def _judged(self, held: Tally) -> Held:
+        """What the held-out rows say; the best model is kept where the run may end early."""
+        if not held.rows:
+            raise ValueError(f"{self.stream.name}: of {self.consumed:,} rows none was held out to be scored.")
+        stop, patience = False, self.options.patience
+        if patience is not None:
+            if self.best is None or held.loss < self.best.loss:
+                header, arrays = self.learner.freeze()
+                copies = {name: array.copy() for name, array in arrays.items()}
+                self.best = Best(self.number + 1, held.loss, header, copies)
+            stop = self.number + 1 - self.best.number >= patience and self.number + 1 < self.options.passes
+        error, quality = held.measures.values()
+        best = None if self.best is None else self.best.number
+        found = Held(self.number + 1, held.rows, held.loss, error, quality, best, stop)
+        self.ended = stop
+        return found
 
     def nonzeros(self, average: bool) -> int:
         """Weights that are not 0."""
@@ -158,15 +466,72 @@ class Training:
     @property
     def done(self) -> int:
         """How far the run has come through all passes."""
-        return self._pass * (self.stream.total or 0) + self.stream.done
+        return self.number * (self.stream.total or 0) + self.stream.done
+
+    @property
+    def bytes_per_feature(self) -> int:
+        """What the state holds for one feature, all outputs."""
+        arrays = self.learner.states[0].arrays
+        widths = self.learner.states[0].widths
+        own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in arrays.items())
+        return own * self.learner.n_outputs + (16 if self.learner.scaler is not None else 0)
+
+    # --- the end, and checkpoints ------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Name what the estimator learnt only now: the features and the classes."""
+        """Take the best model where it was kept, and name what the estimator learnt only now."""
+        if self.best is not None and self.best.number < self.number:
+            self.learner = self.model.learner_ = Learner.thaw(self.best.header, self.best.arrays)
+        self._name()
+
+    def _name(self) -> None:
+        """Tell the estimator its features and classes."""
         self.model.n_features_in_ = max(1, self.learner.size)
+        found = self.stream.encoding
+        self.model.encoding_ = None if found is None else encoding.upto(found, self.learner.size)
         if self.labels is None:
             self.model.columns_ = None
         else:
             self.model.classes_ = self.labels.names
+
+    def checkpoint(self) -> Written:
+        """Have a checkpoint written; learning goes on as if it had not been."""
+        assert self.keeper is not None
+        self._name()
+        written = self.keeper.write(self)
+        self.written, self._next_rows, self._checkpoint_time = self.rows, self._next_checkpoint(), time.monotonic()
+        return written
+
+    def state(self) -> State:
+        """All that the run knows beside its estimator, and where it stands in the stream."""
+        best = self.best
+        run = {
+            "task": self.task,
+            "classes": None if self.labels is None or self.labels.classes is None else self.labels.classes.tolist(),
+            "pass": self.number,
+            "consumed": self.consumed,
+            "flushed": self._flushed,
+            "trace": self._trace.sums,
+            "generator": self._generator,
+            "rows": self.rows,
+            "then": (self._loss_then, self._weight_then, self._rows_then),
+            "history": self.model.history_,
+            "holding": self.holding,
+            "best": None if best is None else (best.number, best.loss, best.header),
+        }
+        arrays = {f"all.{name}": array for name, array in self.tally.arrays().items()}
+        arrays |= {f"held.{name}": array for name, array in self.held.arrays().items()}
+        if best is not None:
+            arrays |= {f"best.{name}": array for name, array in best.arrays.items()}
+        return State(run, arrays)
+
+
+def _named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _no_rows() -> Source:
+    return Source(0, 0, 0, 0.0, Rows(np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0)))
 
 
 def _peek(blocks: Iterator[Block], name: str) -> list[Block]:

@@ -89,12 +89,66 @@ def options(
     """Sparse linear models from streams: train on files larger than memory, one row at a time, exactly."""
 
 
-class Reading(NamedTuple):
-    """The options that say how files are read, the same for every command."""
+READING, MODEL, RUN, OUTPUT = "Reading", "Model", "Run", "Output"  # the panels of --help
 
-    base: Annotated[int, typer.Option("--base", help="svmlight: the first index in the files, 1 or 0.", min=0, max=1)] = 1
-    sort: Annotated[bool, typer.Option("--sort", help="svmlight: indices in any order; repeated ones are summed.")] = False
-    max_errors: Annotated[int, typer.Option("--max-errors", help="Skip and count this many wrong lines.", min=0)] = 0
+
+def _reading(*names: str, help: str, **options: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=READING, show_default=options.pop("show_default", False), **options)
+
+
+class Reading(NamedTuple):
+    """The options that say how files are read, the same for every command, by the names of ``streams.open``."""
+
+    format: Annotated[
+        str,
+        _reading(
+            "--format", help="svmlight, vw, parquet, arrow, csv, columns, or auto: by suffix, else svmlight.", show_default=True
+        ),
+    ] = "auto"
+    base: Annotated[
+        int, _reading("--base", help="svmlight: the first index in the files, 1 or 0. [default: 1]", min=0, max=1)
+    ] = 1
+    sort: Annotated[bool, _reading("--sort", help="svmlight: indices in any order; repeated ones are summed.")] = False
+    target: Annotated[str | None, _reading("--target", help="Columns: the one to predict.")] = None
+    weight: Annotated[str | None, _reading("--weight", help="Columns: the one with the rows' weights.")] = None
+    features: Annotated[
+        list[str] | None, _reading("--features", help="Columns to learn from, e.g. 'age,I*'. Default: all others.")
+    ] = None
+    exclude: Annotated[list[str] | None, _reading("--exclude", help="Columns to leave out, e.g. 'id,*_date'.")] = ()  # type: ignore[assignment]
+    text: Annotated[list[str] | None, _reading("--text", help="Columns to read as categories, whatever they look like.")] = ()  # type: ignore[assignment]
+    numbers: Annotated[list[str] | None, _reading("--numbers", help="Columns to read as numbers.")] = ()  # type: ignore[assignment]
+    categories: Annotated[
+        str, _reading("--categories", help="Text columns: hash, or one-hot by a dictionary.", show_default=True)
+    ] = "hash"
+    hash_bits: Annotated[
+        int | None, _reading("--hash-bits", help="Text is hashed to 2^BITS columns. [default: 18]", min=1, max=31)
+    ] = None
+    missing: Annotated[
+        str,
+        _reading(
+            "--missing", help="Missing values: error, omit, indicator; or numbers=omit,categories=indicator.", show_default=True
+        ),
+    ] = "error"
+    dates: Annotated[
+        str | None, _reading("--dates", help="Dates as numbers: seconds or days since 1970. Default: refused.")
+    ] = None
+    nulls: Annotated[list[str] | None, _reading("--nulls", help="CSV: texts that are missing values, e.g. 'NA,?'.")] = None
+    delimiter: Annotated[str | None, _reading("--delimiter", help="CSV: what stands between values. Default: by suffix.")] = (
+        None
+    )
+    max_errors: Annotated[
+        int, _reading("--max-errors", help="Skip, count and report up to so many wrong lines. [default: 0]", min=0)
+    ] = 0
+
+
+LISTS = ("features", "exclude", "text", "numbers", "nulls")
+
+
+def listed(name: str, value: Any) -> Any:
+    """The value of an option that lists names: several times, or with commas between them."""
+    if name not in LISTS:
+        return value
+    return tuple(piece for item in value for piece in item.split(",")) if value else Reading._field_defaults[name]
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,7 +161,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
-        reading = Reading(**{name: options.pop(name) for name in Reading._fields})
+        reading = Reading(**{name: listed(name, options.pop(name)) for name in Reading._fields})
         command(*args, **options, reading=reading)
 
     known = get_type_hints(command, include_extras=True)

@@ -1,16 +1,25 @@
-"""What a run shows: the growing table, a progress bar under it on a terminal, the summary."""
+"""What a run shows: the growing table with a progress bar under it on a terminal, or one JSON object per line."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from onlinear.run import Report, Training
+    from collections.abc import Iterator
+
+    from onlinear.run import Held, Report, Training, Written
     from onlinear.streams import Stream
+
+LARGE = 1 << 20  # bytes of a state whose size is said at the start
 
 
 def say_errors(stream: Stream) -> None:
@@ -21,87 +30,271 @@ def say_errors(stream: Stream) -> None:
         typer.echo(f"  {error}", err=True)
 
 
-class Table:
+def size(count: float) -> str:
+    """A number of bytes in words."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def described(training: Training) -> dict[str, Any]:
+    """The parts of the model, as text."""
+    learner = training.learner
+    spec, scaler = learner.spec, learner.scaler
+    average = spec["average"] or ("its own" if learner.average is not None else "none")
+    return {**spec, "average": average, "scale": "none" if scaler is None else scaler.kind}
+
+
+def spent(training: Training) -> dict[str, float]:
+    """What has been read and where the time went, so far."""
+    timing = training.stream.timing
+    shares = {"read": timing.read, "parse": timing.parse, "learn": training.learning, "wait": timing.wait}
+    return {"text_bytes": training.stream.text_bytes, **shares}
+
+
+def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
+    """What a run was, and where its time went since ``since``."""
+    return {
+        "rows": training.rows,
+        "rows_here": training.rows - training.rows_before,
+        "passes": training.number,
+        "seconds": seconds,
+        **{name: value - since[name] for name, value in spent(training).items()},
+        "nonzeros": training.nonzeros(average=True),
+        "nonzeros_last": training.nonzeros(average=False),
+        "weights": training.learner.size * training.learner.n_outputs,
+        "skipped": len(training.stream.errors),
+        "best_pass": None if training.best is None else training.best.number,
+    }
+
+
+class Shown(ABC):
+    """How a run is told."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0  # of this run, from its first row
+        self.before: dict[str, float] = {}  # what was spent until then
+
+    @abstractmethod
+    def start(self, training: Training, resumed: str | None) -> None:
+        """What is learnt, and how; ``resumed``: the checkpoint it goes on from."""
+
+    def event(self, event: Report | Held | Written) -> None:
+        """Something has happened."""
+        from onlinear.run import Held, Report
+
+        if isinstance(event, Report):
+            self.report(event)
+        elif isinstance(event, Held):
+            self.held(event)
+        else:
+            self.written(event)
+
+    @abstractmethod
+    def report(self, report: Report) -> None:
+        """A line of the table."""
+
+    @abstractmethod
+    def held(self, held: Held) -> None:
+        """What the held-out rows said of a pass."""
+
+    @abstractmethod
+    def written(self, written: Written) -> None:
+        """A checkpoint was written."""
+
+    @abstractmethod
+    def end(self, training: Training, model: str | None) -> None:
+        """The run is over, the model written."""
+
+    @contextmanager
+    def running(self, training: Training) -> Iterator[None]:
+        """While rows are learnt."""
+        began, self.before = time.perf_counter(), spent(training)
+        try:
+            yield
+        finally:
+            self.seconds = time.perf_counter() - began
+
+
+class Nothing(Shown):
+    """``--quiet``."""
+
+    def start(self, training: Training, resumed: str | None) -> None:
+        training.warm_up()
+
+    def report(self, report: Report) -> None:
+        pass
+
+    def held(self, held: Held) -> None:
+        pass
+
+    def written(self, written: Written) -> None:
+        pass
+
+    def end(self, training: Training, model: str | None) -> None:
+        say_errors(training.stream)
+
+
+class Lines(Shown):
+    """``--json``: one object per line on standard output, and nothing else; numbers that do not exist are null."""
+
+    def start(self, training: Training, resumed: str | None) -> None:
+        from onlinear import __version__
+
+        training.warm_up()
+        learner, labels = training.learner, training.labels
+        self._names = [name.lower() for name in training.tally.measures.names]
+        self._say(
+            "start",
+            version=__version__,
+            source=training.stream.name,
+            task=training.task,
+            classes=None if labels is None or labels.classes is None else labels.classes.tolist(),
+            **described(training),
+            measures=self._names,
+            bytes_per_feature=training.bytes_per_feature,
+            features=max(learner.size, training.width),
+            resumed=resumed,
+            rows=training.rows,
+        )
+
+    def report(self, report: Report) -> None:
+        self._say("report", **self._named(report._asdict()))
+
+    def held(self, held: Held) -> None:
+        values = held._asdict()
+        self._say("holdout", **{"pass": values.pop("number")}, **self._named(values))
+
+    def written(self, written: Written) -> None:
+        self._say("checkpoint", **written._asdict())
+
+    def _named(self, values: dict[str, Any]) -> dict[str, Any]:
+        names = dict(zip(("error", "quality"), self._names, strict=True))
+        return {names.get(name, name): value for name, value in values.items()}
+
+    def end(self, training: Training, model: str | None) -> None:
+        written = None if model is None else os.path.getsize(model)
+        self._say("end", **ending(training, self.seconds, self.before), model=model, bytes=written)
+
+    def _say(self, kind: str, **values: Any) -> None:
+        plain = {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values.items()}
+        typer.echo(json.dumps({"kind": kind, **plain}))
+
+
+class Table(Shown):
     """The growing table, with a progress bar under it where standard output is a terminal."""
 
-    def __init__(self, training: Training, quiet: bool) -> None:
-        self.training, self.quiet = training, quiet
-        self.last: Report | None = None
+    def __init__(self) -> None:
+        super().__init__()
         self._bar: Any = None
+        self._holdout = False
 
-    def say(self, text: str) -> None:
-        """One line, unless quiet."""
-        if self.quiet:
-            return
+    def say(self, text: str = "") -> None:
+        """One line."""
         if self._bar is not None:
             self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
         else:
             typer.echo(text)
 
-    def head(self) -> None:
-        """What is learnt, and how; compiles the kernels, which takes seconds in a fresh install."""
-        run = self.training
-        spec, scaler = run.learner.spec, run.learner.scaler
-        average = spec["average"] or ("its own" if run.learner.average is not None else "none")
-        parts = {**spec, "average": average, "scale": "none" if scaler is None else scaler.kind}
-        classes = "" if run.labels is None else f" ({run.labels.count} classes)"
-        self.say(f"{run.stream.name}: {run.task}{classes}")
+    def start(self, training: Training, resumed: str | None) -> None:
+        learner = training.learner
+        classes = "" if training.labels is None else f" ({training.labels.count} classes)"
+        self.say(f"{training.stream.name}: {training.task}{classes}")
+        parts = described(training)
         self.say(" | ".join(f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")))
-        started = time.perf_counter()
-        run.warm_up()
-        seconds = time.perf_counter() - started
-        if seconds > 1.0:
+        width = max(learner.size, training.width)
+        if width * training.bytes_per_feature >= LARGE:
+            held = size(width * training.bytes_per_feature)
+            self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
+        if resumed is not None:
+            self.say(f"goes on from {resumed}: {training.rows:,} rows learnt, pass {training.number + 1}")
+        began = time.perf_counter()
+        training.warm_up()
+        if (seconds := time.perf_counter() - began) > 1.0:
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
-        self.say("")
-        measure = "error" if run.labels is not None else "MAE"
-        self.say(f"{'rows':>12}{'loss':>14}{'since last':>14}{measure:>14}{'non-zeros':>14}")
+        self.say()
+        first, second = self._names = training.tally.measures.names
+        self._holdout = training.holding
+        heads = ["rows", "loss", "since last", first, second, "non-zeros", *(["holdout loss"] if self._holdout else [])]
+        self.say("".join(f"{head:>13}" for head in heads))
 
-    def __enter__(self) -> Table:
-        if sys.stdout.isatty() and not self.quiet:
-            self._start_bar()
-        return self
+    @contextmanager
+    def running(self, training: Training) -> Iterator[None]:
+        """While rows are learnt: with a bar on a terminal."""
+        with super().running(training):
+            if sys.stdout.isatty():
+                with self._shown_bar(training):
+                    yield
+            else:
+                yield
 
-    def _start_bar(self) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    @contextmanager
+    def _shown_bar(self, training: Training) -> Iterator[None]:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        columns = BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
-        self._bar = Progress(*columns, transient=True)
-        self._bar.start()
-        task, started = self._bar.add_task("rows", total=self.training.total, rate=""), time.perf_counter()
-
-        def watch() -> None:
-            rate = f"{self.training.rows / (time.perf_counter() - started):,.0f} rows/s"
-            self._bar.update(task, completed=self.training.done, rate=rate)
-
-        self.training.watch = watch
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-    def line(self, report: Report) -> None:
-        """One line of the table."""
-        self.last = report
-        numbers = f"{report.loss:>14.6g}{report.since:>14.6g}{report.error:>14.5g}"
-        self.say(f"{report.rows:>12,}{numbers}{report.nonzeros:>14,}")
-
-    def summary(self, seconds: float) -> None:
-        """What was learnt, and how fast."""
-        run, last = self.training, self.last
-        assert last is not None
-        passes = f" in {run.options.passes} passes" if run.options.passes > 1 else ""
-        text = run.stream.text_bytes
-        rate = f"{last.rows / seconds:,.0f} rows/s" + (f", {text / seconds / 1e6:,.0f} MB/s of text" if text else "")
-        self.say("")
-        self.say(f"{last.rows:,} rows{passes} in {seconds:.2f} s ({rate})")
-        self.say(
-            f"non-zero weights: {run.nonzeros(average=True):,} of {run.learner.size * run.learner.n_outputs:,}"
-            + self._of_last(last)
+        known = training.total is not None
+        left = TextColumn("left"), TimeRemainingColumn()
+        columns = (
+            BarColumn(),
+            *([TaskProgressColumn()] if known else []),
+            TextColumn("{task.fields[pace]}"),
+            TimeElapsedColumn(),
         )
-        say_errors(run.stream)
+        with Progress(*columns, *(left if known else ()), transient=True) as self._bar:
+            bar, shown = self._bar, self._bar.add_task("rows", total=training.total, completed=training.done, pace="")
+            began, rows, text = time.perf_counter(), training.rows, training.stream.text_bytes
 
-    def _of_last(self, last: Report) -> str:
-        run = self.training
-        averaged = run.learner.average is not None or run.learner.engine.own_average
-        return f" in the average, which predicts; {last.nonzeros:,} in the last iterate" if averaged else ""
+            def watch() -> None:
+                seconds = time.perf_counter() - began
+                pace = f"{training.rows:,} rows, {(training.rows - rows) / seconds:,.0f} rows/s"
+                read = training.stream.text_bytes - text
+                bar.update(shown, completed=training.done, pace=pace + (f", {read / seconds / 1e6:,.0f} MB/s" if read else ""))
+
+            training.watch = watch
+            try:
+                yield
+            finally:
+                training.watch, self._bar = lambda: None, None
+
+    def report(self, report: Report) -> None:
+        numbers = [f"{report.loss:.6g}", f"{report.since:.6g}", f"{report.error:.5g}", f"{report.quality:.5g}"]
+        cells = [f"{report.rows:,}", *numbers, f"{report.nonzeros:,}"]
+        if self._holdout:
+            cells.append("nan" if report.holdout is None else f"{report.holdout:.6g}")
+        self.say("".join(f"{'-' if cell == 'nan' else cell:>13}" for cell in cells))
+
+    def held(self, held: Held) -> None:
+        best = "" if held.best is None else " (the best so far)" if held.best == held.number else f" (best: pass {held.best})"
+        first, second = self._names
+        measures = f"loss {held.loss:.6g}, {first} {held.error:.5g}" + (
+            f", {second} {held.quality:.5g}" if isfinite(held.quality) else ""
+        )
+        self.say(f"  pass {held.number}: {held.rows:,} held-out rows: {measures}{best}")
+        if held.stop:
+            self.say("  no better: the run ends here")
+
+    def written(self, written: Written) -> None:
+        """Nothing: checkpoints are many, and each replaces the one before."""
+
+    def end(self, training: Training, model: str | None) -> None:
+        found = ending(training, self.seconds, self.before)
+        passes = f" in {found['passes']} passes" if found["passes"] > 1 else ""
+        rate = f"{found['rows_here'] / self.seconds:,.0f} rows/s"
+        if found["text_bytes"]:
+            rate += f", {found['text_bytes'] / self.seconds / 1e6:,.0f} MB/s of text"
+        self.say()
+        self.say(f"{found['rows']:,} rows{passes} in {self.seconds:.2f} s ({rate})")
+        shares = ", ".join(f"{name} {found[name]:.2f} s" for name in ("read", "parse", "learn", "wait"))
+        self.say(f"time: {shares} (read and parse run ahead in other threads; wait: learning had no rows)")
+        averaged = training.learner.average is not None or training.learner.engine.own_average
+        last = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate" if averaged else ""
+        self.say(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
+        if training.best is not None:
+            self.say(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
+        say_errors(training.stream)
+        if model is not None:
+            self.say(f"model written to {model} ({os.path.getsize(model):,} bytes)")
+        else:
+            self.say("no model written; --model FILE writes one")

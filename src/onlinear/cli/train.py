@@ -3,92 +3,293 @@
 from __future__ import annotations
 
 import os
-import time
-from typing import Annotated
+import re
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onlinear.cli.command import Reading, UsageError, app, guarded, reads, usage
-from onlinear.cli.show import Table
+from onlinear.cli.command import (
+    FAILURE,
+    INTERRUPTED,
+    MODEL,
+    OUTPUT,
+    RUN,
+    Reading,
+    UsageError,
+    app,
+    fail,
+    guarded,
+    reads,
+    usage,
+    words,
+)
+from onlinear.cli.interrupts import Interrupts
+from onlinear.cli.show import Lines, Nothing, Shown, Table
+
+if TYPE_CHECKING:
+    from onlinear.checkpoints import Checkpoints, Saved, Settings
+    from onlinear.run import Training
+
+EPILOG = """Examples:
+
+onlinear train train.svm.gz --penalty l1,l1=1e-6 --model ads.onlinear
+
+onlinear train 'part-*.svm.zst' --loss hinge --solver comid,eta=0.5 --passes 3 --holdout 0.1
+
+onlinear train clicks.parquet --target click --exclude id --model clicks.onlinear
+
+onlinear train big.svm --model big.onlinear --checkpoint big.checkpoint --checkpoint-every 30s
+
+onlinear train --resume big.checkpoint
+"""
+OTHERWISE = "60s"  # between checkpoints, where nothing is said
+FREE = (
+    "max_errors",
+)  # what may differ from the checkpoint's when a run goes on: it decides which rows are refused, not learnt
 
 
-@app.command()
+@app.command(epilog=EPILOG)
 @reads
 @guarded
 def train(
+    ctx: typer.Context,
     source: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            help="svmlight files (plain, .gz, .xz, .bz2, .zst), patterns, - for standard input, or a bundled data set: "
-            "breast-cancer, digits, iris, wine, diabetes.",
+            help="Files (svmlight, Vowpal Wabbit, Parquet, Arrow, CSV; text also .gz .bz2 .xz .zst), patterns, folders, - for "
+            "standard input, or a bundled data set: breast-cancer, digits, iris, wine, diabetes.",
             show_default=False,
         ),
-    ],
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Write the model to this file.")] = None,
-    loss: Annotated[str | None, typer.Option(help="logistic, hinge, squared, huber, ...; e.g. huber,delta=0.5")] = None,
-    penalty: Annotated[str | None, typer.Option(help="none, l1, l2, elastic-net, ...; e.g. l1,l1=1e-5")] = None,
-    solver: Annotated[str | None, typer.Option(help="fiol, comid, rda, sadmm, odrs, ...; e.g. comid,eta=0.5")] = None,
-    average: Annotated[str | None, typer.Option(help="none, uniform, weighted-t1, suffix, ...")] = None,
-    scale: Annotated[str | None, typer.Option(help="Running scale of each column: none, rms, max-abs.")] = None,
-    intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Fit an intercept.")] = True,
-    passes: Annotated[int, typer.Option(help="Passes over the rows.", min=1)] = 1,
-    shuffle_rows: Annotated[
-        int | None,
-        typer.Option(help="Shuffle within windows of this many rows. Default: 0 for files, all for a bundled set.", min=0),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the shuffle.", min=0)] = 0,
-    task: Annotated[str, typer.Option(help="classify, regress, or auto: by the loss, else by the labels.")] = "auto",
+    loss: Annotated[
+        str | None, typer.Option(help="logistic, hinge, squared, huber, ...; e.g. huber,delta=0.5", rich_help_panel=MODEL)
+    ] = None,
+    penalty: Annotated[
+        str | None, typer.Option(help="none, l1, l2, elastic-net, ...; e.g. l1,l1=1e-5", rich_help_panel=MODEL)
+    ] = None,
+    solver: Annotated[
+        str | None, typer.Option(help="fiol, comid, rda, sadmm, odrs, ...; e.g. comid,eta=0.5", rich_help_panel=MODEL)
+    ] = None,
+    average: Annotated[str | None, typer.Option(help="none, uniform, weighted-t1, suffix, ...", rich_help_panel=MODEL)] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Running scale of each column: none, rms, max-abs.", rich_help_panel=MODEL)
+    ] = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept/--no-intercept", help="Fit an intercept.", rich_help_panel=MODEL)
+    ] = True,
+    task: Annotated[
+        str, typer.Option(help="classify, regress, or auto: by the loss, else by the labels.", rich_help_panel=MODEL)
+    ] = "auto",
     classes: Annotated[
-        str | None, typer.Option(help="All labels there are, e.g. 1,2,3 or a,b (-1,1 and 0,1 need no naming).")
+        str | None,
+        typer.Option(help="All labels there are, e.g. 1,2,3 or a,b (-1,1 and 0,1 need no naming).", rich_help_panel=MODEL),
     ] = None,
-    scan: Annotated[bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.")] = False,
+    scan: Annotated[
+        bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.", rich_help_panel=MODEL)
+    ] = False,
     n_features: Annotated[
         int | None,
-        typer.Option(help="Number of columns, where the solver or penalty must know it (rls, total-variation).", min=1),
+        typer.Option(
+            help="Number of columns, where the solver or penalty must know it (rls, total-variation).",
+            min=1,
+            rich_help_panel=MODEL,
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.")] = False,
+    passes: Annotated[int, typer.Option(help="Passes over the rows.", min=1, rich_help_panel=RUN)] = 1,
+    shuffle_rows: Annotated[
+        int | None,
+        typer.Option(
+            help="Shuffle within windows of this many rows. Default: 0 for files, all for a bundled set.",
+            min=0,
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the shuffle.", min=0, rich_help_panel=RUN)] = 0,
+    holdout: Annotated[
+        str | None,
+        typer.Option(
+            help="Score and never learn a share of the rows (0.1: every tenth), or a file after each pass.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    early_stop: Annotated[
+        int | None,
+        typer.Option(
+            help="With --holdout: end after so many passes without a better loss; the best pass's model is kept.",
+            min=1,
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Keep in this file all that is needed to go on.", rich_help_panel=RUN)
+    ] = None,
+    checkpoint_every: Annotated[
+        str | None, typer.Option(help="After so many rows (5000) or seconds (30s). [default: 60s]", rich_help_panel=RUN)
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Go on from this checkpoint; it knows all other options.", rich_help_panel=RUN)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Write the model to this file.", rich_help_panel=OUTPUT)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line, for machines.", rich_help_panel=OUTPUT)
+    ] = False,
     *,
     reading: Reading,
 ) -> None:
-    """Learn a model, one row at a time, and show how well each row was predicted before it was learnt."""
-    from onlinear import run, streams
-    from onlinear.streams import labels
+    """Learn a model, one row at a time, and show how well each row was predicted before it was learnt.
 
-    with usage():
-        stream = streams.open(source, **reading._asdict())
-        if task not in run.TASKS:
-            raise UsageError(f"--task must be one of {', '.join(run.TASKS)}, got {task!r}.")
-        if classes is not None and scan:
-            raise UsageError("--classes and --scan exclude each other.")
-        named = labels.scan(stream) if scan else None if classes is None else tuple(classes.split(","))
-        window = (stream.rows or 0) if shuffle_rows is None else shuffle_rows
-        if window:
-            stream = streams.Shuffled(stream, window, seed)
+    The first Ctrl-C (or SIGTERM) ends the run where it is whole and writes the checkpoint, the second ends it at once.
+    """
+    from onlinear import checkpoints, run
+
+    with Interrupts() as interrupts:
+        with usage():
+            if task not in run.TASKS:
+                raise UsageError(f"--task must be one of {', '.join(run.TASKS)}, got {task!r}.")
+            if classes is not None and scan:
+                raise UsageError("--classes and --scan exclude each other.")
+            if early_stop is not None and holdout is None and resume is None:
+                raise UsageError("--early-stop needs --holdout, whose rows it goes by.")
+            if quiet and json:
+                raise UsageError("--quiet and --json exclude each other.")
+            shown: Shown = Nothing() if quiet else Lines() if json else Table()
+            saved = None if resume is None else _agreed(ctx, checkpoints.read(resume), reading)
+            model, keeper = _output(ctx.params, saved)
+            if saved is None:
+                training = checkpoints.start(_settings(ctx.params, reading), keeper)
+            else:
+                training = checkpoints.resume(saved, keeper)
+        interrupts.training = training
+        shown.start(training, resume)
+        _run(training, shown, keeper)
         if model is not None:
-            _writable(model)
-        training = run.Training(
-            stream, run.Options(loss, penalty, solver, average, scale, intercept, passes, seed, task, named, n_features)
+            training.model.save(model)
+        shown.end(training, model)
+
+
+def _run(training: Training, shown: Shown, keeper: Checkpoints | None) -> None:
+    """Learn all rows, or end with what can be done about it."""
+    from onlinear.checkpoints import CheckpointError
+    from onlinear.checks import DivergenceError
+    from onlinear.run import Interrupted
+
+    try:
+        with shown.running(training):
+            for event in training:
+                shown.event(event)
+        return
+    except Interrupted:
+        message, code = f"interrupted after {training.rows:,} rows", INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except (CheckpointError, DivergenceError) as error:
+        fail(f"{words(error)} {_stands(training, keeper)}", FAILURE)
+    except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
+        message, code = f"{words(error)} It came after {training.rows:,} learnt rows", FAILURE
+    if keeper is None:
+        fail(f"{message}, which are lost (--checkpoint FILE keeps them).", code)
+    elif training.rows > (training.written or 0):
+        try:
+            shown.event(training.checkpoint())
+        except CheckpointError as error:
+            fail(f"{message}. {error} {_stands(training, keeper)}", code)
+    fail(f"{message}. {_stands(training, keeper)}", code)
+
+
+def _stands(training: Training, keeper: Checkpoints | None) -> str:
+    """Which checkpoint there is, and how to go on from it."""
+    if keeper is None or training.written is None:
+        return "There is no checkpoint."
+    again = "" if training.stream.rereadable else ", give it the same rows on standard input again"
+    command = f"onlinear train --resume {shlex.quote(keeper.path)}"
+    return f"The checkpoint {keeper.path} holds {training.written:,} rows; to go on{again}:\n  {command}"
+
+
+def _settings(given: dict[str, Any], reading: Reading) -> Settings:
+    from onlinear.checkpoints import Settings
+
+    if not given["source"] and given["resume"] is None:
+        raise UsageError("name what to learn from: files, a pattern, - for standard input, or a bundled data set.")
+    own = {name: given[name] for name in Settings._fields if name in given}
+    own["source"] = tuple(given["source"] or ())
+    own["classes"] = None if given["classes"] is None else tuple(given["classes"].split(","))
+    changed = {name: value for name, value in reading._asdict().items() if value != Reading._field_defaults[name]}
+    return Settings(**own, reading=changed)
+
+
+def _agreed(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
+    """The checkpoint, unless an option that was given says something else."""
+    now, then = _settings(ctx.params, reading), saved.settings
+    changed = dict(then.reading)
+    for name in ctx.params:
+        if getattr(ctx.get_parameter_source(name), "name", "") != "COMMANDLINE":
+            continue
+        if name in FREE:
+            changed[name] = getattr(reading, name)
+        elif name in Reading._fields:
+            _same(saved.path, name, getattr(reading, name), then.reading.get(name, Reading._field_defaults[name]))
+        elif name in then._fields:
+            _same(saved.path, name, getattr(now, name), getattr(then, name))
+    return saved._replace(settings=then._replace(reading=changed))
+
+
+def _same(path: str, name: str, now: Any, then: Any) -> None:
+    if now != then:
+        raise UsageError(
+            f"{_said(name, now)}: the run of the checkpoint {path} has {_said(name, then)}. "
+            "Leave it out to go on with that run, or leave out --resume to start another."
         )
-    shown = Table(training, quiet)
-    shown.head()
-    with shown:
-        started = time.perf_counter()
-        for report in training:
-            shown.line(report)
-    shown.summary(time.perf_counter() - started)
+
+
+def _said(name: str, value: Any) -> str:
+    """An option as it would be written."""
+    option = f"--{name.replace('_', '-')}"
+    if value is None or isinstance(value, bool):
+        return option if value else option.replace("--", "--no-", 1) if name == "intercept" else f"no {option}"
+    text = " ".join(value) if name == "source" else ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"the source {text}" if name == "source" else f"{option} {text}"
+
+
+def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, Checkpoints | None]:
+    """Where the model and the checkpoints go; a run that goes on keeps to its places, and to the checkpoint it came from."""
+    from onlinear.checkpoints import Checkpoints
+
+    then = {} if saved is None else saved.output
+    model = given["model"] or then.get("model")
+    path = given["checkpoint"] or given["resume"]
+    every = given["checkpoint_every"] or then.get("every")
     if model is not None:
-        training.model.save(model)
-        shown.say(f"model written to {model} ({os.path.getsize(model):,} bytes)")
-    else:
-        shown.say("no model written; --model FILE writes one")
+        _writable("--model", model)
+    if path is None:
+        if every is not None:
+            raise UsageError("--checkpoint-every needs --checkpoint FILE.")
+        return model, None
+    _writable("--checkpoint", path)
+    if model is not None and os.path.realpath(model) == os.path.realpath(path):
+        raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
+    rows, seconds = _interval(every or OTHERWISE)
+    return model, Checkpoints(path, rows, seconds, {"model": model, "every": every})
 
 
-def _writable(path: str) -> None:
+def _interval(text: str) -> tuple[int | None, float | None]:
+    """Rows, or seconds."""
+    if re.fullmatch(r"0*[1-9][0-9]{0,17}", text):
+        return int(text), None
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?s", text) and float(text[:-1]) > 0.0:
+        return None, float(text[:-1])
+    raise UsageError(f"--checkpoint-every must be a number of rows (5000) or of seconds (30s), got {text!r}.")
+
+
+def _writable(option: str, path: str) -> None:
     """Refuse before the work what would fail after it."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
-        raise UsageError(f"--model {path}: is a folder; expected a file name.")
+        raise UsageError(f"{option} {path}: is a folder; expected a file name.")
     if not os.path.isdir(folder):
-        raise UsageError(f"--model {path}: there is no folder {folder!r}.")
+        raise UsageError(f"{option} {path}: there is no folder {folder!r}.")
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"--model {path}: the folder {folder!r} cannot be written to.")
+        raise UsageError(f"{option} {path}: the folder {folder!r} cannot be written to.")
