@@ -379,7 +379,7 @@ def coverage_guided(runs: int, seed: int) -> int:
     try:
         import atheris
     except ImportError:
-        print("atheris is not installed: pip install atheris (wheels exist for Linux and macOS).", file=sys.stderr)
+        print("atheris is not installed: pip install atheris, where it has a wheel for this system.", file=sys.stderr)
         return 2
     if not os.environ.get("NUMBA_DISABLE_JIT"):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "NUMBA_DISABLE_JIT": "1"})
