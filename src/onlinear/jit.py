@@ -5,12 +5,15 @@ call those methods, so the same text runs interpreted (``NUMBA_DISABLE_JIT=1``) 
 and keeps the machine code on disk under a digest of this package's sources, so an edited file is never answered with
 yesterday's code; a kernel that was given a part from outside the package is compiled anew in each process. A loss enters a
 kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``entry`` gives
-the compiled code itself, for a call that is made again and again.
+the compiled code itself, for a call that is made again and again. ``lanes`` are eight numbers at once, on which the methods
+of a part compile as they do on one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+import operator
 import os
 import tempfile
 import threading
@@ -23,8 +26,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from llvmlite import ir
 from numba import carray, cfunc, config, njit, types
+from numba.core import cgutils
 from numba.core.errors import NumbaError
-from numba.extending import intrinsic, overload, overload_method
+from numba.extending import intrinsic, models, overload, overload_method, register_model
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 COMPILED = not config.DISABLE_JIT
@@ -321,3 +325,179 @@ def store(values: tuple[float, ...], array: np.ndarray, first: int) -> None:
     """Write the tuple ``values`` to ``array[first:]``."""
     for k in range(len(values)):
         array[first + k] = values[k]
+
+
+# --- eight numbers at once -------------------------------------------------------------------------------------------
+#
+# ``Lanes`` is a type of compiled code only: WIDTH doubles in one vector register, or as many as the machine needs. What a
+# part's method says of one number it then says of eight, with the same bits: every operation is the scalar one, lane by lane.
+
+WIDTH = 8
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+class _LanesType(types.Type):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__(name=f"Lanes{WIDTH}")
+
+
+class _MaskType(types.Type):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__(name=f"Mask{WIDTH}")
+
+
+_LANES, _MASK = _LanesType(), _MaskType()
+_INTEGER = ir.IntType(32)
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+@register_model(_MaskType)
+class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), WIDTH))
+
+
+def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    """The value in every lane; lanes as they are."""
+    if isinstance(kind, _LanesType):
+        return value
+    nothing = ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, context.cast(builder, value, kind, _DOUBLE), _INTEGER(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INTEGER, WIDTH), [0] * WIDTH))
+
+
+def _offer(name: Any, code: Callable[..., Any], result: Any = _LANES) -> None:
+    """Let kernels call ``name`` with lanes on either side or both."""
+
+    @intrinsic
+    def lanewise(typing: Any, a: Any, b: Any) -> Any:
+        def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return code(builder, *(_spread(context, builder, *pair) for pair in zip(args, signature.args, strict=True)))
+
+        return result(a, b), body
+
+    @overload(name)
+    def of_two(a, b):  # type: ignore[no-untyped-def]
+        kinds = isinstance(a, _LanesType), isinstance(b, _LanesType)
+        if any(kinds) and all(kind or isinstance(x, types.Number) for kind, x in zip(kinds, (a, b), strict=True)):
+            return lambda a, b: lanewise(a, b)
+        return None
+
+
+def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR, _VECTOR])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.copysign.v{WIDTH}f64"), [size, sign])
+
+
+def _offer_arithmetic() -> None:
+    for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+        for form in (name, f"i{name}"):
+            _offer(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b))
+    _offer(operator.ne, lambda builder, a, b: builder.fcmp_unordered("!=", a, b), _MASK)
+    # As Python has it: the first argument unless the second is larger, or smaller.
+    _offer(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
+    _offer(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
+    _offer(math.copysign, _with_sign)
+
+
+@intrinsic
+def _negated(typing: Any, a: Any) -> Any:
+    return _LANES(a), lambda context, builder, signature, args: builder.fneg(args[0])
+
+
+@overload(operator.neg)
+def _neg(a):  # type: ignore[no-untyped-def]
+    return (lambda a: _negated(a)) if isinstance(a, _LanesType) else None
+
+
+@intrinsic
+def _counted(typing: Any, a: Any, mask: Any) -> Any:
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(
+            args[1], _spread(context, builder, args[0], signature.args[0]), ir.Constant(_VECTOR, [0.0] * WIDTH)
+        )
+
+    return _LANES(a, mask), body
+
+
+@overload(operator.mul)
+def _times_mask(a, b):  # type: ignore[no-untyped-def]
+    return (lambda a, b: _counted(a, b)) if isinstance(a, types.Float) and isinstance(b, _MaskType) else None
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """The address of row args[1] of the (n, WIDTH) array args[0]."""
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    row = context.cast(builder, args[1], signature.args[1], types.uintp)
+    return builder.gep(data, [builder.mul(row, row.type(WIDTH))])
+
+
+@intrinsic
+def lanes(typing: Any, array: Any, row: Any) -> Any:
+    """Row ``row`` of an (n, WIDTH) array of doubles, C-ordered."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.bitcast(_place(context, builder, signature, args), _VECTOR.as_pointer()), align=8)
+
+    return _LANES(array, row), body
+
+
+@intrinsic
+def put_lanes(typing: Any, array: Any, row: Any, values: Any) -> Any:
+    """Write ``values`` to row ``row`` of an (n, WIDTH) array."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = builder.bitcast(_place(context, builder, signature, args), _VECTOR.as_pointer())
+        builder.store(args[2], target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, row, _LANES), body
+
+
+@intrinsic
+def fetch_lanes(typing: Any, array: Any, row: Any) -> Any:
+    """Ask for row ``row`` of an (n, WIDTH) array ahead of its use."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, _INTEGER, _INTEGER, _INTEGER])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        place = builder.bitcast(_place(context, builder, signature, args), pointer)
+        builder.call(fetch, [place, _INTEGER(0), _INTEGER(3), _INTEGER(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, row), body
+
+
+@intrinsic
+def same_lanes(typing: Any, value: Any) -> Any:
+    """A number in every lane."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _spread(context, builder, args[0], signature.args[0])
+
+    return _LANES(value), body
+
+
+@intrinsic
+def chosen(typing: Any, marks: Any, a: Any, b: Any) -> Any:
+    """``a`` in the lanes whose mark has all bits set, ``b`` in those whose mark has none.
+
+    By bits, not by a comparison, of which LLVM makes masked stores: those are slow on some machines.
+    """
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = ir.VectorType(ir.IntType(64), WIDTH)
+        marks, a, b = (builder.bitcast(value, bits) for value in args)
+        return builder.bitcast(builder.or_(builder.and_(marks, a), builder.and_(builder.not_(marks), b)), _VECTOR)
+
+    return _LANES(marks, a, b), body
+
+
+if COMPILED:
+    _offer_arithmetic()

@@ -20,6 +20,7 @@ from onlinear.names import unknown
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
 from onlinear.solvers.engine import LONGEST_BLOCK, VISIT, Engine, Problem, State, T
+from onlinear.solvers.many import Output, Team, threads_of
 
 
 @kernel
@@ -39,7 +40,8 @@ class Learner:
 
     Parameters: ``solver``, ``loss``, ``penalty``, ``average`` as text (``name,key=value,...``) or part objects; ``scale`` one
     of none, rms, max-abs, standard; ``n_features`` fixed, or None to grow with the rows; ``n_outputs`` K > 1 learns K targets
-    in one pass; ``start`` the first weights, (d,) or (d, K).
+    in one pass; ``start`` the first weights, (d,) or (d, K); ``n_jobs`` the threads that share many outputs (None is 1, -1 all
+    cores), which change nothing but the time.
 
     Raises ValueError or TypeError for unknown names, settings out of range and combinations that have no correct form.
     """
@@ -57,7 +59,9 @@ class Learner:
         start: Any = None,
         *,
         total: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
+        self._threads = threads_of(n_jobs)
         if scale not in SCALES:
             raise unknown("scale", str(scale), SCALES)
         self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
@@ -84,6 +88,7 @@ class Learner:
         self._losses = np.zeros((self.n_outputs, 2))
         self._diverged: str | None = None
         self._short: ShortWay | None = None  # made by the first learn_one
+        self._team: Team | None = None  # made by the first learn of several outputs
         if self.growing and not self.engine.grows:
             raise ValueError(f"{type(self.solver).__name__.lower()} cannot take up new columns: n_features must be given.")
         if self.growing and getattr(self.penalty, "separable", True) is False:
@@ -124,12 +129,28 @@ class Learner:
             largest = np.abs(block.values).max(initial=0.0)
         s = self.factor * weights if self.factor != 1.0 else weights
         scores = np.empty((self.n_outputs, len(s)))
-        done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
-        for k in range(self.n_outputs):
-            add_losses(self._loss, scores[k, :done], y[:done, k], s[:done], self._losses[k])
+        if self.n_outputs == 1:
+            done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
+        else:
+            done, _ = self._together().learn(block, largest, y, s, scores)
+        self._add_losses(scores, y, s, done)
         if done < len(s):
             self._diverge(done)
         return scores
+
+    def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
+        for k in range(self.n_outputs):
+            add_losses(self._loss, scores[k, :done], y[:done, k], s[:done], self._losses[k])
+
+    def _together(self) -> Team:
+        """The outputs, learnt in one pass; made by the first call."""
+        if self._team is None:
+            self._team = Team(self.outputs(), self._threads)
+        return self._team
+
+    def outputs(self) -> list[Output]:
+        """What a pass learns, output by output."""
+        return [Output(self.engine, state, k) for k, state in enumerate(self.states)]
 
     def _diverge(self, row: int) -> None:
         t = self.t
@@ -198,8 +219,11 @@ class Learner:
         return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
 
     def _grow(self, size: int) -> None:
-        for state in self.states:
-            state.grow(size)
+        if self._team is not None:
+            self._team.grow(size)
+        else:
+            for state in self.states:
+                state.grow(size)
         if self.scaler is not None:
             self.scaler.grow(size)
         if self._short is not None:

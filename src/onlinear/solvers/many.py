@@ -1,0 +1,230 @@
+"""Many outputs in one pass over the rows: classes, targets, or models that differ in their penalty.
+
+Outputs of one method are learnt eight at a time by kernels whose state stands side by side: row j of a ``Pack``'s array is
+feature j of eight outputs, so an entry of a row is read, its feature looked up and its line of memory fetched once for all.
+Each output's ``State`` is a view of its column: it is read, saved and grown as if it were alone, and holds the same bits as
+if it had been learnt alone. Whatever has no such kernel is learnt one after the other over the same checked rows.
+
+Packs are independent of each other, so threads change nothing but the time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.jit import COMPILED, WIDTH
+from onlinear.penalties import ElasticNet
+from onlinear.rows import Rows
+from onlinear.solvers import comid, fiol, implicit, rda, scaled
+from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, State
+from onlinear.solvers.many_potentials import learn_comid, learn_fiol
+from onlinear.solvers.many_rda import learn_rda
+from onlinear.solvers.many_scaled import learn_scaled
+
+KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
+    comid.Lazy: learn_comid,
+    fiol.Lazy: learn_fiol,
+    rda.Lazy: learn_rda,
+    scaled.Scaled: learn_scaled,
+    implicit.ScaledImplicit: learn_scaled,
+}
+FEWEST = 3  # outputs below which a pack costs as much as learning them one after the other
+WORTH_A_THREAD = 1 << 18  # entries times outputs of a call below which threads cost more than they bring
+
+
+class Output(NamedTuple):
+    """One output: its method, its state, and the row of y that holds its targets."""
+
+    engine: Engine
+    state: State
+    target: int
+
+
+def method_of(output: Output) -> Any:
+    """What outputs that are learnt together have in common; equal to no other's where an output is learnt by itself."""
+    engine, problem = output.engine, output.engine.problem
+    if type(engine).learn_outputs is not Engine.learn_outputs:
+        return id(engine)
+    ball, inner = getattr(engine.solver, "ball", None), getattr(engine.solver, "inner", None)
+    packed = COMPILED and type(engine) in KERNELS and type(engine.penalty) is ElasticNet
+    if not packed or (ball is not None and ball() < inf) or (inner is not None and type(inner) is not fiol.Newton):
+        return id(output.state)
+    return type(engine), type(problem.loss), problem.loss, engine.solver, problem.average, problem.fit_intercept
+
+
+class Job(NamedTuple):
+    """Rows to learn: y is (targets, n), scores (outputs, n)."""
+
+    rows: Rows
+    largest: float
+    y: np.ndarray
+    s: np.ndarray
+    scores: np.ndarray
+
+
+class InTurn:
+    """Outputs learnt one after the other, or by a way of their own, by their engine."""
+
+    weight = 1.0  # the cost, in outputs learnt alone
+
+    def __init__(self, outputs: Sequence[Output], place: int) -> None:
+        self._engine, self._states, self._place = outputs[0].engine, [output.state for output in outputs], place
+        self._targets = [output.target for output in outputs]
+
+    def grow(self, size: int) -> None:
+        for state in self._states:
+            state.grow(size)
+
+    def learn(self, job: Job) -> tuple[int, int]:
+        """The number of rows learnt, and the output that stopped being finite (-1 for none)."""
+        mine = slice(self._place, self._place + len(self._states))
+        y = job.y[self._targets].T
+        done = self._engine.learn_outputs(self._states, job.rows, job.largest, y, job.s, job.scores[mine])
+        return done, self._place if done < len(job.s) else -1
+
+
+class Pack:
+    """Up to ``WIDTH`` outputs of one method, side by side. A lane without an output stays at 0."""
+
+    weight = 2.5
+
+    def __init__(self, outputs: Sequence[Output], place: int) -> None:
+        self._engine, self._states, self._place = outputs[0].engine, [output.state for output in outputs], place
+        self._targets = np.array([output.target for output in outputs], dtype=np.int64)
+        self._strengths = np.zeros((2, WIDTH))
+        for o, output in enumerate(outputs):
+            self._strengths[:, o] = output.engine.penalty.l1, output.engine.penalty.l2
+        idle = self._engine.start(np.zeros(0), 0.0).now
+        self._now = np.repeat(idle.reshape(SCALARS, 1), WIDTH, axis=1)
+        self._rooms: dict[str, np.ndarray] = {}
+        self._tables: np.ndarray | None = None
+        self._size = -1
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` features; the rooms double, so that growing costs O(1) per new feature."""
+        self._bind()
+        self._resize(size)
+
+    def _resize(self, size: int) -> None:
+        for name, room in self._rooms.items():
+            if size > len(room):
+                bigger = np.zeros((max(size, 2 * len(room)), WIDTH))
+                bigger[: self._size] = room[: self._size]
+                self._rooms[name] = bigger
+        self._size = size
+        for o, state in enumerate(self._states):
+            state.size = size
+            state.arrays = {name: room[:size, o] for name, room in self._rooms.items()}
+
+    def _bind(self) -> None:
+        """Take in whatever stands elsewhere: all arrays at first, later those of states that were loaded or replaced."""
+        size = self._states[0].size
+        if size != self._size or not self._rooms:
+            found = [dict(state.arrays) for state in self._states]
+            self._rooms = {name: np.zeros((size, WIDTH)) for name in found[0]}
+            self._size = size
+            for o, arrays in enumerate(found):
+                for name, array in arrays.items():
+                    self._rooms[name][:, o] = array
+            self._resize(size)
+        for o, state in enumerate(self._states):
+            if state.now.base is not self._now:
+                self._now[:, o] = state.now
+                state.now = self._now[:, o]
+            for name, array in state.arrays.items():
+                if array.base is not self._rooms[name]:
+                    self._rooms[name][:size, o] = array
+                    state.arrays[name] = self._rooms[name][:size, o]
+
+    def _prepare(self, rows: int) -> None:
+        """Make room in the prefix tables for ``rows`` more steps, as ``State.reserve`` does."""
+        if self._states[0].table is None:
+            return
+        steps = max(state.t - int(state.now[VISIT]) for state in self._states) + rows
+        length = min(LONGEST_BLOCK, steps) + 1
+        length = 1 << (length - 1).bit_length() if length < LONGEST_BLOCK else LONGEST_BLOCK + 1
+        held = self._tables
+        tables = held if held is not None and held.shape[2] >= length else np.zeros((WIDTH, 3, max(65, length)))
+        for o, state in enumerate(self._states):
+            assert state.table is not None
+            if state.table.base is not tables:
+                width = min(state.table.shape[1], tables.shape[2])
+                tables[o, :, :width] = state.table[:, :width]
+                state.table = tables[o]
+        self._tables = tables
+
+    def learn(self, job: Job) -> tuple[int, int]:
+        """The number of rows learnt, and the output that stopped being finite (-1 for none)."""
+        self._bind()
+        self._prepare(len(job.s))
+        names = list(self._rooms)
+        V = self._rooms[names[0]][: self._size]
+        B, A = (self._rooms[name][: self._size] if name in names else None for name in "BA")
+        engine, mine = self._engine, job.scores[self._place : self._place + len(self._states)]
+        done, culprit = KERNELS[type(engine)](
+            job.rows, job.largest, job.y, self._targets, job.s, engine.loss, self._strengths, engine.solver, engine.average,
+            V, B, A, self._tables, self._now, mine,
+        )  # fmt: skip
+        return done, self._place + culprit if culprit >= 0 else -1
+
+
+class Team:
+    """All outputs of a pass, in packs and in turn, on one thread or several."""
+
+    def __init__(self, outputs: Sequence[Output], threads: int = 1) -> None:
+        self._threads = threads
+        self._groups: list[Pack | InTurn] = []
+        place = 0
+        for method, alike in groupby(outputs, key=method_of):
+            run = list(alike)
+            sizes = pack_sizes(len(run), threads) if isinstance(method, tuple) else [len(run)]
+            for size in sizes:
+                kind = Pack if isinstance(method, tuple) and size >= FEWEST else InTurn
+                self._groups.append(kind(run[:size], place))
+                run, place = run[size:], place + size
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` features."""
+        for group in self._groups:
+            group.grow(size)
+
+    def learn(self, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> tuple[int, int]:
+        """Learn the rows in order: y is (n, targets), scores (outputs, n), filled with the scores before each step.
+
+        Give the number of rows learnt (all, unless a state stopped being finite) and the output that stopped (or -1).
+        """
+        job = Job(rows, largest, np.ascontiguousarray(y.T), s, scores)
+        work = len(rows.values) * len(scores)
+        if self._threads == 1 or len(self._groups) == 1 or work < WORTH_A_THREAD:
+            found = [group.learn(job) for group in self._groups]
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
+                found = list(pool.map(lambda group: group.learn(job), heaviest_first))
+        return min(found, key=lambda end: (end[0], end[1]))
+
+
+def pack_sizes(outputs: int, threads: int) -> list[int]:
+    """How outputs of one method are shared out: full packs first, or packs of like size where threads share them."""
+    packs = -(-outputs // WIDTH)
+    if threads > 1 and outputs >= FEWEST * threads:
+        packs = -(-packs // threads) * threads
+        return [outputs // packs + (k < outputs % packs) for k in range(packs)]
+    full, rest = divmod(outputs, WIDTH)
+    return [WIDTH] * full + ([rest] if rest >= FEWEST else [1] * rest)
+
+
+def threads_of(n_jobs: Any) -> int:
+    """The number of threads that ``n_jobs`` means: None is 1, -1 all cores."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or (n_jobs < 1 and n_jobs != -1):
+        raise ValueError(f"n_jobs must be None, -1 (all cores) or an integer of at least 1, got {n_jobs!r}.")
+    return int(n_jobs) if n_jobs > 0 else os.cpu_count() or 1

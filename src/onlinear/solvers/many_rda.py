@@ -1,0 +1,92 @@
+"""Dual averaging for eight outputs at once: the kernel of rda.py, lane by lane, with the same bits."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from onlinear.averages import record
+from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.penalties import ElasticNet, soft
+from onlinear.solvers.dense import all_finite
+from onlinear.solvers.engine import BIAS_SUM, CAREFUL, HUGE, ONE, VISIT, T, due
+from onlinear.solvers.many_potentials import AHEAD
+from onlinear.solvers.rda import GRADIENT_BIAS, idle_sum, intercept, shrink, threshold, visit
+
+
+@kernel
+def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B, A, tables, now, scores):
+    indptr, indices, values = rows
+    outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
+    gamma = solver.gamma
+    t, one = int(now[T, 0]), now[ONE, 0]
+    work = np.zeros((5, WIDTH))
+    p, g, Q, inverse, marks = work[0], work[1], work[2], work[3], work[4].view(np.int64)
+    done, culprit = y.shape[1], -1
+    for i in range(y.shape[1]):
+        if B is not None and due(t):
+            for o in range(outputs):
+                if now[VISIT, o] != t:
+                    visit(tables[o], t, strengths[0, o], G[:, o], B[:, o], A[:, o], now[:, o])
+        for o in range(outputs):
+            lane = ElasticNet(strengths[0, o], strengths[1, o])
+            Q[o], inverse[o] = threshold(lane, t), shrink(lane, gamma, t)
+
+        sums, dead = same_lanes(0.0), lanes(work, 2)
+        for k in range(indptr[i], indptr[i + 1]):
+            fetch_lanes(G, indices[min(k + AHEAD, last)])
+            sums -= soft(lanes(G, indices[k]), dead) * values[k]
+        put_lanes(work, 0, sums * lanes(work, 3))
+        active = 0
+        for o in range(outputs):
+            p[o] += intercept(now[GRADIENT_BIAS, o], t, gamma) * one
+            scores[o, i] = p[o]
+            g[o] = s[i] * loss.slope(p[o], y[which[o], i])
+            active += g[o] != 0.0
+            marks[o] = -(g[o] != 0.0)
+            if not isfinite(p[o] + g[o]) and culprit < 0:
+                culprit = o
+        if culprit >= 0:
+            done = i
+            break
+
+        t += 1
+        if B is not None:
+            om = average.om(t)
+            for o in range(outputs):
+                record(tables[o], t - int(now[VISIT, o]), om, Q[o], inverse[o])
+                now[BIAS_SUM, o] += om * intercept(now[GRADIENT_BIAS, o], t - 1, gamma)
+        if active == 0:
+            continue
+        slopes, moving = lanes(work, 1), lanes(work, 4)
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            old = lanes(G, j)
+            if B is not None:
+                bring_along(strengths, outputs, tables, t, now, g, G, B, j, np.float64(values[k]))
+            put_lanes(G, j, chosen(moving, old + slopes * values[k], old))
+        for o in range(outputs):
+            if g[o] != 0.0:
+                now[GRADIENT_BIAS, o] += g[o] * one
+                if largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p[o]) > HUGE or abs(g[o]) > HUGE:
+                    now[CAREFUL, o] = 1.0
+                    if not all_finite(G[:, o], indices, indptr[i], indptr[i + 1]) and culprit < 0:
+                        culprit = o
+        if culprit >= 0:
+            done = i
+            break
+    now[T, :outputs] = t
+    return done, culprit
+
+
+@function
+def bring_along(strengths, outputs, tables, t, now, g, G, B, j, x):
+    """The sums of the averages at coordinate j, before its gradient sums move."""
+    for o in range(outputs):
+        if g[o] != 0.0:
+            first, l1 = int(now[VISIT, o]), strengths[0, o]
+            c = t - first
+            E, R = tables[o, 1, c], tables[o, 2, c]
+            gained = idle_sum(tables[o], first, c, E, R, l1, G[j, o])
+            B[j, o] = (B[j, o] + gained) - idle_sum(tables[o], first, c, E, R, l1, G[j, o] + g[o] * x)
