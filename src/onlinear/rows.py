@@ -9,7 +9,7 @@ All checks of values and indices run before the first block is handed out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -405,6 +405,32 @@ def _gather(rows, order, indptr, indices, values):  # type: ignore[no-untyped-de
         begin, end = starts[order[i]], starts[order[i] + 1]
         to = indptr[i]
         for k in range(begin, end):
+            indices[to] = columns[k]
+            values[to] = entries[k]
+            to += np.uint64(1)
+
+
+def permuted_rows(parts: Sequence[Rows], order: np.ndarray) -> Rows:
+    """Rows ``order`` of ``parts``, one after the other, copied; ``order`` is a permutation of all of them."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    indptr = np.zeros(len(order) + 1, np.uint64)
+    np.cumsum(np.concatenate([rows.indptr[1:] - rows.indptr[:-1] for rows in parts])[order], out=indptr[1:])
+    indices = np.empty(int(indptr[-1]), np.uint32)
+    values = np.empty(int(indptr[-1]), np.result_type(*(rows.values for rows in parts)))
+    first = 0
+    for rows in parts:
+        _scatter(rows, places[first : first + rows.count], indptr, indices, values)
+        first += rows.count
+    return Rows(indptr, indices, values)
+
+
+@kernel
+def _scatter(rows, places, indptr, indices, values):  # type: ignore[no-untyped-def]
+    starts, columns, entries = rows
+    for i in range(places.shape[0]):
+        to = indptr[places[i]]
+        for k in range(starts[i], starts[i + 1]):
             indices[to] = columns[k]
             values[to] = entries[k]
             to += np.uint64(1)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from onlinear.rows import Rows, Source, taken
+from onlinear.rows import Rows, Source, permuted_rows, taken
 
 
 class StreamError(ValueError):
@@ -89,6 +89,16 @@ def joined(blocks: Sequence[Block]) -> Block:
         np.concatenate([block.rows.indices for block in blocks]),
         np.concatenate([block.rows.values for block in blocks]),
     )
+    return _together(blocks, rows, slice(None))
+
+
+def permuted(blocks: Sequence[Block], order: np.ndarray) -> Block:
+    """The rows of blocks in another order: row i is row order[i] of all of them; each entry is copied once."""
+    return _together(blocks, permuted_rows([block.rows for block in blocks], order), order)
+
+
+def _together(blocks: Sequence[Block], rows: Rows, order: slice | np.ndarray) -> Block:
+    """The block of these rows; the rest of ``blocks``, as one, in this order."""
     names = tuple(dict.fromkeys(name for block in blocks for name in block.names))
     places = [
         np.array([names.index(name) for name in block.names])[np.zeros(block.n, int) if block.files is None else block.files]
@@ -96,14 +106,16 @@ def joined(blocks: Sequence[Block]) -> Block:
     ]
     return Block(
         rows,
-        np.concatenate([block.y for block in blocks]),
-        np.concatenate([block.lines for block in blocks]),
+        np.concatenate([block.y for block in blocks])[order],
+        np.concatenate([block.lines for block in blocks])[order],
         names,
         max(block.size for block in blocks),
         max(block.largest for block in blocks),
-        np.concatenate(places) if len(names) > 1 else None,
-        None if all(block.weights is None for block in blocks) else np.concatenate([block.importance for block in blocks]),
-        None if blocks[0].held is None else np.concatenate([block.held for block in blocks]),  # type: ignore[misc]
+        np.concatenate(places)[order] if len(names) > 1 else None,
+        None
+        if all(block.weights is None for block in blocks)
+        else np.concatenate([block.importance for block in blocks])[order],
+        None if blocks[0].held is None else np.concatenate([block.held for block in blocks])[order],  # type: ignore[misc]
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from onlinear.streams.blocks import Block, Stream, Wrapped, joined
+from onlinear.streams.blocks import Block, Stream, Wrapped, permuted
 
 
 class Shuffled(Wrapped):
@@ -25,12 +25,17 @@ class Shuffled(Wrapped):
         self._generator = np.random.default_rng(seed)
 
     def state(self) -> dict[str, Any]:
-        """The generator's state, which JSON holds; before a pass, that pass's order follows from it."""
+        """The generator as it is now, in words of JSON; between two passes, what the next one begins with."""
         return dict(self._generator.bit_generator.state)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state`` gave."""
-        self._generator.bit_generator.state = state
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Let the next pass begin with this state of the generator; ValueError if it is none."""
+        before = self.state()
+        try:
+            self._generator.bit_generator.state = dict(state)
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            self._generator.bit_generator.state = before
+            raise ValueError(f"the state of the shuffle's generator is damaged ({type(error).__name__}: {error}).") from None
 
     def __iter__(self) -> Iterator[Block]:
         held: list[Block] = []
@@ -49,5 +54,4 @@ class Shuffled(Wrapped):
             yield self._permuted(held)
 
     def _permuted(self, held: Sequence[Block]) -> Block:
-        block = joined(held)
-        return block.take(self._generator.permutation(block.n))
+        return permuted(held, self._generator.permutation(sum(block.n for block in held)))
