@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
+import gzip
+import io
 import json
 import lzma
+import re
+import sys
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import murmurhash3_32
 
 from onlinear import Learner, streams
+from onlinear.streams import StreamError
 from onlinear.streams import encoding as enc
 from onlinear.streams.blocks import joined
+from onlinear.streams.sparse import write_sparse
 
 DAY = datetime.date(1970, 1, 1)
 NOON = datetime.datetime(1970, 1, 1)
@@ -186,3 +195,505 @@ def test_click_data_with_categories_learns_from_the_command_of_the_issue(data):
     dense = rows.X[:, :13].toarray()
     np.testing.assert_array_equal(dense, frame.filter(regex=r"^I\d").fillna(0.0).to_numpy())
     np.testing.assert_array_equal(rows.X[:, 13:26].toarray(), frame.filter(regex=r"^I\d").isna().to_numpy())
+
+
+# --- what is asked for -----------------------------------------------------------------------------------------------
+
+
+def frame_of(tmp_path, name="a.parquet", **columns):
+    """A file of these columns, with a target y of ones unless it is among them."""
+    n = len(next(iter(columns.values())))
+    return write(tmp_path / name, pa.table({"y": [1.0] * n, **columns}))
+
+
+def read(path, **options):
+    stream = streams.open(path, **{"target": "y", **options})
+    blocks = list(stream)
+    return stream, rows_of(blocks)
+
+
+def hashed(key, offset, bits=18):
+    h = murmurhash3_32(key.encode(), positive=True)
+    return offset + h % 2**bits, -1.0 if h >= 2**31 else 1.0
+
+
+def test_features_are_chosen_by_names_and_patterns(tmp_path):
+    path = frame_of(tmp_path, I1=[1.0], I2=[2.0], I10=[3.0], w=[4.0], id=[5])
+    for options, names in [
+        ({}, ["I1", "I2", "I10", "w", "id"]),
+        ({"weight": "w"}, ["I1", "I2", "I10", "id"]),
+        ({"exclude": ["id", "w"]}, ["I1", "I2", "I10"]),
+        ({"exclude": "id"}, ["I1", "I2", "I10", "w"]),
+        ({"features": ["I*"]}, ["I1", "I2", "I10"]),
+        ({"features": ["I?", "w"], "exclude": ["I2"]}, ["I1", "w"]),
+    ]:
+        stream, rows = read(path, **options)
+        assert [name for name, _ in stream.encoding["features"]] == names
+        assert len(rows[0]) == len(names)
+        assert enc.names(stream.encoding, 9)[: len(names) + 1] == [*names, None]
+
+
+def test_nan_is_a_missing_value(tmp_path):
+    path = frame_of(tmp_path, x=[1.0, float("nan"), None], z=[5, None, 7])
+    assert read(path, missing="omit")[1] == [{0: 1.0, 1: 5.0}, {}, {1: 7.0}]
+    assert read(path, missing="indicator")[1] == [{0: 1.0, 1: 5.0}, {2: 1.0, 3: 1.0}, {1: 7.0, 2: 1.0}]
+
+
+def test_missing_text_is_a_category_of_its_own_if_asked_and_differs_from_empty_text(tmp_path):
+    path = frame_of(tmp_path, c=["", None, "x"])
+    assert read(path, missing="omit")[1] == [dict([hashed("c=", 0)]), {}, dict([hashed("c=x", 0)])]
+    assert read(path, missing="indicator")[1] == [dict([hashed(key, 0)]) for key in ("c=", "c", "c=x")]
+    stream, rows = read(path, missing="indicator", categories="one-hot")
+    assert rows == [{0: 1.0}, {1: 1.0}, {2: 1.0}]
+    assert enc.names(stream.encoding, 4) == ["c=", "c is missing", "c=x", None]
+
+
+def test_features_that_meet_in_a_column_are_summed(tmp_path):
+    columns = {f"c{k}": ["a", "b"] for k in range(20)}
+    _, rows = read(frame_of(tmp_path, **columns), hash_bits=1)
+    for row, value in zip(rows, "ab", strict=True):
+        entries = [hashed(f"c{k}={value}", 0, 1) for k in range(20)]
+        sums = {j: sum(x for column, x in entries if column == j) for j in (0, 1)}
+        assert row == {j: x for j, x in sums.items() if x}
+
+
+def test_categories_of_pandas_and_polars(tmp_path):
+    """Integers that are categories come as numbers out of Parquet, which does not keep that they are: text says so."""
+    categories = pd.Categorical(["b", "a", None])
+    frame = pd.DataFrame({"y": [0, 1, 1], "c": categories, "k": pd.Categorical([3, 1, 3])})
+    frame.to_parquet(tmp_path / "pandas.parquet")
+    frame.to_feather(tmp_path / "pandas.feather")
+    column = pl.Series(["b", "a", None], dtype=pl.Categorical)
+    pl.DataFrame({"y": [0, 1, 1], "c": column, "k": [3, 1, 3]}).write_parquet(tmp_path / "polars.parquet")
+    wanted = [dict(sorted([hashed("c=b", 0), hashed("k=3", 0)])), dict(sorted([hashed("c=a", 0), hashed("k=1", 0)]))]
+    for name in ("pandas.parquet", "pandas.feather", "polars.parquet"):
+        assert read(tmp_path / name, missing="omit", text="k")[1] == [*wanted, dict([hashed("k=3", 0)])]
+    assert read(tmp_path / "pandas.feather", missing="omit")[1][:2] == wanted
+    assert dict(read(tmp_path / "pandas.parquet", missing="omit")[0].encoding["features"]) == {"c": "text", "k": "number"}
+
+
+def test_numbers_as_categories_and_text_as_numbers(tmp_path):
+    path = frame_of(tmp_path, zip=[12, 7], flag=[True, False], price=["1.5", None], day=[DAY, DAY])
+    _, rows = read(path, text=["zip", "flag", "day"], numbers="price", missing="omit")
+    day = hashed("day=1970-01-01", 1)
+    assert rows == [
+        dict(sorted([(0, 1.5), hashed("zip=12", 1), hashed("flag=true", 1), day])),
+        dict(sorted([hashed("zip=7", 1), hashed("flag=false", 1), day])),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unit", "wanted"),
+    [
+        ("seconds", [86400.0, 90061.5, -0.25, 3600.0, 7.5]),
+        ("days", [1.0, 90061.5 / 86400, -0.25 / 86400, 3600 / 86400, 7.5 / 86400]),
+    ],
+)
+def test_dates_and_times_are_numbers_if_asked(tmp_path, unit, wanted):
+    moment = pa.array([86400 + 3600 + 61.5], pa.float64()).to_pylist()[0]
+    path = frame_of(
+        tmp_path,
+        date=pa.array([1], pa.date32()),
+        stamp=pa.array([int(moment * 10**6)], pa.timestamp("us", "UTC")),
+        before=pa.array([-250], pa.timestamp("ms")),
+        clock=pa.array([3600], pa.time32("s")),
+        span=pa.array([7_500_000_000], pa.duration("ns")),
+    )
+    (row,) = read(path, dates=unit)[1]
+    assert list(row.values()) == pytest.approx(wanted, rel=1e-15)
+
+
+def test_a_text_target_is_given_as_places_in_labels(tmp_path):
+    path = frame_of(tmp_path, y=["no", "yes", "no", "maybe"], x=[1.0, 2.0, 3.0, 4.0])
+    stream = streams.open(path, target="y", block_bytes=1)
+    assert (stream.task, stream.labels, stream.classes) == ("classify", (), None)
+    assert [float(y) for block in stream for y in block.y] == [0, 1, 0, 2]
+    assert stream.labels == ("no", "yes", "maybe")
+    stream = streams.open(path, target="y", classes=["maybe", "no", "yes"])
+    assert stream.classes.tolist() == [0, 1, 2]
+    assert [float(y) for block in stream for y in block.y] == [1, 2, 1, 0]
+    stream = streams.open(path, target="y", classes=["no", "yes"])
+    with pytest.raises(StreamError, match=r"a\.parquet:4: expected a class of 'no', 'yes', got 'maybe'"):
+        list(stream)
+    with pytest.raises(ValueError, match="classes must not repeat"):
+        streams.open(path, target="y", classes=["no", "no"])
+
+
+def test_rows_without_a_target_are_for_prediction(tmp_path):
+    trained = streams.open(frame_of(tmp_path, x=[1.0]), target="y").encoding
+    for columns in (
+        {"x": [2.0]},
+        {"x": [2.0], "y": pa.array([None], pa.float64())},
+        {"x": [2.0], "y": pa.array([None], pa.string())},
+    ):
+        path = write(tmp_path / "new.parquet", pa.table(columns))
+        (block,) = streams.open(path, encoding=trained)
+        assert np.isnan(block.y).all()
+        assert rows_of([block]) == [{0: 2.0}]
+        with pytest.raises(ValueError, match=r"target|got a missing value"):
+            list(streams.open(path, encoding=trained, target="y"))
+    (block,) = streams.open(frame_of(tmp_path, y=[3.0], x=[1.0]), encoding=trained)
+    assert block.y.tolist() == [3.0]
+    with pytest.raises(ValueError, match="target must name the column to predict, one of 'x'"):
+        streams.open(write(tmp_path / "new.parquet", pa.table({"x": [1.0]})))
+
+
+def test_a_dictionary_can_be_cut_to_what_a_model_has_seen(tmp_path):
+    path = frame_of(tmp_path, c=["a", "b", "a", "c"], x=[1.0] * 4)
+    description = streams.open(path, target="y", categories="one-hot").encoding
+    assert description["values"] == []
+    stream, rows = read(path, categories="one-hot", block_bytes=1)
+    assert rows == [{0: 1.0, 1: 1.0}, {0: 1.0, 2: 1.0}, {0: 1.0, 1: 1.0}, {0: 1.0, 3: 1.0}]
+    part = enc.upto(stream.encoding, 3)
+    assert part["values"] == [[0, "a"], [0, "b"]]
+    assert read(path, encoding=part)[1] == rows, "the rest gets the same numbers again"
+    assert enc.upto(stream.encoding, 99) == stream.encoding
+    assert enc.upto(stream.encoding, 0)["values"] == []
+
+
+def test_a_dictionary_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(enc, "MOST_VALUES", 2)
+    path = frame_of(tmp_path, c=["a", "b", "a", "c"])
+    with pytest.raises(StreamError, match=r"a\.parquet: expected at most 2 values in all one-hot columns, got one more"):
+        read(path, categories="one-hot")
+
+
+# --- where rows come from --------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_read_in_the_order_of_its_paths_with_its_keys(tmp_path):
+    for day, part, x in [("2", "b", 4.0), ("1", "b", 2.0), ("1", "a", 1.0), ("10", "a", 3.0)]:
+        (tmp_path / f"day={day}" / "city=New%20York").mkdir(parents=True, exist_ok=True)
+        frame_of(tmp_path / f"day={day}" / "city=New%20York", f"{part}.parquet", x=[x])
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".hidden").touch()
+    stream = streams.open(tmp_path, target="y")
+    rows = rows_of(stream)
+    assert [row[0] for row in rows] == [1.0, 2.0, 3.0, 4.0]
+    assert [row[1] for row in rows] == [1.0, 1.0, 10.0, 2.0]
+    assert all(row.items() >= dict([hashed("city=New York", 2)]).items() for row in rows)
+    assert next(iter(stream)).where(0) == f"{tmp_path}/day=1/city=New%20York/a.parquet:1"
+    assert stream.rows == 4
+
+
+def test_uris_and_patterns(tmp_path):
+    for k in range(3):
+        frame_of(tmp_path, f"part-{k}.parquet", x=[k + 1.0])
+    (tmp_path / "other.txt").touch()
+    uri = tmp_path.as_uri()
+    assert [row[0] for row in read(f"{uri}/part-*.parquet")[1]] == [1.0, 2.0, 3.0]
+    assert read(f"{uri}/part-1.parquet")[1] == [{0: 2.0}]
+    assert read(str(tmp_path / "part-[12].parquet"))[1] == [{0: 2.0}, {0: 3.0}]
+    table = pa.table({"y": [1.0], "x": [5.0]})
+    for suffix in ("", ".gz", ".xz", ".zst", ".bz2"):
+        (tmp_path / f"z.csv{suffix}").write_bytes(packed(as_csv(table).encode(), suffix))
+        assert read(f"{uri}/z.csv{suffix}")[1] == read(tmp_path / f"z.csv{suffix}")[1] == [{0: 5.0}]
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        streams.open(f"{uri}/gone-*.parquet", target="y")
+    with pytest.raises(FileNotFoundError, match="no file of that name"):
+        streams.open(f"{uri}/gone.parquet", target="y")
+    with pytest.raises(FileNotFoundError, match="cannot be opened"):
+        streams.open("nosuchscheme://x/y.parquet", target="y")
+
+
+def packed(content, suffix):
+    if suffix == ".zst":
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as file:
+            file.write(content)
+        return sink.getvalue().to_pybytes()
+    return {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix](content)
+
+
+def test_csv_from_standard_input(monkeypatch, tmp_path):
+    text = "y,x\n" + "".join(f"1,{k}\n" for k in range(1, 200_000))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    stream = streams.open("-", format="csv", target="y")
+    assert sum(row[0] for row in rows_of(stream)) == 200_000 * 199_999 / 2
+    with pytest.raises(StreamError, match="cannot be read twice"):
+        list(stream)
+    with pytest.raises(StreamError, match="standard input cannot be read as Parquet"):
+        streams.open("-", format="parquet", target="y")
+
+
+def test_csv_by_other_rules(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('\ufeffy\tname\tx\n1\t"a\tb"\t?\n\n0\t"c\nd"\t2\n', newline="")
+    _, rows = read(path, nulls=["?"], missing="omit")
+    assert rows == [dict([hashed("name=a\tb", 1)]), {0: 2.0, **dict([hashed("name=c\nd", 1)])}]
+    path = tmp_path / "a.csv"
+    path.write_text("y;x\n1;2\n")
+    assert read(path, delimiter=";")[1] == [{0: 2.0}]
+    with pytest.raises(ValueError, match=r"the column 'y' is not known.*Known: y;x"):
+        read(path)
+
+
+def test_text_that_looks_missing_is_missing_unless_quoted(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('y,c\n1,NA\n1,"NA"\n1,\n1,""\n')
+    assert read(path, missing="omit")[1] == [{}, dict([hashed("c=NA", 0)]), {}, dict([hashed("c=", 0)])]
+    with pytest.raises(StreamError, match=r"a\.csv:2: expected text in column 'c', got a missing value"):
+        read(path)
+
+
+# --- what is wrong ---------------------------------------------------------------------------------------------------
+
+WRONG_COLUMNS = [
+    (pa.array([[1.0]]), {}, "holds list<.*: double>, which is no feature"),
+    (pa.array([{"a": 1}]), {}, "holds struct<a: int64>, which is no feature"),
+    (pa.array([b"x"]), {}, "holds binary, which is no feature"),
+    (pa.array([None]), {}, "has no value that tells its type: exclude it, or name it in text or numbers"),
+    (pa.array([1], pa.date32()), {}, r"holds dates or times \(date32\[day\]\): exclude it, read it as a number \(dates="),
+    (pa.array([1.5]), {"text": ["x"]}, "expected text, as asked or as in the first file, got double"),
+    (pa.array([[1]]), {"text": ["x"]}, "expected text, as asked"),
+]
+
+
+@pytest.mark.parametrize(("column", "options", "message"), WRONG_COLUMNS)
+def test_columns_that_are_no_features(tmp_path, column, options, message):
+    with pytest.raises(StreamError, match=rf"a\.parquet: column 'x' {message}|a\.parquet: column 'x': {message}"):
+        streams.open(frame_of(tmp_path, x=column), target="y", **options)
+
+
+WRONG_VALUES = [
+    ({"x": [1.0, None]}, {}, "expected a number in column 'x', got a missing value (missing: omit or indicator accept it)"),
+    ({"x": [1.0, float("nan")]}, {}, "expected a number in column 'x', got a missing value"),
+    ({"x": [True, None]}, {}, "expected true or false in column 'x', got a missing value"),
+    ({"x": ["a", None]}, {}, "expected text in column 'x', got a missing value"),
+    ({"x": [1.0, float("inf")]}, {"missing": "omit"}, "expected a finite number in column 'x', got inf"),
+    ({"x": [1.0, -float("inf")]}, {"missing": "omit"}, "expected a finite number in column 'x', got -inf"),
+    ({"x": [1, 2**53 + 1]}, {}, f"expected a number within 2^53 in column 'x', got {2**53 + 1} (text reads the column"),
+    ({"x": [1, -(2**63)]}, {}, f"expected a number within 2^53 in column 'x', got {-(2**63)}"),
+    ({"x": pa.array([1, 2**64 - 1], pa.uint64())}, {}, f"expected a number within 2^53 in column 'x', got {2**64 - 1}"),
+    ({"x": ["1", "1,5"]}, {"numbers": ["x"]}, "expected a number in column 'x', got '1,5'"),
+    ({"x": [1, 1], "y": [1.0, None]}, {"missing": "omit"}, "expected a number in column 'y', got a missing value"),
+    ({"x": [1, 1], "y": ["a", None]}, {"missing": "omit"}, "expected text in column 'y', got a missing value"),
+    ({"x": [1, 1], "w": [1.0, -1.0]}, {"weight": "w"}, "expected a weight of 0 or more in column 'w', got -1"),
+    ({"x": [1, 1], "w": [1.0, None]}, {"weight": "w", "missing": "omit"}, "expected a number in column 'w', got a missing"),
+]
+
+
+@pytest.mark.parametrize(("columns", "options", "message"), WRONG_VALUES, ids=[w[2][:50] for w in WRONG_VALUES])
+def test_wrong_values_are_refused_with_their_row_or_skipped(tmp_path, columns, options, message):
+    good, bad = ({name: pa.array(column)[k:m] for name, column in columns.items()} for k, m in ((0, 1), (1, 2)))
+    with_target = [{"y": pa.array([1.0]), **part} if "y" not in part else part for part in (good, bad)]
+    good, bad = map(pa.table, with_target)
+    path = write(tmp_path / "a.parquet", pa.concat_tables([good, good, bad, good, bad]), 3)
+    found = []
+    with pytest.raises(StreamError) as error:
+        found.extend(streams.open(path, target="y", **options))
+    assert str(error.value).startswith(f"{path}:3: {message}")
+    assert [int(line) for block in found for line in block.lines] == [1, 2]
+    stream = streams.open(path, target="y", max_errors=2, **options)
+    for _ in range(2):
+        assert [int(line) for block in stream for line in block.lines] == [1, 2, 4]
+        assert [error.removeprefix(f"{path}:")[:2] for error in stream.errors] == ["3:", "5:"]
+
+
+LATER_FILES = [
+    ({"x": [1.0]}, "expected a column 'c', got 'y', 'x'"),
+    ({"x": ["a"], "c": ["a"]}, "column 'x': expected a number, as asked or as in the first file, got string"),
+    ({"x": [1.0], "c": [1.5]}, "column 'c': expected text, as asked or as in the first file, got double"),
+    ({"x": [1.0], "c": ["a"], "z": [1.0]}, "the column 'z' is not in"),
+    ({"y": ["a"], "x": [1.0], "c": ["a"]}, "column 'y': expected a number, as asked or as in the first file, got string"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), LATER_FILES)
+def test_later_files_must_agree_with_the_first(tmp_path, columns, message):
+    first = frame_of(tmp_path, "1.parquet", x=[1.0], c=["a"])
+    second = frame_of(tmp_path, "2.parquet", **columns)
+    stream = streams.open([first, second], target="y")
+    found = []
+    with pytest.raises(StreamError) as error:
+        found.extend(stream)
+    assert str(error.value).startswith(f"{second}: {message}")
+    assert len(found) == 1
+
+
+def test_later_files_may_hold_numbers_or_categories_of_other_types_and_columns_of_nothing(tmp_path):
+    first = frame_of(tmp_path, "1.parquet", x=[1.0], c=["a"])
+    second = frame_of(tmp_path, "2.parquet", c=pa.array(["a"]).dictionary_encode(), x=pa.array([7], pa.int8()))
+    third = frame_of(tmp_path, "3.parquet", c=pa.array([None]), x=pa.array([None]))
+    _, rows = read([first, second, third], missing="omit")
+    assert rows == [{0: 1.0, **dict([hashed("c=a", 1)])}, {0: 7.0, **dict([hashed("c=a", 1)])}, {}]
+
+
+def test_repeated_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,x,x\n1,2,3\n")
+    with pytest.raises(StreamError, match="expected each column name once, got 'x' twice"):
+        streams.open(path, target="y")
+    pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 3, names=["y", "x", "x"]), tmp_path / "a.parquet")
+    with pytest.raises(StreamError, match="expected each column name once, got 'x' twice"):
+        streams.open(tmp_path / "a.parquet", target="y")
+    (tmp_path / "x=1").mkdir()
+    frame_of(tmp_path / "x=1", x=[1.0])
+    (tmp_path / "a.parquet").unlink()
+    (tmp_path / "a.csv").unlink()
+    with pytest.raises(StreamError, match="the column 'x' is both in the file and in its folder's name"):
+        streams.open(tmp_path, target="y")
+
+
+OPTIONS = [
+    ({"target": "z"}, ValueError, "target: the column 'z' is not known. Known: x, y"),
+    ({"target": None}, ValueError, "target must name the column to predict, one of 'y', 'x'"),
+    ({"weight": "z"}, ValueError, "weight: the column 'z' is not known"),
+    ({"features": ["z*"]}, ValueError, "features: the column 'z*' is not known"),
+    ({"exclude": ["z"]}, ValueError, "exclude: the column 'z' is not known"),
+    ({"exclude": ["x"]}, ValueError, "no column is left as a feature"),
+    ({"text": ["z"]}, ValueError, "text and numbers: the column 'z' is not known"),
+    ({"text": ["x"], "numbers": ["x"]}, ValueError, "text and numbers must name each column once"),
+    ({"categories": "onehot"}, ValueError, "categories 'onehot' is not known. Did you mean 'one-hot'?"),
+    ({"hash_bits": 31}, ValueError, "hash_bits must be a whole number from 1 to 30, got 31"),
+    ({"missing": "zero"}, ValueError, "missing 'zero' is not known"),
+    ({"missing": "text=omit"}, ValueError, "missing: the kind 'text' is not known"),
+    ({"dates": "weeks"}, ValueError, "dates 'weeks' is not known"),
+    ({"format": "xml"}, ValueError, "format 'xml' is not known"),
+    ({"base": 0}, ValueError, "base is for the format svmlight, and the input is parquet"),
+    ({"delimiter": ";"}, ValueError, "delimiter is for the format csv, and the input is parquet"),
+    ({"block_bytes": 0}, ValueError, "block_bytes must be at least 1"),
+    ({"max_errors": -1}, ValueError, "max_errors at least 0"),
+    ({"encoding": {"format": "vw", "version": 1}}, ValueError, "encoding: expected one of parquet input, got one of vw"),
+    ({"encoding": {"format": "columns", "version": 2}}, ValueError, "encoding: expected a description that a stream of this"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), OPTIONS, ids=[str(option[0]) for option in OPTIONS])
+def test_options_that_do_not_fit(tmp_path, options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        streams.open(frame_of(tmp_path, x=[1.0]), **{"target": "y", **options})
+
+
+def test_formats_that_do_not_fit(tmp_path):
+    svm = tmp_path / "a.svm"
+    svm.write_text("1 1:2\n")
+    path = frame_of(tmp_path, x=[1.0])
+    for options, message in [
+        ({"source": [path, svm], "target": "y"}, "expected files of one format"),
+        ({"source": svm, "target": "y"}, "target is for the format parquet or arrow or csv, and the input is svmlight"),
+        ({"source": svm, "hash_bits": 3}, "hash_bits is for columns and vw"),
+        ({"source": svm, "format": "columns"}, "its name does not tell whether it is parquet, arrow or csv"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            streams.open(**options)
+    for folder, message in [("empty", "with no file in it"), ("mixed", "of one kind"), ("text", "of one kind")]:
+        (tmp_path / folder).mkdir()
+        if folder == "mixed":
+            frame_of(tmp_path / folder, "a.arrow", x=[1.0])
+            frame_of(tmp_path / folder, x=[1.0])
+        if folder == "text":
+            (tmp_path / folder / "a.svm").write_text("1 1:1")
+        with pytest.raises(IsADirectoryError, match=message):
+            streams.open(tmp_path / folder, target="y")
+    with pytest.raises(IsADirectoryError, match="is a folder; expected a file"):
+        streams.open(tmp_path, format="svmlight")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_files_that_are_damaged_or_something_else(tmp_path, name):
+    rng = np.random.default_rng(0)
+    path = frame_of(tmp_path, name, x=rng.normal(size=5000))
+    whole = path.read_bytes()
+    for content in (b"", b"PAR1", b"y,x\n1,2\n", whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(StreamError, match=rf"{name}: expected a (Parquet|Arrow \(Feather\)) file, got "):
+            streams.open(path, target="y")
+    path.write_bytes(whole[:1000] + bytes(2000) + whole[3000:])
+    if name == "a.parquet":
+        with pytest.raises(StreamError, match=rf"{name}: cannot be read after row \d+: "):
+            list(streams.open(path, target="y"))
+
+
+CSV = [
+    ("", r"a\.csv:1: expected a line of column names, got an empty file"),
+    ("y,x\n1,2\n1\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 1\."),
+    ("y,x\n1,2\n1,2,3\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 3\."),
+    ("y,x\n1,2\n1,\xff\n", r"a\.csv:3: expected UTF-8 text in column 'x', got "),
+    ("y,x\n1,\n1,\n", "has no value that tells its type"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), CSV)
+def test_csv_that_is_wrong(tmp_path, text, message):
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(StreamError, match=message):
+        read(path)
+
+
+def test_csv_rows_with_too_few_or_many_values_are_skipped_if_asked(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,x\n1,2\n1\n1,3\n1,,\n,\n1,4\n,9,9")
+    stream, rows = read(path, max_errors=4)
+    assert rows == [{0: 2.0}, {0: 3.0}, {0: 4.0}]
+    assert [error.removeprefix(str(path)).partition(" ")[0] for error in stream.errors] == [":3:", ":5:", ":6:", ":8:"]
+    found = []
+    with pytest.raises(StreamError, match=r"a\.csv:5: expected 2 values"):
+        found.extend(streams.open(path, target="y", max_errors=1))
+    assert [int(line) for block in found for line in block.lines] == [2, 4]
+
+
+def test_a_csv_column_that_changes_its_type_names_the_way_out(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,c\n" + "1,2\n" * 300_000 + "1,2.5\n1,x\n")
+    with pytest.raises(
+        StreamError, match=r"a\.csv:300003: expected a number in column 'c', got 'x'.*text='c' reads the column"
+    ):
+        list(streams.open(path, target="y"))
+    assert sum(block.n for block in streams.open(path, target="y", text="c")) == 300_002
+    path.write_text("y,c\n1," + "x" * 2**21 + "\n")
+    with pytest.raises(StreamError, match="expected rows of at most 1048576 bytes"):
+        read(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2", ".zst"])
+def test_csv_that_is_cut_short(tmp_path, suffix):
+    text = "y,x\n" + "".join(f"1,{k * k % 9973}\n" for k in range(5000))
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(packed(text.encode(), suffix)[:-200])
+    with pytest.raises(StreamError, match="damaged or cut short"):
+        list(streams.open(path, target="y"))
+
+
+HOSTILE = [
+    {"features": [["x"]]},
+    {"features": [["x", "binary"]]},
+    {"features": [["x", "number"], ["x", "number"]]},
+    {"features": [[1, "number"]]},
+    {"hash_bits": 10**9},
+    {"hash_bits": True},
+    {"categories": "none"},
+    {"missing": {"numbers": "guess"}},
+    {"missing": None},
+    {"dates": 3},
+    {"target": 3},
+    {"values": [[0, "a"]]},
+    {"values": [[0.0, "a"]]},
+    {"values": "ab"},
+    {"seed": 7},
+]
+
+
+@pytest.mark.parametrize("change", HOSTILE, ids=str)
+def test_descriptions_that_no_stream_gave(tmp_path, change):
+    path = frame_of(tmp_path, x=[1.0])
+    description = streams.open(path, target="y").encoding
+    with pytest.raises(ValueError, match="encoding: expected a description"):
+        streams.open(path, encoding={**description, **change})
+    with pytest.raises(ValueError, match="encoding: expected a description"):
+        streams.open(path, encoding={key: value for key, value in description.items() if key not in change})
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_converted_rows_are_known_by_what_is_in_them(tmp_path, suffix):
+    (tmp_path / "a.svm").write_text("1 1:2 5:3\n-1 2:1\n")
+    text = streams.open(tmp_path / "a.svm")
+    path = tmp_path / f"a{suffix}"
+    write_sparse(path, text)
+    assert rows_of(streams.open(path)) == rows_of(text)
+    assert rows_of(streams.open(path, format="columns")) == rows_of(text)
+    with pytest.raises(ValueError, match="target is for columns with names"):
+        streams.open(path, target="y")
+    with pytest.raises(ValueError, match="expected files of one kind"):
+        streams.open([path, frame_of(tmp_path, f"b{suffix}", x=[1.0])], target="y")

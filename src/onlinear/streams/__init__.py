@@ -55,7 +55,8 @@ def open(
 
     ``source``: files (text also as .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, folders of Parquet, Arrow or CSV
     files, URIs such as s3://bucket/folder that pyarrow opens, ``-`` for standard input, or a bundled data set (``BUNDLED``).
-    ``format``: svmlight, vw, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else svmlight.
+    ``format``: svmlight, vw, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else svmlight. Parquet
+    and Arrow files of converted rows (``onlinear convert``) are known by what is in them.
     ``max_errors``: wrong rows that are skipped; ``block_bytes``: text or numbers in memory at a time. docs/streams.md has all.
 
     svmlight: ``base``, the first index in the files, 1 or 0; ``sort``: accept indices in any order, repeated ones are summed.
@@ -86,10 +87,14 @@ def open(
     formats.must_fit(kind, options, hash_bits, encoding)
     if kind in TABLES:
         from onlinear.streams.columns import Columns, Options
+        from onlinear.streams.sparse import Sparse
 
+        places = _places(paths)
+        if formats.converted(places, kind, options):
+            return Sparse(tuple(place.path for place in places))
         own = {name: value for name, value in options.items() if name in Options._fields and value is not None}
         table = Options(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
-        return Columns(_places(paths), kind, table, encoding, block_bytes)
+        return Columns(places, kind, table, encoding, block_bytes)
     if kind == "vw":
         from onlinear.streams.vowpal import Vowpal
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +97,21 @@ class Columns(Stream):
             self._stated |= dict(given.features)
         if options.weight is not None:
             self._stated[options.weight] = NUMBER
-        first = self._open(self.places[0])
+        self._labels = {label: place for place, label in enumerate(map(str, options.classes or ()))}
+        if len(self._labels) != len(options.classes or ()):
+            raise ValueError("classes must not repeat a name.")
+        self._names: tuple[str, ...] = ()
+        self._read = False
+        with ExitStack() as opened:
+            first = opened.enter_context(closing(self._open(self.places[0])))
+            self._plan(first, given)
+            self._spare = None if self.rereadable else first
+            if self._spare is not None:
+                opened.pop_all()
+
+    def _plan(self, first: Table, given: Encoding | None) -> None:
+        """Decide from the first file, the options and the given encoding what is read as what."""
+        options = self.options
         self._must_be_single(first)
         if options.weight is not None and options.weight not in first.schema.names:
             raise unknown("weight: the column", options.weight, first.schema.names)
@@ -105,24 +120,19 @@ class Columns(Stream):
         self._encoding = self._planned(first) if given is None else given
         self._stated |= dict(self._encoding.features)
         self._all = frozenset(first.schema.names) if given is None and options.features is None else None
-        self._labels = {label: place for place, label in enumerate(map(str, options.classes or ()))}
-        if len(self._labels) != len(options.classes or ()):
-            raise ValueError("classes must not repeat a name.")
         text = self.target is not None and self._stated[self.target] == TEXT
         self.task = "classify" if text else None
         self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
         self.rows, self.total = self._sizes(first)
-        self._spare = first if not self.rereadable else None
-        self._read = False
-        if self._spare is None:
-            first.close()
 
     # --- what the stream says of itself
 
     @property
     def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]
         """The classes' names as far as they have appeared, or as they were given; None where the target is no text."""
-        return tuple(self._labels) if self.task == "classify" else None
+        if self.task == "classify" and len(self._names) < len(self._labels):
+            self._names = tuple(self._labels)
+        return self._names if self.task == "classify" else None
 
     @property
     def encoding(self) -> dict[str, Any]:  # type: ignore[override]
@@ -133,16 +143,21 @@ class Columns(Stream):
         if self._read and not self.rereadable:
             raise StreamError("standard input cannot be read twice; several passes need a file.")
         self._read, self.done = True, 0
-        step = min(MOST_ROWS, max(1, self.block_bytes // (2 * max(1, len(self._encoding.features)))))
+        self.errors = self._errors = list[str]()
+        step = min(MOST_ROWS, max(1, self.block_bytes // (2 * len(self._encoding.features))))
         for place in self.places:
+            began = perf_counter()
             with closing(self._spare or self._open(place)) as table:
                 self._must_agree(table)
                 before, text = self.done, self.text_bytes
                 for first, batch in table.batches(self._wanted(), step):
                     for block in self._blocks(batch, np.arange(first, first + batch.num_rows), place.name):
                         self._move(table, before, text, block.n)
+                        self.timing.read += perf_counter() - began
                         yield block
+                        began = perf_counter()
                 self._move(table, before, text, 0)
+            self.timing.read += perf_counter() - began
 
     def _move(self, table: Table, before: int, text: int, rows: int) -> None:
         self.text_bytes = text + table.text_bytes
@@ -243,7 +258,7 @@ class Columns(Stream):
             return None, sum(os.path.getsize(place.path) for place in self.places) if local else None
         if len(self.places) > MOST_COUNTED or self.options.max_errors:
             return None, None
-        rows = (first.rows or 0) + sum(self._open(place).rows or 0 for place in self.places[1:])
+        rows = sum(table.count() or 0 for table in (first, *map(self._open, self.places[1:])))
         return rows, rows
 
     # --- rows
@@ -306,7 +321,10 @@ class Columns(Stream):
             for i, text in enumerate(parts.texts):
                 _hash_into(encoding, i, text, columns, values)
         elif texts:
-            _number_into(encoding, parts.texts, columns, values)
+            try:
+                _number_into(encoding, parts.texts, columns, values)
+            except ValueError as error:
+                raise StreamError(f"{name}: {error}.") from None
         starts = np.arange(n + 1, dtype=np.uint64) * np.uint64(q + texts)
         found = tidy(Rows(starts, columns.reshape(-1), values.reshape(-1)))
         size = int(found.indices.max(initial=0)) + 1 if len(found.indices) else 0

@@ -60,8 +60,8 @@ class Encoding:
         self.numeric = tuple(feature for feature in self.features if feature.kind != TEXT)
         self.texts = tuple(feature for feature in self.features if feature.kind == TEXT)
         self.offset = len(self.numeric) * (2 if missing.numbers == INDICATOR else 1)
-        self.values: list[tuple[int, str | None]] = list(values)
-        self._numbers = {value: self.offset + k for k, value in enumerate(self.values)}
+        self.values: list[list[Any]] = [[text, value] for text, value in values]
+        self._numbers = {(text, value): self.offset + k for k, (text, value) in enumerate(self.values)}
 
     def number(self, text: int, value: str | None) -> int:
         """The column of a value of the text feature ``texts[text]``; a value never met gets the next one."""
@@ -70,7 +70,7 @@ class Encoding:
             if len(self.values) >= MOST_VALUES:
                 raise ValueError(f"expected at most {MOST_VALUES} values in all one-hot columns, got one more; hash them")
             found = self._numbers[text, value] = self.offset + len(self.values)
-            self.values.append((text, value))
+            self.values.append([text, value])
         return found
 
     def known(self, text: int, value: str | None) -> bool:
@@ -78,7 +78,7 @@ class Encoding:
         return (text, value) in self._numbers
 
     def description(self) -> dict[str, Any]:
-        """All that says how columns are numbered, for JSON."""
+        """All that says how columns are numbered, for JSON; ``values`` is the dictionary itself, which grows (see ``upto``)."""
         return {
             "version": VERSION,
             "format": "columns",
@@ -89,7 +89,7 @@ class Encoding:
             "missing": self.missing._asdict(),
             "dates": self.dates,
             "target": self.target,
-            "values": [list(value) for value in self.values],
+            "values": self.values,
         }
 
 

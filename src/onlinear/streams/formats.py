@@ -96,3 +96,24 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
         raise ValueError("hash_bits is for columns and vw, whose features have names; svmlight's have numbers.")
     if encoding is not None and kind != "svmlight" and (format_of(encoding) == "vw") != (kind == "vw"):
         raise ValueError(f"encoding: expected one of {kind} input, got one of {format_of(encoding)}.")
+
+
+def converted(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
+    """Whether the files hold sparse rows, as ``onlinear convert`` writes them, and not columns with names.
+
+    Raises ValueError where only some do, and for options that such rows do not have.
+    """
+    from onlinear.streams.sparse import is_sparse
+
+    if kind == CSV:
+        return False
+    sparse = [place for place in places if place.filesystem is None and is_sparse(place.path)]
+    if not sparse:
+        return False
+    other = next((place for place in places if place not in sparse), None)
+    if other is not None:
+        raise ValueError(f"source: expected files of one kind, got {sparse[0].name} (converted rows) and {other.name}.")
+    for name, value in options.items():
+        if value != ONLY_FOR[name][1]:
+            raise ValueError(f"{name} is for columns with names; {sparse[0].name} holds converted rows, which have none.")
+    return True

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from onlinear.streams.blocks import StreamError
-from onlinear.streams.files import ByteFile
+from onlinear.streams.files import STDIN, ByteFile
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
@@ -49,8 +49,6 @@ class Reading(NamedTuple):
 class Table(ABC):
     """One open file."""
 
-    size: int | None = None  # of the file, in bytes
-    rows: int | None = None
     text_bytes = 0
 
     def __init__(self, place: Place) -> None:
@@ -74,6 +72,10 @@ class Table(ABC):
             schema = schema.append(pa.field(key, pa.scalar(value).type if value is not None else pa.string()))
         return schema
 
+    def count(self) -> int | None:
+        """How many rows there are, where that is known in advance."""
+        return None
+
     def close(self) -> None:
         """Close the file."""
 
@@ -83,14 +85,17 @@ class Columnar(Table):
 
     def __init__(self, place: Place, form: str) -> None:
         super().__init__(place)
+        if place.path == STDIN:
+            raise StreamError(f"standard input cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
         format_ = ds.ParquetFileFormat() if form == PARQUET else ds.IpcFileFormat()
         try:
             self._fragment = format_.make_fragment(place.path, place.filesystem or fs.LocalFileSystem())
-            self._physical = self._fragment.physical_schema
-            self.rows = self._fragment.count_rows()
+            self.schema = self.with_keys(self._fragment.physical_schema)
         except (pa.ArrowException, OSError) as error:
             raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {_first_line(error)}") from None
-        self.schema = self.with_keys(self._physical)
+
+    def count(self) -> int:
+        return int(self._fragment.count_rows())
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         keys = dict(self.place.keys)
@@ -123,10 +128,20 @@ class Text(Table):
         tabs = unpacked(place.path).endswith(".tsv")
         self._delimiter = reading.delimiter or ("\t" if tabs else ",")
         self._wrong: list[tuple[int, str]] = []
-        inferred = self._opened(pa.BufferReader(self._file.head), {}, None, lambda row: "skip").schema
-        self._names = inferred.names
-        types = [(field.name, reading.types.get(field.name) or _widened(field.type)) for field in inferred]
-        self.schema = self.with_keys(pa.schema(types))
+        self._names: list[str] = []
+        try:
+            self.schema = self.with_keys(self._inferred())
+        except StreamError:
+            self.close()
+            raise
+
+    def _inferred(self) -> Any:
+        """The columns' names, and their types as stated or as the first rows tell."""
+        if not self._file.whole and self._file.head.count(b"\n") < 2:
+            raise self._error(ValueError("straddling"))
+        schema = self._opened(pa.BufferReader(self._file.head), {}, None, lambda row: "skip").schema
+        self._names = schema.names
+        return pa.schema([(field.name, self._reading.types.get(field.name) or _widened(field.type)) for field in schema])
 
     @property
     def position(self) -> int:
@@ -216,9 +231,13 @@ class _Replayed:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        first = self._fresh(HEAD)
-        whole = len(first) < HEAD
-        self.head = first if whole else first[: first.rfind(b"\n") + 1] or first
+        try:
+            first = self._fresh(HEAD)
+        except BaseException:
+            file.close()
+            raise
+        self.whole = len(first) < HEAD
+        self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
         self.closed = False
@@ -258,6 +277,8 @@ def _bytes_of(place: Place) -> Any:
 
 
 def _widened(kind: Any) -> Any:
+    if pa.types.is_binary(kind):  # text that is not UTF-8: refused where it is converted, with its row
+        return pa.string()
     return pa.float64() if pa.types.is_integer(kind) else kind
 
 
