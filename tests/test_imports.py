@@ -19,12 +19,13 @@ LAYERS = [
     {"learner", "streams"},
     {"run", "final"},
     {"estimators"},
-    {"checkpoints"},
+    {"checkpoints", "evaluation"},
     {"papers"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-ROOT_NAMES = {"__version__", "DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "load"}
+CLASSES = {"DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath"}
+ROOT_NAMES = {"__version__", "load", *CLASSES}
 
 
 def module_of(path):

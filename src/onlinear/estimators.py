@@ -3,31 +3,40 @@
     minimise  mean_i s_i l(<w, x_i> + b, y_i) + r(w),     s_i = sample weight times class weight
 
 Several classes are learnt one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
-given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes.
+given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes. Both also take a stream of
+rows (``onlinear.streams``), or any iterable of blocks (X, y) or (X, y, weight), whose rows they learn in its order.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import compute_class_weight
+from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onlinear import checks, models
 from onlinear.build import LOSSES, build_loss, build_penalty, split
-from onlinear.learner import Learner
+from onlinear.final import Final
+from onlinear.learner import Learner, PartNeeded
 from onlinear.names import unknown
 from onlinear.rows import Rows, Source, read
+from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine
+from onlinear.streams import Block, Stream, StreamError, encoding
+from onlinear.streams.ahead import Ahead
+from onlinear.streams.blocks import Wrapped
+from onlinear.streams.labels import Labels, scan
+from onlinear.streams.pairs import Pairs
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
 PARTS = ("solver", "loss", "penalty", "average")
@@ -37,9 +46,9 @@ OBJECT = {"part": "object"}
 class Progress:
     """What a callback is told after each block of rows; nothing is computed before it is asked for."""
 
-    def __init__(self, estimator: Any, total: int) -> None:
+    def __init__(self, estimator: Any, total: int | None) -> None:
         self.estimator = estimator
-        self.total = total  # rows learnt when this call of fit or partial_fit ends
+        self.total = total  # rows learnt when this call of fit or partial_fit ends; None where a stream does not know
 
     @property
     def rows(self) -> int:
@@ -90,14 +99,22 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     """What the two estimators share."""
 
     choice: Choice
-    learner_: Learner
+    task: str
+    learner_: Any  # a Learner, or what predicts of one (Final)
     n_features_in_: int
     n_iter_: int
+    history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
+    encoding_: dict[str, Any] | None  # how a stream's named features became columns
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+        if _is_stream(X, y):
+            return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
+        if classes is not None:
+            raise ValueError("classes= is for streams; of arrays, y holds all classes.")
         with _unchanged_on_error(self):
+            self.history_, self.encoding_ = [], None
             passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
             _callbacks(self.callbacks)
             X, y = self._validated(X, y, first=True)
@@ -122,17 +139,90 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        if _is_stream(X, y):
+            return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
         first = not hasattr(self, "learner_")
         with _unchanged_on_error(self):
             _callbacks(self.callbacks)
             X, y = self._validated(X, y, first=first)
             y, weights, outputs = self._targets(y, sample_weight, classes, first=first, balance=False)
+            if first:
+                self.history_, self.encoding_ = [], None
             learner = self._new(outputs, total=None) if first else self.learner_
             if _is_batch(learner):
                 raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
             source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
+
+    def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Any:
+        """Learn the rows of a stream in its order; after an error, what was learnt before the wrong block stands."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+        self._refuse_shuffle()
+        passes, told = _passes(passes), _callbacks(self.callbacks)
+        if not anew and isinstance(getattr(self, "learner_", None), Final):
+            self.learner_.learn()
+        stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
+        before = dict(vars(self))
+        with _unchanged_on_error(self):
+            if anew:
+                _forget(self)
+            options = self._options(stream, classes, passes)
+            training = Training(self._weighted(stream, options.classes), options, lambda task: self)
+        total = None if stream.rows is None else training.learner.t + stream.rows * passes
+        with ExitStack() as stack:
+            if self.verbose:
+                told = [stack.enter_context(_bar(self.t_, total)), *told]
+            training.watch = partial(_tell, told, Progress(self, total))
+            try:
+                for _ in training:
+                    pass
+            except Exception as error:
+                if not training.rows:
+                    _put_back(self, before)
+                elif isinstance(error, StreamError):
+                    raise StreamError(f"{error} (Rows learnt before: {training.rows:,}.)") from None
+                raise
+            finally:
+                if training.rows:
+                    self._name_stream(stream, training, before, anew)
+        return self
+
+    def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
+        if self.task == REGRESS:
+            return Options(passes, REGRESS)
+        if isinstance(classes, str) and classes == "scan":
+            classes = scan(stream)
+        known = getattr(self, "classes_", None)
+        if classes is not None and known is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ValueError(
+                f"classes={_shown(np.unique(classes))} differs from the classes of the first call: {_shown(known)}."
+            )
+        found = classes if known is None else known
+        return Options(passes, CLASSIFY, None, None if found is None else np.asarray(found).tolist())
+
+    def _weighted(self, stream: Stream, classes: Any) -> Stream:
+        """The stream with what the estimator's own weights make of its rows'."""
+        return stream
+
+    def _name_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
+        """Say what the rows have told: features, their names, classes; the history is that of ``fit``."""
+        if isinstance(stream, Pairs):
+            self.learner_._grow(max(stream.width, self.learner_.size))
+            if stream.columns is not None:
+                self.feature_names_in_ = np.array(stream.columns, dtype=object)
+        training._name()
+        if not anew:
+            self.history_, self.n_iter_ = before.get("history_", []), before.get("n_iter_", 1)
+            self.encoding_ = self.encoding_ or before.get("encoding_")
+
+    def _refuse_shuffle(self) -> None:
+        if self.shuffle is not None and self._shuffle():
+            raise ValueError(
+                f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learnt in its order: "
+                "give streams.Shuffled(stream, window, seed) and shuffle=None."
+            )
 
     def _new(self, outputs: int, total: int | None) -> Learner:
         return Learner(
@@ -203,8 +293,18 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        if isinstance(X, Stream):
+            return self._stream_scores(X)
         _refuse_text(X)
+        if isinstance(self.learner_, Final):
+            X = check_array(X, **_ROWS)  # without the names, of which a final model keeps some
         return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
+
+    def _stream_scores(self, stream: Stream) -> np.ndarray:
+        """The scores of all rows of a stream; columns that the model has never seen have weight 0."""
+        width = max(1, self.learner_.size)
+        found = [self.learner_.predict(block.csr(width)) for block in stream]
+        return np.concatenate(found) if found else self.learner_.predict(sp.csr_matrix((0, width)))
 
     def _coef(self, average: bool) -> np.ndarray:
         check_is_fitted(self)
@@ -236,20 +336,32 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], final: bool = False) -> None:
         """Write a model file; ``load`` gives an estimator that predicts the same and goes on exactly as this one would.
 
-        Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
+        With ``final`` only what predicts is written, in O(non-zeros): what is loaded then learns no more. Callbacks, and a
+        ``random_state`` that is neither an integer nor None, are not kept.
         """
-        models.write(path, *self.freeze())
+        models.write(path, *self.freeze(final))
 
-    def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a model file holds: a JSON-able header, and arrays that this estimator shares."""
         check_is_fitted(self)
-        header, arrays = self.learner_.freeze()
-        return {"kind": _kind(type(self)), **header, "estimator": self._described()}, arrays
+        learner = Final.of(self.learner_) if final else self.learner_
+        header, arrays = learner.freeze()
+        return {"kind": _kind(type(self)), **header, "estimator": self._described(learner)}, arrays
 
-    def _described(self) -> dict[str, Any]:
+    def feature_names(self, columns: np.ndarray) -> list[str | None]:
+        """The names of some columns, as a data frame or a table gave them; None where there is none."""
+        check_is_fitted(self)
+        if isinstance(self.learner_, Final) and self.learner_.names is not None:
+            return [self.learner_.names.get(int(j)) for j in columns]
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and self.encoding_ is not None:
+            names = encoding.names(self.encoding_, self.learner_.size)
+        return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
+
+    def _described(self, learner: Learner | Final) -> dict[str, Any]:
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "callbacks"}
         for role in PARTS:  # an object is passed to load again
             params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
@@ -258,17 +370,37 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         if isinstance(params.get("class_weight"), dict):
             params["class_weight"] = [[_plain(key), float(value)] for key, value in params["class_weight"].items()]
         names = getattr(self, "feature_names_in_", None)
-        return {
+        described = {
             "params": {name: _plain(value) for name, value in params.items()},
             "features": self.n_features_in_,
             "names": None if names is None else names.tolist(),
             "passes": self.n_iter_,
+            "history": self.history_,
+            "encoding": self.encoding_,
         }
+        if isinstance(learner, Final):
+            columns = learner.all_columns()
+            kept = zip(columns.tolist(), self.feature_names(columns), strict=True)
+            described["names"] = (
+                [[column, name] for column, name in kept if name is not None] if self.encoding_ is None else None
+            )
+        return described
 
-    def _restore(self, header: dict[str, Any], learner: Learner) -> None:
+    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
-        if header["names"] is not None:
-            self.feature_names_in_ = np.array(header["names"], dtype=object)
+        self.history_, self.encoding_ = header["history"], header["encoding"]
+        _must(type(self.n_features_in_) is int and self.n_features_in_ == max(1, learner.size), "features")
+        _must(type(self.n_iter_) is int and self.n_iter_ >= 1, "passes")
+        _must(isinstance(self.history_, list) and all(isinstance(entry, dict) for entry in self.history_), "history")
+        _must(self.encoding_ is None or isinstance(self.encoding_, dict), "encoding")
+        names = header["names"]
+        if names is None:
+            return
+        if isinstance(learner, Final):
+            learner.names = {int(column): str(name) for column, name in names}
+        else:
+            _must(len(names) == self.n_features_in_ and all(isinstance(name, str) for name in names), "names")
+            self.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _gives_probabilities(estimator: Any) -> bool:
@@ -299,6 +431,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     """
 
     choice = Choice(5.0, "weighted-t1", "rms")
+    task = CLASSIFY
     classes_: np.ndarray
 
     def __init__(
@@ -330,15 +463,18 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> OnlineClassifier:
         """Learn ``passes`` passes over the rows from the start; y holds the classes, at least two.
 
-        X: (n, d) CSR, CSC, dense or a data frame; sample_weight: (n,), multiplies the loss of its row.
+        X: (n, d) CSR, CSC, dense or a data frame; sample_weight: (n,), multiplies the loss of its row. Or X is a stream, or an
+        iterable of blocks (X, y) or (X, y, weight): its rows are learnt in its order; classes other than -1, 1 and 0, 1 that
+        the stream does not know are named by ``classes``, or found by one more pass over it with ``classes="scan"``.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, classes)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
-        """Learn the rows once, in order. The first call needs ``classes``, all of them; wrong input changes nothing."""
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
+        """Learn the rows, or those of a stream, once and in order. The first call needs ``classes``, all of them (for a stream
+        as in ``fit``); wrong input changes nothing, in a stream nothing but what the blocks before it did."""
         return self._partial_fit(X, y, classes, sample_weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -347,13 +483,19 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the largest score, (n,)."""
-        scores = self._scores(X)
+        return self.labels_of(self._scores(X))
+
+    def labels_of(self, scores: np.ndarray) -> np.ndarray:
+        """The classes that scores say, (n,)."""
         return self.classes_[np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)]
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (n, K): for the losses logistic, exponential and modified-huber; several classes normalised."""
-        scores = self._scores(X)
+        return self.probabilities_of(self._scores(X))
+
+    def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
+        """What scores say of each class, (n, K)."""
         chances = self.learner_.loss.probability(scores)
         if chances.ndim == 1:
             return np.column_stack([1.0 - chances, chances])
@@ -431,6 +573,10 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             raise ValueError(f"classes={_shown(named)} differs from the classes of the first call: {_shown(self.classes_)}.")
 
     def _class_weights(self, y: Any, balance: bool) -> np.ndarray:
+        self._check_class_weight(balance)
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=y if balance else self.classes_)
+
+    def _check_class_weight(self, balance: bool) -> None:
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
@@ -443,17 +589,26 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
             raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
         elif any(not 0.0 <= weight < np.inf for weight in (self.class_weight or {}).values()):
             raise ValueError(f"class_weight must hold finite weights of at least 0, got {self.class_weight!r}.")
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=y if balance else self.classes_)
 
-    def _described(self) -> dict[str, Any]:
+    def _weighted(self, stream: Stream, classes: Any) -> Stream:
+        self._check_class_weight(balance=False)
+        return stream if self.class_weight is None else _ClassWeighted(stream, classes, self.class_weight)
+
+    def _described(self, learner: Learner | Final) -> dict[str, Any]:
         values = [_plain(value) for value in self.classes_]
         if any(not isinstance(value, (str, int, float)) for value in values):
             raise ValueError(f"classes must be text or numbers to be kept in a model file, got {_shown(self.classes_)}.")
-        return super()._described() | {"classes": values, "class dtype": self.classes_.dtype.str}
+        return super()._described(learner) | {"classes": values, "class dtype": self.classes_.dtype.str}
 
-    def _restore(self, header: dict[str, Any], learner: Learner) -> None:
+    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super()._restore(header, learner)
-        self.classes_ = np.array(header["classes"], dtype=np.dtype(header["class dtype"]))
+        values, dtype = header["classes"], np.dtype(header["class dtype"])
+        kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
+        _must(len(values) == (learner.n_outputs if learner.n_outputs > 1 else 2), "classes")
+        _must(all(isinstance(value, kinds.get(dtype.kind, ())) for value in values), "classes")
+        _must(dtype.kind != "U" or dtype.itemsize <= 4 * LONGEST_CLASS, "classes")
+        self.classes_ = np.array(values, dtype=dtype)
+        _must(bool(np.all(self.classes_[1:] > self.classes_[:-1])), "classes")
         if isinstance(self.class_weight, list):
             self.class_weight = dict(self.class_weight)
 
@@ -466,6 +621,8 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     """
 
     choice = Choice(10.0, "weighted-t1", "max-abs")
+    task = REGRESS
+    columns_: int | None
 
     def __init__(
         self,
@@ -494,17 +651,22 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
-        """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K)."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
+        """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K). Or X is a stream, or an iterable of blocks
+        (X, y) or (X, y, weight) of one target: its rows are learnt in its order."""
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnlineRegressor:
-        """Learn the rows once, in order; wrong input changes nothing."""
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
+        """Learn the rows, or those of a stream, once and in order; wrong input changes nothing, in a stream nothing but what
+        the blocks before it did."""
         return self._partial_fit(X, y, None, sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions, shaped as the y of fit: <w, x> + b, or the mean that the loss makes of it (poisson: exp)."""
-        scores = self._scores(X)
+        return self.means_of(self._scores(X))
+
+    def means_of(self, scores: np.ndarray) -> np.ndarray:
+        """The predictions that scores stand for."""
         scores = scores[:, None] if self.columns_ is not None and scores.ndim == 1 else scores
         mean = getattr(self.learner_.loss, "mean", None)
         return scores if mean is None else mean(scores)
@@ -550,12 +712,13 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
             raise ValueError(f"y has shape {y.shape}; the first call's y had {self.columns_ or 'no'} columns.")
         return y, checks.weights(sample_weight, len(y)), columns or 1
 
-    def _described(self) -> dict[str, Any]:
-        return super()._described() | {"columns": self.columns_}
+    def _described(self, learner: Learner | Final) -> dict[str, Any]:
+        return super()._described(learner) | {"columns": self.columns_}
 
-    def _restore(self, header: dict[str, Any], learner: Learner) -> None:
+    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super()._restore(header, learner)
         self.columns_ = header["columns"]
+        _must((self.columns_ or 1) == learner.n_outputs, "columns")
 
 
 def load(path: str | os.PathLike[str], **parts: Any) -> Any:
@@ -568,23 +731,81 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
         if role not in PARTS:
             raise unknown("part", role, PARTS)
     header, arrays = models.read(path)
-    kind = header.get("kind")
-    if kind not in ("learner", *KINDS):
-        raise models.ModelFileError(f"{os.fspath(path)}: holds a model of the unknown kind {kind!r}.")
     try:
-        learner = Learner.thaw(header, arrays, **parts)
-        if kind == "learner":
-            return learner
-        params = header["estimator"]["params"]
-        estimator = KINDS[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
-        estimator._restore(header["estimator"], learner)
-        return estimator
+        return _restored(header, arrays, parts)
+    except PartNeeded:
+        raise
+    except models.ModelFileError as error:
+        raise models.ModelFileError(f"{os.fspath(path)}: {error}") from None
     except KeyError as error:
         raise models.ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        if parts:  # which may be what is wrong
+            raise
+        raise models.ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
+
+
+def _restored(header: dict[str, Any], arrays: models.Arrays, parts: dict[str, Any]) -> Any:
+    kind = header.get("kind")
+    if kind not in ("learner", *KINDS):
+        raise models.ModelFileError(f"holds a model of the unknown kind {kind!r}.")
+    learner = (Final if header.get("final") is True and kind in KINDS else Learner).thaw(header, arrays, **parts)
+    if kind == "learner":
+        return learner
+    params = header["estimator"]["params"]
+    estimator = KINDS[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
+    estimator._restore(header["estimator"], learner)
+    return estimator
 
 
 KINDS: dict[str, Any] = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
 _ROWS: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+
+
+LONGEST_CLASS = 1 << 16  # characters of the name of a class in a model file
+
+
+class _ClassWeighted(Wrapped):
+    """A stream whose rows also count by the weights of their classes, 1 where a class has none."""
+
+    def __init__(self, stream: Stream, classes: Any, weights: dict[Any, float]) -> None:
+        super().__init__(stream)
+        self._classes, self._weights = classes, weights
+        self._labels: Labels | None = None
+
+    def __iter__(self) -> Iterator[Block]:
+        for block in self._stream:
+            if self._labels is None:
+                self._labels = Labels(self._stream, self._classes)
+            places = self._labels.places(block)
+            weights = np.array([float(self._weights.get(name, 1.0)) for name in self._labels.names.tolist()])
+            yield block._replace(weights=block.importance * weights[places])
+
+
+def _must(true: bool, name: str) -> None:
+    if not true:
+        raise models.ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
+
+
+def _is_stream(X: Any, y: Any) -> bool:
+    """Whether X gives blocks of rows: a stream, or an iterable that is no array, frame or nested list."""
+    if isinstance(X, Stream):
+        return True
+    arrays = "shape", "__array__", "__dataframe__"
+    if (
+        y is not None
+        or isinstance(X, (str, bytes, dict))
+        or any(hasattr(X, name) for name in arrays)
+        or not hasattr(X, "__iter__")
+    ):
+        return False
+    return not isinstance(X, Sequence) or all(isinstance(block, (tuple, Block)) for block in X[:1])
+
+
+def _forget(estimator: Any) -> None:
+    """Drop all that was learnt, and the names that came with it."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
 
 
 def _kind(cls: type) -> str:
@@ -598,9 +819,18 @@ def _unchanged_on_error(estimator: Any) -> Iterator[None]:
     try:
         yield
     except Exception:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        _put_back(estimator, before)
         raise
+
+
+def _put_back(estimator: Any, before: dict[str, Any]) -> None:
+    vars(estimator).clear()
+    vars(estimator).update(before)
+
+
+def _tell(callbacks: list[Callable[[Progress], Any]], progress: Progress) -> None:
+    for callback in callbacks:
+        callback(progress)
 
 
 def _piece(source: Source, which: slice) -> Source:
@@ -672,7 +902,7 @@ def _callbacks(callbacks: Any) -> list[Callable[[Progress], Any]]:
 
 
 @contextmanager
-def _bar(start: int, total: int) -> Iterator[Callable[[Progress], None]]:
+def _bar(start: int, total: int | None) -> Iterator[Callable[[Progress], None]]:
     """A progress bar, as a callback."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Shown

@@ -19,7 +19,7 @@ from onlinear.jit import bind_loss, entry, kernel
 from onlinear.names import unknown
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
-from onlinear.solvers.engine import LONGEST_BLOCK, VISIT, Engine, Problem, State, T
+from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T
 from onlinear.solvers.many import Output, Team, threads_of
 
 
@@ -124,10 +124,7 @@ class Learner:
         return found[0] if len(found) == 1 else np.concatenate([np.empty((self.n_outputs, 0)), *found], axis=1)
 
     def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if self.scaler is not None and self.scaler.kind != "standard":
-            block = self.scaler.learn(block, weights)
-            largest = np.abs(block.values).max(initial=0.0)
-        s = self.factor * weights if self.factor != 1.0 else weights
+        block, largest, s = self._weighed(block, largest, weights)
         scores = np.empty((self.n_outputs, len(s)))
         if self.n_outputs == 1:
             done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
@@ -137,6 +134,13 @@ class Learner:
         if done < len(s):
             self._diverge(done)
         return scores
+
+    def _weighed(self, block: rows.Rows, largest: float, weights: np.ndarray) -> tuple[rows.Rows, float, np.ndarray]:
+        """The rows as kernels take them: scaled, with their largest value and what multiplies their losses."""
+        if self.scaler is not None and self.scaler.kind != "standard":
+            block = self.scaler.learn(block, weights)
+            largest = np.abs(block.values).max(initial=0.0)
+        return block, largest, self.factor * weights if self.factor != 1.0 else weights
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
         for k in range(self.n_outputs):
@@ -347,7 +351,7 @@ class Learner:
         """Settings and state as a JSON-able header and arrays."""
         self.weights()
         header = {
-            "spec": {role: _spec(role, spec) for role, spec in self.spec.items()},
+            "spec": {role: written_spec(spec) for role, spec in self.spec.items()},
             "scale": self.scaler.kind if self.scaler is not None else "none",
             "fit_intercept": self.fit_intercept,
             "n_outputs": self.n_outputs,
@@ -372,7 +376,7 @@ class Learner:
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
         _plausible(header, arrays)
-        spec = {role: parts[role] if role in parts else _known_spec(role, text) for role, text in header["spec"].items()}
+        spec = {role: known_spec(role, text, parts) for role, text in header["spec"].items()}
         learner = cls(
             **spec,
             scale=header["scale"],
@@ -389,10 +393,13 @@ class Learner:
             state.now = _steps(_shaped(arrays, f"{k}.now", state.now.shape), state.table is not None)
             for name, array in state.arrays.items():
                 state.arrays[name] = _shaped(arrays, f"{k}.array.{name}", array.shape)
+            _check_stamps(state)
             prefix = f"{k}.kept."
-            state.kept = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-            if np.any(state.kept.get("columns", np.zeros(0, np.uint32)) >= state.size):
-                raise models.ModelFileError("the model file's last row has a column beyond its features.")
+            found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+            state.kept = _kept(found, state)
+        if any(state.t != learner.t for state in learner.states):
+            raise models.ModelFileError("the model file's outputs have learnt different numbers of rows.")
+        for state in learner.states:
             learner.engine.rebuild(state)
         return learner
 
@@ -459,16 +466,24 @@ def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[s
     return Learner.thaw(header, arrays, **parts)
 
 
-def _spec(role: str, spec: Any) -> Any:
-    if spec is None or isinstance(spec, str):
+class PartNeeded(ValueError):  # noqa: N818 (nothing is wrong with the file)
+    """A model has a part of a class from outside the package, which its file does not hold."""
+
+
+def written_spec(spec: Any) -> Any:
+    """A part's text; of a part object, its class and how it shows itself."""
+    if spec is None or isinstance(spec, (str, dict)):
         return spec
     return {"class": f"{type(spec).__module__}:{type(spec).__qualname__}", "text": repr(spec)}
 
 
-def _known_spec(role: str, spec: Any) -> Any:
-    if spec is None or isinstance(spec, str):
+def known_spec(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -> Any:
+    """What ``written_spec`` was given: text, or the object among ``parts``; raises PartNeeded where it is missing."""
+    if role in parts:
+        return parts[role]
+    if spec is None or isinstance(spec, str) or not needed:
         return spec
-    raise ValueError(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
+    raise PartNeeded(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
 
 
 _HEADER: dict[str, Any] = {
@@ -490,7 +505,8 @@ def _plausible(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     if set(header["spec"]) != {"solver", "loss", "penalty", "average"}:
         raise models.ModelFileError("the model file's header does not name a solver, loss, penalty and average.")
     held = sum(array.size for array in arrays.values())
-    if header["size"] < 0 or not 1 <= header["n_outputs"] <= held or header["size"] * header["n_outputs"] > held:
+    outputs = header["n_outputs"]
+    if header["size"] < 0 or not 1 <= outputs * SCALARS <= held or header["size"] * outputs > held:
         shape = f"{header['size']} features and {header['n_outputs']} outputs"
         raise models.ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
 
@@ -502,6 +518,29 @@ def _steps(now: np.ndarray, has_table: bool) -> np.ndarray:
     if not whole or (has_table and t - visit > LONGEST_BLOCK):
         raise models.ModelFileError(f"the model file's step numbers cannot be: {t:g} rows learnt, last visit at {visit:g}.")
     return now
+
+
+def _check_stamps(state: State) -> None:
+    """Refuse steps that kernels would not find in the table."""
+    for name in state.stamps:
+        steps = state.arrays[name]
+        if not np.all((steps >= state.now[VISIT]) & (steps <= state.now[T]) & (steps == np.floor(steps))):
+            raise models.ModelFileError(f"the model file's steps {name!r} are not between the last visit and the last row.")
+
+
+def _kept(found: dict[str, np.ndarray], state: State) -> dict[str, np.ndarray]:
+    """The arrays of a state that have lengths of their own, checked: kernels find their places without a check."""
+    triangle = (state.size + 1) * (state.size + 2) // 2
+    columns = found.get("columns", np.zeros(0, np.uint32))
+    longest = {"columns": state.size, "u": len(columns), "start": state.size, "mu": state.size, "R": triangle}
+    exact = {"u", "R"}
+    for name, array in found.items():
+        fits = array.ndim == 1 and array.dtype == (np.uint32 if name == "columns" else np.float64)
+        if not fits or len(array) > longest.get(name, -1) or (name in exact and len(array) != longest[name]):
+            raise models.ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
+    if not set(state.kept) <= set(found) or np.any(columns >= state.size):
+        raise models.ModelFileError("the model file's last row is missing, or has a column beyond its features.")
+    return {name: array.copy() for name, array in found.items()}
 
 
 def _shaped(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

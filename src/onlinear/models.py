@@ -22,6 +22,7 @@ from safetensors.numpy import save
 
 FORMAT = "onlinear-model"
 VERSION = 1
+KINDS = ("F64", "I64", "U64", "U32", "U8", "BOOL")  # of arrays, as safetensors names them
 Arrays = dict[str, np.ndarray]
 
 
@@ -93,26 +94,37 @@ def _umask() -> int:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays of a model file.
+    """Header and arrays of a model file; no more memory is taken than the file is long, a few times over.
 
-    Raises FileNotFoundError, or ModelFileError for a file that is truncated, damaged, foreign or of a newer version.
+    Raises OSError, or ModelFileError for a file that is truncated, damaged, foreign or of a newer version.
     """
     name = os.fspath(path)
     if not Path(path).exists():
         raise FileNotFoundError(f"no model file at {name!r}.")
     if not Path(path).is_file():
         raise ModelFileError(f"{name}: not an onlinear model file (not a file).")
+    with open(path, "rb"):
+        pass  # what the system refuses is its own error
     try:
         with safe_open(path, framework="numpy") as file:
             header = _header(file.metadata() or {})
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            arrays = {key: _array(file, key) for key in file.keys()}  # noqa: SIM118
+        if header.get("digest") != _digest(header, arrays):
+            raise ModelFileError("the file is damaged (its content does not match its digest).")
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
+    except RecursionError:
+        raise ModelFileError(f"{name}: the model file's header is damaged (nested too deeply).") from None
     except (SafetensorError, OSError) as error:
         raise ModelFileError(f"{name}: not an onlinear model file, or cut short ({error}).") from None
-    if header.get("digest") != _digest(header, arrays):
-        raise ModelFileError(f"{name}: the file is damaged (its content does not match its digest).")
     return header, arrays
+
+
+def _array(file: Any, key: str) -> np.ndarray:
+    kind = file.get_slice(key).get_dtype()
+    if kind not in KINDS:
+        raise ModelFileError(f"an array of the type {kind}, which no model file holds.")
+    return file.get_tensor(key)
 
 
 def _header(metadata: dict[str, str]) -> dict[str, Any]:
@@ -121,7 +133,7 @@ def _header(metadata: dict[str, str]) -> dict[str, Any]:
     try:
         header = json.loads(metadata[FORMAT])
         version = header["version"]
-        if type(version) is not int:
+        if type(version) is not int or version < 1:
             raise TypeError(f"version {version!r}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFileError(f"the model file's header is damaged ({type(error).__name__}: {error}).") from None

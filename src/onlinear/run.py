@@ -563,27 +563,3 @@ def _task(options: Options, stream: Stream, head: list[Block]) -> str:
         f"are the labels of {stream.name} (such as {shown(y[0])}) classes or numbers? "
         f"Say --task {REGRESS}, or name the classes (--classes a,b,c, or --scan)."
     )
-
-
-def predictions(model: Any, block: Block, kind: str) -> np.ndarray:
-    """The rows' ``labels`` (or predicted numbers), ``scores`` or ``probabilities``, (n,) or (n, K); features that the model
-    has never seen have weight 0."""
-    if isinstance(model, Learner):
-        if kind == "probabilities":
-            raise ValueError("the model file holds a bare learner, which gives scores only.")
-        return model.predict(block.csr(max(1, model.size)))
-    X = block.csr(model.n_features_in_)
-    if kind == "scores":
-        return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
-    if kind == "labels":
-        return model.predict(X)
-    if not hasattr(model, "predict_proba"):
-        raise ValueError(f"the model's loss {model.loss!r} gives no probabilities; scores and labels it has.")
-    return model.predict_proba(X)
-
-
-def lines(found: np.ndarray) -> str:
-    """Predictions as text, a line per row, blanks between several numbers."""
-    if found.ndim == 1:
-        return "".join([shown(value) + "\n" for value in found.tolist()])
-    return "".join([" ".join(map(shown, values)) + "\n" for values in found.tolist()])

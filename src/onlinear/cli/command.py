@@ -74,6 +74,17 @@ def usage() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
+def writable(option: str, path: str) -> None:
+    """Refuse before the work what would fail after it."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise UsageError(f"{option} {path}: is a folder; expected a file name.")
+    if not os.path.isdir(folder):
+        raise UsageError(f"{option} {path}: there is no folder {folder!r}.")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{option} {path}: the folder {folder!r} cannot be written to.")
+
+
 def _version(asked: bool) -> None:
     if asked:
         from onlinear import __version__

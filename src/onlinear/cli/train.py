@@ -23,6 +23,7 @@ from onlinear.cli.command import (
     reads,
     usage,
     words,
+    writable,
 )
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import Lines, Nothing, Shown, Table
@@ -263,12 +264,12 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, Che
     path = given["checkpoint"] or given["resume"]
     every = given["checkpoint_every"] or then.get("every")
     if model is not None:
-        _writable("--model", model)
+        writable("--model", model)
     if path is None:
         if every is not None:
             raise UsageError("--checkpoint-every needs --checkpoint FILE.")
         return model, None
-    _writable("--checkpoint", path)
+    writable("--checkpoint", path)
     if model is not None and os.path.realpath(model) == os.path.realpath(path):
         raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
     rows, seconds = _interval(every or OTHERWISE)
@@ -282,14 +283,3 @@ def _interval(text: str) -> tuple[int | None, float | None]:
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?s", text) and float(text[:-1]) > 0.0:
         return None, float(text[:-1])
     raise UsageError(f"--checkpoint-every must be a number of rows (5000) or of seconds (30s), got {text!r}.")
-
-
-def _writable(option: str, path: str) -> None:
-    """Refuse before the work what would fail after it."""
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        raise UsageError(f"{option} {path}: is a folder; expected a file name.")
-    if not os.path.isdir(folder):
-        raise UsageError(f"{option} {path}: there is no folder {folder!r}.")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"{option} {path}: the folder {folder!r} cannot be written to.")

@@ -1,0 +1,75 @@
+"""What the commands that read a model and rows share: rows opened as the model needs them, and a progress bar."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from onlinear.cli.command import Reading, usage
+
+if TYPE_CHECKING:
+    from onlinear.streams import Stream
+
+
+def opened(source: list[str], reading: Reading, model: Any = None, *, with_target: bool = False) -> Stream:
+    """The rows of a source, read ahead, their columns numbered as those that the model has learnt."""
+    from onlinear import streams
+    from onlinear.streams.ahead import Ahead
+
+    options = reading._asdict()
+    encoding = getattr(model, "encoding_", None)
+    with usage():
+        if with_target and encoding is not None and options["target"] is None and _is_table(source, options, encoding):
+            options["target"] = encoding.get("target")
+        stream = streams.open(source, **options, encoding=encoding)
+        if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
+            raise ValueError(f"the columns of {stream.name} are not numbered as those that the model has learnt.")
+    return Ahead(stream)
+
+
+def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any]) -> bool:
+    from onlinear.streams import formats
+    from onlinear.streams.sparse import is_sparse
+
+    kind = formats.one_format(source, options["format"], encoding)
+    return kind in formats.TABLES and (kind == formats.CSV or not is_sparse(source[0]))
+
+
+def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether two descriptions number columns alike, as far as both dictionaries go."""
+    free = ("target", "values")
+    if {**found, **dict.fromkeys(free)} != {**wanted, **dict.fromkeys(free)}:
+        return False
+    return all(a == b for a, b in zip(found.get("values", ()), wanted.get("values", ()), strict=False))
+
+
+@contextmanager
+def watched(stream: Stream, shown: bool) -> Iterator[Iterator[Any]]:
+    """The blocks of a stream, with a progress bar on standard error where that is a terminal."""
+    if not shown or not sys.stderr.isatty():
+        yield iter(stream)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=stream.total, rows=0)
+
+        def blocks() -> Iterator[Any]:
+            rows = 0
+            for block in stream:
+                yield block
+                rows += block.n
+                bar.update(task, completed=stream.done, rows=rows)
+
+        yield blocks()
+
+
+def say(text: str = "") -> None:
+    """One line on standard output."""
+    typer.echo(text)

@@ -1,0 +1,177 @@
+"""What predicts of a learner, and nothing else: the non-zero weights in the columns' own units, in O(non-zeros).
+
+Its scores are those of the learner it was taken from, bit for bit. It learns no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from onlinear import rows
+from onlinear.build import build_loss
+from onlinear.learner import Learner, known_spec, written_spec
+from onlinear.models import Arrays, ModelFileError
+from onlinear.rows import LARGEST_COLUMN, Rows
+
+DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
+
+
+class Final:
+    """The predicting part of a learner: ``columns[k]`` ascending and ``values[k]`` for output k, and the intercepts."""
+
+    scaler = None
+    names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
+
+    def __init__(
+        self,
+        spec: dict[str, Any],
+        columns: list[np.ndarray],
+        values: list[np.ndarray],
+        intercepts: np.ndarray,
+        *,
+        size: int,
+        growing: bool,
+        t: int,
+        progressive_loss: float,
+    ) -> None:
+        self.spec = spec
+        self.loss = build_loss(spec["loss"])
+        self.columns, self.values, self.intercepts = columns, values, intercepts
+        self.size, self.growing, self.t, self.progressive_loss = size, growing, t, progressive_loss
+
+    @classmethod
+    def of(cls, learner: Learner | Final) -> Final:
+        """The predicting part of ``learner``."""
+        if isinstance(learner, Final):
+            return learner
+        weights = learner.weights(average=True).reshape(learner.size, -1).T
+        kept = [np.flatnonzero((w != 0.0) | np.signbit(w)).astype(np.uint32) for w in weights]
+        return cls(
+            learner.spec,
+            kept,
+            [w[columns] for w, columns in zip(weights, kept, strict=True)],
+            np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64)),
+            size=learner.size,
+            growing=learner.growing,
+            t=learner.t,
+            progressive_loss=learner.progressive_loss,
+        )
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs."""
+        return len(self.columns)
+
+    def all_columns(self) -> np.ndarray:
+        """The columns that have a weight in any output, ascending."""
+        return np.unique(np.concatenate(self.columns))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b, (n,) or (n, K); columns beyond those learnt have weight 0."""
+        source = rows.read(X)
+        if not self.growing and source.size > self.size:
+            raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
+        out = np.empty((source.n, self.n_outputs))
+        for k, bias in enumerate(self.intercepts):
+            columns, values = self._looked_up(k)
+            for which, block in source.blocks():
+                out[which, k] = _scores(block, columns, values, bias)
+        return out[:, 0] if self.n_outputs == 1 else out
+
+    def _looked_up(self, k: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """Output k's columns and weights; no columns where the weights stand at their own places."""
+        columns, values = self.columns[k], self.values[k]
+        width = int(columns[-1]) + 1 if len(columns) else 0
+        if width > DENSE + 8 * len(columns):
+            return columns, values
+        table = np.zeros(width + 1)
+        table[columns] = values
+        return None, table
+
+    def weights(self, average: bool = True) -> np.ndarray:
+        """The weights that predict, (d,) or (d, K)."""
+        if not average:
+            raise ValueError("a final model holds the weights that predict, not those after the last row.")
+        out = np.zeros((self.size, self.n_outputs))
+        for k, (columns, values) in enumerate(zip(self.columns, self.values, strict=True)):
+            out[columns, k] = values
+        return out[:, 0] if self.n_outputs == 1 else out
+
+    def intercept(self, average: bool = True) -> Any:
+        """The intercept, a float or (K,)."""
+        return float(self.intercepts[0]) if self.n_outputs == 1 else self.intercepts.copy()
+
+    # --- not learning ------------------------------------------------------------------------------------------------
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ValueError(
+            "this is a final model: it predicts and learns no more. Train on from a file that was not saved as final."
+        )
+
+    learn = learn_one = solve = _learn = _checked = _refuse
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> tuple[dict[str, Any], Arrays]:
+        """Settings and weights as a JSON-able header and arrays."""
+        header = {
+            "final": True,
+            "spec": {role: written_spec(spec) for role, spec in self.spec.items()},
+            "size": self.size,
+            "growing": self.growing,
+            "n_outputs": self.n_outputs,
+            "rows": self.t,
+            "loss": None if np.isnan(self.progressive_loss) else self.progressive_loss,
+        }
+        arrays: Arrays = {"intercepts": self.intercepts}
+        for k in range(self.n_outputs):
+            arrays |= {f"{k}.columns": self.columns[k], f"{k}.values": self.values[k]}
+        return header, arrays
+
+    @classmethod
+    def thaw(cls, header: dict[str, Any], arrays: Arrays, **parts: Any) -> Final:
+        """What ``freeze`` described; a loss from outside the package is passed by role."""
+        size, outputs, t, loss = (header[name] for name in ("size", "n_outputs", "rows", "loss"))
+        _must(type(size) is int and 0 <= size <= LARGEST_COLUMN + 1, f"a final model of {size!r} features")
+        _must(type(outputs) is int and len(arrays) == 1 + 2 * outputs, f"a final model of {outputs!r} outputs")
+        _must(type(t) is int and t >= 0, f"{t!r} rows")
+        intercepts = _vector(arrays, "intercepts", np.float64, outputs)
+        columns, values = [], []
+        for k in range(outputs):
+            columns.append(_vector(arrays, f"{k}.columns", np.uint32))
+            values.append(_vector(arrays, f"{k}.values", np.float64, len(columns[k])))
+            inside = not len(columns[k]) or int(columns[k][-1]) < size
+            _must(inside and bool(np.all(columns[k][1:] > columns[k][:-1])), "columns that do not ascend below its features")
+        spec = {role: known_spec(role, spec, parts, needed=role == "loss") for role, spec in header["spec"].items()}
+        found = float("nan") if loss is None else float(loss)
+        return cls(spec, columns, values, intercepts, size=size, growing=header["growing"] is True, t=t, progressive_loss=found)
+
+
+def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: float) -> np.ndarray:
+    """<w, x> + b of each row."""
+    if columns is None:
+        picked = values[np.minimum(block.indices, np.uint32(len(values) - 1))]
+    else:
+        places = np.minimum(np.searchsorted(columns, block.indices), len(columns) - 1)
+        picked = np.where(columns[places] == block.indices, values[places], 0.0)
+    scores = np.full(block.count, bias)
+    rows.dot_rows(block, picked, scores)
+    return scores
+
+
+def _must(true: bool, found: str) -> None:
+    if not true:
+        raise ModelFileError(f"the model file's header and arrays do not agree: {found}.")
+
+
+def _vector(arrays: Arrays, name: str, dtype: Any, length: int | None = None) -> np.ndarray:
+    array = arrays.get(name)
+    if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
+        raise ModelFileError(f"the model file's array {name!r} is missing or has another shape or type.")
+    if dtype == np.float64 and not np.all(np.isfinite(array)):
+        raise ModelFileError(f"the model file's array {name!r} is not finite.")
+    return array

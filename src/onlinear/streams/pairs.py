@@ -1,0 +1,83 @@
+"""Blocks (X, y) or (X, y, weight) of any iterable as a stream: lists, generators, loaders of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from onlinear import checks, rows
+from onlinear.streams.blocks import Block, Stream, StreamError
+
+
+class Pairs(Stream):
+    """The rows of blocks (X, y), (X, y, weight) or ``Block``, in order.
+
+    X: CSR, CSC, dense or a data frame; y: (n,) numbers or text; weight: (n,), at least 0. An iterator can be read once, any
+    other iterable as often as it can be iterated. Raises StreamError that names the block, from 1, and its row.
+    """
+
+    name = "the blocks"
+    task = classes = rows = total = None
+    done = text_bytes = 0
+    errors = ()
+
+    def __init__(self, blocks: Iterable[Any]) -> None:
+        self._blocks = blocks
+        self._read = False
+        self.rereadable = not isinstance(blocks, Iterator)
+        self.width = 0  # columns of the widest X so far
+        self.columns: list[str] | None = None  # their names, where X are data frames
+
+    def __iter__(self) -> Iterator[Block]:
+        if self._read and not self.rereadable:
+            raise StreamError("an iterator cannot be read twice; several passes need a list of blocks or a stream.")
+        self._read = True
+        for number, block in enumerate(self._blocks, 1):
+            if isinstance(block, Block):
+                yield block
+                continue
+            if not isinstance(block, tuple) or len(block) not in (2, 3):
+                found = f"a tuple of {len(block)}" if isinstance(block, tuple) else type(block).__name__
+                raise StreamError(f"block {number}: expected (X, y) or (X, y, weight), got {found}.")
+            try:
+                yield self._block(f"block {number}", *block)
+            except (ValueError, TypeError) as error:
+                raise StreamError(f"block {number}: {error}") from None
+
+    def _block(self, name: str, X: Any, y: Any, weight: Any = None) -> Block:
+        self._name_columns(X)
+        source = rows.read(X if sp.issparse(X) else np.asarray(X)).stored()
+        self.width = max(self.width, source.width)
+        found = self._targets(np.asarray(y))
+        checks.column(found, "y", source.n)
+        weights = None if weight is None else checks.weights(weight, source.n)
+        data = source.data._replace(values=source.data.values.astype(np.float64, copy=False))
+        return Block(data, found, np.arange(1, source.n + 1), (name,), source.size, source.largest, weights=weights)
+
+    def _name_columns(self, X: Any) -> None:
+        named = list(X.columns) if hasattr(X, "columns") else None
+        if named is not None and not all(isinstance(name, str) for name in named):
+            named = None
+        if self.width and named != self.columns:
+            raise ValueError("the columns of X must have the same names in all blocks.")
+        self.columns = named
+
+    def _targets(self, y: np.ndarray) -> np.ndarray:
+        """Numbers as they are; text as places among ``labels``, which grow."""
+        if y.ndim != 1:
+            raise ValueError(f"y must be 1-D with one value per row, got shape {y.shape}; several targets need fit(X, y).")
+        text = y.dtype.kind == "U" or (y.dtype.kind == "O" and all(isinstance(label, str) for label in y))
+        if self.width and len(y) and text != (self.labels is not None) and self._met:
+            raise ValueError("y must be text in all blocks or numbers in all.")
+        if not text:
+            self._met = self._met or len(y) > 0
+            return y if y.dtype.kind == "f" else y.astype(np.float64)
+        place = {label: k for k, label in enumerate(self.labels or ())}
+        found = np.array([place.setdefault(str(label), len(place)) for label in y], np.float64)
+        self.labels, self._met = tuple(place), True
+        return found
+
+    _met = False  # whether a row has come by
