@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "load"]
+__all__ = ["DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "load"]
 
 if TYPE_CHECKING:
     from onlinear.checks import DivergenceError
     from onlinear.estimators import OnlineClassifier, OnlineRegressor, load
     from onlinear.learner import Learner
     from onlinear.models import ModelFileError
+    from onlinear.path import PenaltyPath
 
 _HOMES = {
     "DivergenceError": "checks",
@@ -19,6 +20,7 @@ _HOMES = {
     "ModelFileError": "models",
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
+    "PenaltyPath": "path",
     "load": "estimators",
 }
 
