@@ -42,19 +42,18 @@ def test_texts_go_to_the_documented_columns_with_the_documented_signs(texts, pre
     ends = np.cumsum([0, *map(len, raw)]).astype(np.int64)
     content = np.frombuffer(b"".join(raw) + b"\0", np.uint8)
     present = np.arange(len(texts)) % 4 != 3
-    columns, values = np.zeros((len(texts), 3), np.uint32), np.full((len(texts), 3), 7.0)
+    columns, values = np.zeros(len(texts), np.uint32), np.full(len(texts), 7.0)
     head = np.frombuffer(prefix.encode(), np.uint8)
     with np.errstate(over="ignore"):
-        hash_texts(head, content, ends, present, offset, (1 << bits) - 1, 1, columns, values)
-    for text, there, column, value in zip(texts, present, columns[:, 1], values[:, 1], strict=True):
+        hash_texts(head, content, ends, present, offset, (1 << bits) - 1, columns, values)
+    for text, there, column, value in zip(texts, present, columns, values, strict=True):
         h = murmurhash3_32((prefix + text).encode(), seed=0, positive=True)
         wanted = (offset + h % 2**bits, -1.0 if h >= 2**31 else 1.0) if there else (offset, 0.0)
         assert (column, value) == wanted
-    assert np.all(values[:, [0, 2]] == 7.0)
 
 
 ROWS = st.lists(
-    st.lists(st.tuples(st.integers(0, 40) | st.just(2**31 - 2), st.sampled_from([0.0, 1.0, -1.0, 0.1, 3e10])), max_size=90),
+    st.lists(st.tuples(st.integers(0, 40) | st.just(2**31 - 2), st.sampled_from([0.0, 1.0, -1.0, 0.1, 3e10])), max_size=150),
     max_size=8,
 )
 

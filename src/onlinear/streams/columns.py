@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from onlinear.jit import kernel
 from onlinear.names import unknown
-from onlinear.rows import Rows
+from onlinear.rows import Rows, plain
 from onlinear.streams import encoding as enc
 from onlinear.streams import tables
 from onlinear.streams.blocks import Block, Stream, StreamError
@@ -283,23 +284,26 @@ class Columns(Stream):
 
     def _parts(self, batch: Any, problems: Problems) -> Parts:
         """The batch's columns as arrays, and what is wrong with its rows."""
-        encoding = self._encoding
-        numbers = [_numbers(batch, f, encoding.dates, encoding.missing.numbers, problems) for f in encoding.numeric]
-        texts = [_text(batch, f.name, encoding.missing.categories, problems) for f in encoding.texts]
-        y = np.full(batch.num_rows, np.nan)
-        labels = None
+        encoding, n = self._encoding, batch.num_rows
+        numbers = np.zeros((encoding.offset, n))
+        for i, feature in enumerate(encoding.numeric):
+            missing = _numbers(batch, feature, encoding.dates, encoding.missing.numbers, problems, numbers[i])
+            if missing is not None and encoding.missing.numbers == INDICATOR:
+                numbers[len(encoding.numeric) + i] = missing
+        texts = [_text(batch, feature.name, encoding.missing.categories, problems) for feature in encoding.texts]
+        y, labels, weights = np.full(n, np.nan), None, None
+        policy = OMIT if self.unlabelled else ERROR
         if self.target is not None and self._stated[self.target] == TEXT:
-            labels = _text(batch, self.target, OMIT if self.unlabelled else ERROR, problems)
+            labels = _text(batch, self.target, policy, problems)
             if self.classes is not None:
                 self._must_be_known(labels, problems)
         elif self.target is not None:
-            policy = OMIT if self.unlabelled else ERROR
-            y, missing = _numbers(batch, Feature(self.target, NUMBER), None, policy, problems)
-            y = np.where(missing, np.nan, y)
-        weights = None
+            missing = _numbers(batch, Feature(self.target, NUMBER), None, policy, problems, y)
+            if missing is not None:
+                y[missing] = np.nan
         if self.options.weight is not None:
-            weights, _ = _numbers(batch, Feature(self.options.weight, NUMBER), None, ERROR, problems)
-            name = self.options.weight
+            weights, name = np.empty(n), self.options.weight
+            _numbers(batch, Feature(name, NUMBER), None, ERROR, problems, weights)
             problems.note(weights < 0.0, lambda row: f"expected a weight of 0 or more in column {name!r}, got {weights[row]:g}")
         return Parts(numbers, texts, labels, y, weights)
 
@@ -309,26 +313,22 @@ class Columns(Stream):
         problems.note(strange, lambda row: f"expected a class of {_some(self._labels)}, got {labels[row].as_py()!r}")
 
     def _block(self, parts: Parts, rows: np.ndarray, name: str) -> Block:
-        encoding = self._encoding
-        n, p, q, texts = len(rows), len(encoding.numeric), encoding.offset, len(encoding.texts)
-        columns, values = np.empty((n, q + texts), np.uint32), np.empty((n, q + texts))
-        columns[:, :q] = np.arange(q)
-        for i, (numbers, missing) in enumerate(parts.numbers):
-            values[:, i] = numbers
-            if q > p:
-                values[:, p + i] = missing
+        encoding, n, texts = self._encoding, len(rows), len(parts.texts)
+        columns, values = np.empty((texts, n), np.uint32), np.empty((texts, n))
         if encoding.categories == HASH:
             for i, text in enumerate(parts.texts):
-                _hash_into(encoding, i, text, columns, values)
+                _hash(encoding, i, text, columns[i], values[i])
         elif texts:
             try:
-                _number_into(encoding, parts.texts, columns, values)
+                _enumerate(encoding, parts.texts, columns, values)
             except ValueError as error:
                 raise StreamError(f"{name}: {error}.") from None
-        starts = np.arange(n + 1, dtype=np.uint64) * np.uint64(q + texts)
-        found = tidy(Rows(starts, columns.reshape(-1), values.reshape(-1)))
-        size = int(found.indices.max(initial=0)) + 1 if len(found.indices) else 0
-        largest = float(np.abs(found.values).max(initial=0.0))
+        room = n * (len(parts.numbers) + texts)
+        found = Rows(np.zeros(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room))
+        nnz = _pack(parts.numbers, columns, values, *found)
+        found = tidy(Rows(found.indptr, found.indices[:nnz], found.values[:nnz]))
+        size = int(found.indices.max()) + 1 if len(found.indices) else 0
+        largest = float(max(found.values.max(), -found.values.min())) if size else 0.0
         y = parts.y if parts.labels is None else self._places(parts.labels)
         return Block(found, y, rows.astype(np.int64), (name,), size, largest, None, parts.weights)
 
@@ -347,7 +347,7 @@ class Columns(Stream):
 class Parts(NamedTuple):
     """The columns of some rows as arrays."""
 
-    numbers: list[tuple[np.ndarray, np.ndarray]]  # values (0 where missing), whether missing
+    numbers: np.ndarray  # a row for each column that numeric features have: the values, 0 where missing
     texts: list[Any]  # large_string arrays, null where missing
     labels: Any  # the same of a target that is text
     y: np.ndarray
@@ -389,40 +389,51 @@ def _is_textual(held: Any) -> bool:
     return string or kinds.is_integer(held) or kinds.is_boolean(held) or kinds.is_temporal(held)
 
 
-def _numbers(batch: Any, feature: Feature, dates: str | None, policy: str, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
-    """The column as float64, 0 where it is missing, and where that is."""
+def _numbers(
+    batch: Any, feature: Feature, dates: str | None, policy: str, problems: Problems, out: np.ndarray
+) -> np.ndarray | None:
+    """Write the column to ``out`` as float64, 0 where it is missing; where that is, None if nowhere."""
     name, array = feature.name, batch.column(feature.name)
     if pa.types.is_null(array.type):
         array = array.cast(pa.date32() if feature.kind == DATE else pa.float64())
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    held = array.type
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if feature.kind == DATE:
-        values = _since_1970(array, dates or "seconds")
-    elif _kind_of(held) == TEXT:
-        values = _parsed(array, name, problems)
+        out[:] = _since_1970(array, dates or "seconds")
+    elif _kind_of(array.type) == TEXT:
+        out[:] = _parsed(array, name, problems)
     else:
-        if pa.types.is_decimal(held):
+        if pa.types.is_decimal(array.type):
             array = array.cast(pa.string()).cast(pa.float64())  # the direct cast does not round to the nearest double
-        values = pc.fill_null(array, False if pa.types.is_boolean(held) else 0).to_numpy(zero_copy_only=False)
-        if values.dtype in (np.int64, np.uint64):
-            far = (values > EXACT) | (values < -EXACT) if values.dtype == np.int64 else values > np.uint64(EXACT)
+        values = _filled(array)
+        if values.dtype in (np.int64, np.uint64) and len(values) and (values.max() > EXACT or values.min() < -EXACT):
+            far = (values > EXACT) | ((values < -EXACT) if values.dtype == np.int64 else False)
             hint = "text reads the column as categories"
             problems.note(far, lambda row: f"expected a number within 2^53 in column {name!r}, got {array[row]} ({hint})")
-        values = values.astype(np.float64)
-    missing = missing | np.isnan(values)
-    values = np.where(missing, 0.0, values)
-    problems.note(np.isinf(values), lambda row: f"expected a finite number in column {name!r}, got {values[row]}")
-    if policy == ERROR:
-        problems.note(missing, lambda row: f"expected {_WANTED[feature.kind]} in column {name!r}, got a missing value{_HINT}")
-    return values, missing
+        out[:] = values
+    if not np.isfinite(out).all():
+        missing = np.isnan(out) if missing is None else missing | np.isnan(out)
+        problems.note(np.isinf(out), lambda row: f"expected a finite number in column {name!r}, got {out[row]}")
+    if missing is not None:
+        out[missing] = 0.0
+        if policy == ERROR:
+            wanted = _WANTED[feature.kind]
+            problems.note(missing, lambda row: f"expected {wanted} in column {name!r}, got a missing value{_HINT}")
+    return missing
+
+
+def _filled(array: Any) -> np.ndarray:
+    """The values of an array, 0 where it is null."""
+    if array.null_count:
+        array = pc.fill_null(array, False if pa.types.is_boolean(array.type) else 0)
+    return array.to_numpy(zero_copy_only=False)
 
 
 def _parsed(array: Any, name: str, problems: Problems) -> np.ndarray:
     """Text as numbers."""
     try:
-        return pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        return _filled(array.cast(pa.float64()))
     except pa.ArrowInvalid:
         values = np.zeros(len(array))
         wrong = np.zeros(len(array), bool)
@@ -439,12 +450,11 @@ def _since_1970(array: Any, unit: str) -> np.ndarray:
     """Dates and times in seconds or days; times of day since midnight, durations as they are."""
     held, kinds = array.type, pa.types
     if kinds.is_date32(held):
-        per = {"days": 1, "seconds": 1}[unit]
-        whole = pc.fill_null(array.cast(pa.int32()), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return (whole if unit == "days" else whole * 86400) / per
+        whole = _filled(array.cast(pa.int32())).astype(np.int64)
+        return whole * (1 if unit == "days" else 86400)
     size = 10**3 if kinds.is_date64(held) else _PER_SECOND[held.unit]
     narrow = pa.int32() if kinds.is_time32(held) else pa.int64()
-    ticks = pc.fill_null(array.cast(narrow), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    ticks = _filled(array.cast(narrow)).astype(np.int64)
     whole, rest = np.divmod(ticks, size * (86400 if unit == "days" else 1))
     return whole + rest / (size * (86400 if unit == "days" else 1))
 
@@ -464,26 +474,25 @@ def _text(batch: Any, name: str, policy: str, problems: Problems) -> Any:
 # --- text as entries -------------------------------------------------------------------------------------------------
 
 
-def _hash_into(encoding: Encoding, place: int, array: Any, columns: np.ndarray, values: np.ndarray) -> None:
-    """Fill the column of entries of text feature ``place`` with hashed ones."""
-    name, n, at = encoding.texts[place].name.encode(), len(array), encoding.offset + place
+def _hash(encoding: Encoding, place: int, array: Any, columns: np.ndarray, values: np.ndarray) -> None:
+    """The entries of text feature ``place``, hashed."""
+    key, n = encoding.texts[place].name, len(array)
     _, ends, text = array.buffers()
     offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + n + 1]
     content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
     present = array.is_valid().to_numpy(zero_copy_only=False)
-    prefix, mask = np.frombuffer(name + b"=", np.uint8), (1 << encoding.hash_bits) - 1
+    prefix, mask = np.frombuffer(key.encode() + b"=", np.uint8), (1 << encoding.hash_bits) - 1
     with np.errstate(over="ignore"):
-        hash_texts(prefix, content, offsets, present, encoding.offset, mask, at, columns, values)
-    if encoding.missing.categories == INDICATOR:
-        h = key_hash(encoding.texts[place].name)
-        columns[~present, at] = encoding.offset + (h & mask)
-        values[~present, at] = -1.0 if h >> 31 else 1.0
+        hash_texts(plain(prefix), plain(content), plain(offsets), plain(present), encoding.offset, mask, columns, values)
+    if encoding.missing.categories == INDICATOR and array.null_count:
+        h = key_hash(key)
+        columns[~present] = encoding.offset + (h & mask)
+        values[~present] = -1.0 if h >> 31 else 1.0
 
 
-def _number_into(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, values: np.ndarray) -> None:
-    """Fill the entries of all text features from the dictionary; new values get their numbers row by row."""
-    n, q = len(columns), encoding.offset
-    indicator = encoding.missing.categories == INDICATOR
+def _enumerate(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, values: np.ndarray) -> None:
+    """The entries of all text features by the dictionary; new values get their numbers row by row."""
+    n, indicator = columns.shape[1], encoding.missing.categories == INDICATOR
     coded = []
     new: list[tuple[int, int, str | None]] = []
     for place, array in enumerate(arrays):
@@ -491,7 +500,7 @@ def _number_into(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray,
         known: list[str | None] = dictionary.dictionary.to_pylist()
         codes = pc.fill_null(dictionary.indices, len(known)).to_numpy(zero_copy_only=False)
         firsts = np.full(len(known) + 1, n)
-        firsts[codes[::-1]] = np.arange(n)[::-1]
+        firsts[codes[::-1]] = np.arange(n)[::-1]  # of repeated places the last assignment holds: the first row
         known.append(None)
         there = [k for k in range(len(known)) if firsts[k] < n and (indicator or k < len(known) - 1)]
         new += [(int(firsts[k]), place, known[k]) for k in there if not encoding.known(place, known[k])]
@@ -502,8 +511,29 @@ def _number_into(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray,
         numbers = np.zeros(len(known), np.uint32)
         for k in there:
             numbers[k] = encoding.number(place, known[k])
-        columns[:, q + place] = numbers[codes]
-        values[:, q + place] = 1.0 if indicator else codes < len(known) - 1
+        columns[place] = numbers[codes]
+        values[place] = 1.0 if indicator else codes < len(known) - 1
+
+
+@kernel
+def _pack(numbers, columns, entries, indptr, indices, values):  # type: ignore[no-untyped-def]
+    """The entries of each row that are not 0: numbers first, then texts."""
+    to = 0
+    for i in range(indptr.shape[0] - 1):
+        for j in range(numbers.shape[0]):
+            x = numbers[j, i]
+            if x != 0.0:
+                indices[to] = j
+                values[to] = x
+                to += 1
+        for j in range(columns.shape[0]):
+            x = entries[j, i]
+            if x != 0.0:
+                indices[to] = columns[j, i]
+                values[to] = x
+                to += 1
+        indptr[i + 1] = to
+    return to
 
 
 def _listed(names: Iterable[str]) -> list[str]:

@@ -20,6 +20,7 @@ from onlinear.rows import Rows
 SEED = 0
 BITS = 18  # the default: 262,144 columns
 MOST_BITS = 30
+MANY = 96  # entries that are not sorted one by one
 
 _C1, _C2, _FIVE, _ADD = (np.uint64(c) for c in (0xCC9E2D51, 0x1B873593, 5, 0xE6546B64))
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
@@ -76,23 +77,37 @@ def key_hash(key: str) -> int:
 
 
 @kernel
-def hash_texts(prefix, text, ends, present, offset, mask, place, columns, values):  # type: ignore[no-untyped-def]
-    """Hash ``prefix`` + the i-th text, ``text[ends[i]:ends[i+1]]``, into ``columns[i, place]`` and its sign into ``values``.
+def hash_texts(prefix, text, ends, present, offset, mask, columns, values):  # type: ignore[no-untyped-def]
+    """Hash ``prefix`` + the i-th text, ``text[ends[i]:ends[i+1]]``, into ``columns[i]``, and its sign into ``values[i]``.
 
     Where ``present[i]`` is False the value is 0: no entry.
     """
-    zero = np.uint64(0)
-    h, k, shift = zero, zero, zero
+    h = k = shift = np.uint64(0)
     for j in range(prefix.shape[0]):
         h, k, shift = absorb(h, k, shift, np.uint64(prefix[j]))
     length = np.uint64(prefix.shape[0])
     for i in range(present.shape[0]):
-        values[i, place] = 0.0
-        columns[i, place] = np.uint32(offset)
+        values[i] = 0.0
+        columns[i] = np.uint32(offset)
         if present[i]:
             found = murmur(text, ends[i], ends[i + 1], h, k, shift, length)
-            columns[i, place] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
-            values[i, place] = -1.0 if found >> TOP_BIT else 1.0
+            columns[i] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
+            values[i] = -1.0 if found >> TOP_BIT else 1.0
+
+
+@function
+def _sort(keys, n):  # type: ignore[no-untyped-def]
+    """Sort ``keys[:n]``; most rows are short."""
+    if n > MANY:
+        keys[:n].sort()
+        return
+    for j in range(1, n):
+        key = keys[j]
+        at = j
+        while at > 0 and keys[at - 1] > key:
+            keys[at] = keys[at - 1]
+            at -= 1
+        keys[at] = key
 
 
 @kernel
@@ -105,33 +120,39 @@ def _tidy(indptr, indices, values):  # type: ignore[no-untyped-def]
     for i in range(indptr.shape[0] - 1):
         end = indptr[i + 1]
         first = to
-        ascending = True
+        ordered = to  # up to here the columns ascend
+        lowest = np.uint32(0xFFFFFFFF)  # of those after
         for k in range(begin, end):
             x = values[k]
             if x != 0.0:
-                if to > first and indices[k] <= indices[to - _ONE]:
-                    ascending = False
-                indices[to] = indices[k]
+                j = indices[k]
+                if ordered == to and (to == first or j > indices[to - _ONE]):
+                    ordered += _ONE
+                else:
+                    lowest = min(lowest, j)
+                indices[to] = j
                 values[to] = x
                 to += _ONE
-        if not ascending:
-            n = np.int64(to - first)
+        if ordered < to:
+            while ordered > first and indices[ordered - _ONE] >= lowest:
+                ordered -= _ONE
+            n = np.int64(to - ordered)
             if n > keys.shape[0]:
                 keys, kept = np.empty(2 * n, np.uint64), np.empty(2 * n, np.float64)
-            for j in range(n):
-                at = first + np.uint64(j)
-                keys[j] = (np.uint64(indices[at]) << _S32) | np.uint64(j)
-                kept[j] = values[at]
-            keys[:n].sort()
-            to = first
-            j = 0
-            while j < n:
-                column = keys[j] >> _S32
-                total = kept[np.int64(keys[j] & _LOW32)]
-                j += 1
-                while j < n and keys[j] >> _S32 == column:
-                    total += kept[np.int64(keys[j] & _LOW32)]
-                    j += 1
+            for p in range(n):
+                at = ordered + np.uint64(p)
+                keys[p] = (np.uint64(indices[at]) << _S32) | np.uint64(p)
+                kept[p] = values[at]
+            _sort(keys, n)
+            to = ordered
+            p = 0
+            while p < n:
+                column = keys[p] >> _S32
+                total = kept[np.int64(keys[p] & _LOW32)]
+                p += 1
+                while p < n and keys[p] >> _S32 == column:
+                    total += kept[np.int64(keys[p] & _LOW32)]
+                    p += 1
                 if total != 0.0:
                     indices[to] = np.uint32(column)
                     values[to] = total
