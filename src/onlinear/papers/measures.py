@@ -13,6 +13,7 @@ import numpy as np
 
 from onlinear import Learner
 from onlinear.papers.problems import Problem
+from onlinear.solvers.batch_drs import BatchDrs
 
 
 class Moment:
@@ -183,6 +184,44 @@ def _vi_gap(moment: Moment) -> float:
     w, z = moment.variables["wbar"], moment.variables["zbar"]
     at_w = problem.objective(w) - problem.penalty_value(w)
     return at_w + problem.penalty_value(z) - best.value + float(best.mu @ (w - z))
+
+
+def _mean_gradient(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """The gradient of the mean loss."""
+    factor = float(getattr(problem.loss, "factor", 1.0))
+    slopes = [factor * problem.loss.slope(s, y) for s, y in zip(np.asarray(problem.split.X @ w), problem.y, strict=True)]
+    return np.asarray(problem.split.X.T @ np.array(slopes)) / len(problem.y)
+
+
+def _lam(moment: Moment) -> float:
+    """The lam of batch Douglas-Rachford; nan for any other method."""
+    return moment.learner.solver.lam if isinstance(moment.learner.solver, BatchDrs) else float("nan")
+
+
+@measure("gradient", "|grad g|, batch DRs")
+def _gradient(moment: Moment) -> float:
+    lam = _lam(moment)
+    return lam if np.isnan(lam) else float(np.linalg.norm(_mean_gradient(moment.problem, moment.output)))
+
+
+@measure("residual", "|eps_g(x, lam)|^2")
+def _residual(moment: Moment) -> float:
+    """P2 section 2, batch DRs: |x - prox_{lam h}(x - lam grad g(x))|^2, h separable."""
+    lam, x = _lam(moment), moment.output
+    if np.isnan(lam):
+        return lam
+    v = x - lam * _mean_gradient(moment.problem, x)
+    return float(np.sum((x - np.array([moment.problem.penalty.prox(value, lam) for value in v])) ** 2))
+
+
+@measure("residual bound", "bound of |eps_g|^2")
+def _residual_bound(moment: Moment) -> float:
+    """P2 (2.5), batch DRs: |(x_0 - x*) + lam (grad g(x_0) - grad g(x*))|^2 / (t + 1), x_0 = 0."""
+    lam, problem, best = _lam(moment), moment.problem, moment.problem.optimum.w
+    if np.isnan(lam):
+        return lam
+    start = lam * (_mean_gradient(problem, np.zeros_like(best)) - _mean_gradient(problem, best)) - best
+    return float(start @ start) / (moment.t + 1)
 
 
 @measure("constraint error", "distance of w* from the hyperplane of the running means")

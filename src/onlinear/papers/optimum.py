@@ -60,12 +60,21 @@ def ascend(rows, loss, y, order, squares, theta, conjugate, v, shift, l1, l2, ce
                 v[indices[k]] -= change * values[k]
 
 
+def gram(X: Any) -> np.ndarray:
+    """X'X; a sparse X in dense blocks, which LAPACK's neighbours multiply faster than sparse products do."""
+    if not sp.issparse(X):
+        return np.asarray(X.T @ X)
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for first in range(0, X.shape[0], 4096):
+        block = X[first : first + 4096].toarray()
+        total += block.T @ block
+    return total
+
+
 def least_squares(X: Any, y: np.ndarray) -> np.ndarray:
-    """The least-squares solution of least norm; of a tall sparse X by its normal equations."""
+    """The least-squares solution of least norm; of a tall X by its normal equations."""
     if sp.issparse(X) or X.shape[0] > 4 * X.shape[1]:
-        A = X.T @ X
-        A = A.toarray() if sp.issparse(A) else A
-        return np.asarray(np.linalg.pinv(A, hermitian=True) @ (X.T @ y))
+        return np.asarray(np.linalg.pinv(gram(X), hermitian=True) @ (X.T @ y))
     return np.linalg.lstsq(X, y, rcond=None)[0]
 
 
@@ -80,14 +89,23 @@ def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
 
 
 def optimum(X: Any, y: np.ndarray, loss: Any, penalty: Any) -> Optimum:
-    """The minimiser of mean loss + penalty."""
-    if getattr(penalty, "separable", True) is False:
-        return by_splitting(X, y, loss, penalty)
+    """The minimiser of mean loss + penalty; y (n, K): of K problems, values and gaps summed."""
     plain = isinstance(penalty, ElasticNet) and penalty.l1 == 0.0 and penalty.l2 == 0.0
     if isinstance(loss, Squared) and plain:
         w = least_squares(X, y)
         slope = float(loss.factor) * (X @ w - y)
-        return Optimum(w, mean_loss(loss, X @ w, y), float("nan"), -np.asarray(X.T @ slope) / len(y))
+        value = 0.5 * float(loss.factor) * float(np.sum((X @ w - y) ** 2)) / len(y)
+        return Optimum(w, value, float("nan"), -np.asarray(X.T @ slope) / len(y))
+    if y.ndim == 2:
+        found = [optimum(X, column, loss, penalty) for column in np.ascontiguousarray(y.T)]
+        return Optimum(
+            np.stack([one.w for one in found], axis=1),
+            float(sum(one.value for one in found)),
+            float(sum(one.gap for one in found)),
+            np.stack([one.mu for one in found], axis=1),
+        )
+    if getattr(penalty, "separable", True) is False:
+        return by_splitting(X, y, loss, penalty)
     if isinstance(penalty, ElasticNet):
         return by_ascent(X, y, loss, penalty)
     return by_splitting(X, y, loss, penalty)
@@ -103,7 +121,7 @@ def by_splitting(X: Any, y: np.ndarray, loss: Any, penalty: Any) -> Optimum:
     for _ in range(ROUNDS):
         learner.solve(X, y, PASSES)
         new = learner.objective(X, y)
-        if abs(value - new) <= 1e-14 * max(1.0, abs(new)):
+        if abs(value - new) <= 1e-14 * abs(new):
             break
         value = new
     w = learner.weights()
@@ -125,6 +143,7 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     v, centre = -np.asarray(X.T @ theta).ravel() / n, np.zeros(d)
     rng = np.random.default_rng(0)
     value = gap = np.inf
+    size = max(mean_of(bound, loss, np.zeros(n), y), np.finfo(float).tiny)  # F(0): the scale that accuracy is relative to
     for _ in range(ROUNDS if shift else 1):
         for _ in range(PASSES):
             ascend(source.data, bound, y, rng.permutation(n), squares, theta, conjugate, v, shift, l1, l2, centre)
@@ -134,10 +153,10 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
             pull = soft_all(v + shift * centre, l1)
             dual = -conjugate.mean() - (pull @ pull / (2.0 * (l2 + shift)) - 0.5 * shift * centre @ centre)
             gap = inner - dual
-            if gap <= ACCURACY * max(1.0, abs(inner)):
+            if gap <= ACCURACY * size:
                 break
         moved, value, centre = value - primal, primal, w
-        if not shift or 0.0 <= moved <= 0.1 * ACCURACY * max(1.0, abs(primal)):
+        if not shift or 0.0 <= moved <= 0.1 * ACCURACY * size:
             break
     return Optimum(w, factor * value, factor * (gap if not shift else gap + max(moved, 0.0)), factor * v)
 
