@@ -40,7 +40,8 @@ class Ahead(Wrapped):
         if name in SEEN and self._seen:
             return self._seen[name]
         if name == "errors" and self._seen:
-            return self._stream.errors[: self._seen["errors"]]
+            errors, count = self._seen["errors"]
+            return errors[:count]
         return super().__getattr__(name)
 
     @property
@@ -107,7 +108,9 @@ class Ahead(Wrapped):
             self._timing.read += seconds
 
     def _state(self) -> dict[str, Any]:
-        return {name: getattr(self._stream, name) for name in SEEN} | {"errors": len(self._stream.errors)}
+        return {name: getattr(self._stream, name) for name in SEEN} | {
+            "errors": (self._stream.errors, len(self._stream.errors))
+        }
 
 
 class _Ready(NamedTuple):
