@@ -124,5 +124,5 @@ def number(value: Any) -> str:
         value = float(value)
         if np.isinf(value):
             return "∞" if value > 0 else "-∞"
-        return f"{int(value):,}" if value == int(value) and abs(value) < 1e12 else f"{value:.4g}"
+        return f"{int(value):,}" if abs(value) < 1e12 and value == int(value) else f"{value:.4g}"
     return str(value)

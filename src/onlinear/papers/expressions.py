@@ -148,6 +148,20 @@ def first_below(x: Series, level: float) -> float:
     return float(x.t[below[0]]) if len(below) else float("inf")
 
 
+def when(y: Series, x: Series, level: float) -> float:
+    """The mean of y at the first checkpoint where the mean of x is at most ``level``; inf where it never is."""
+    t = np.intersect1d(x.t, y.t)
+    below = np.flatnonzero(x.at(t).values.mean(axis=0) <= level)
+    return float(y.at(t).values.mean(axis=0)[below[0]]) if len(below) else float("inf")
+
+
+def until(y: Series, x: Series, level: float) -> float:
+    """The mean of y at the last checkpoint where the mean of x (CPU time, say) is at most ``level``; inf before the first."""
+    t = np.intersect1d(x.t, y.t)
+    below = np.flatnonzero(x.at(t).values.mean(axis=0) <= level)
+    return float(y.at(t).values.mean(axis=0)[below[-1]]) if len(below) else float("inf")
+
+
 def settles(x: Series, width: float) -> float:
     """The first checkpoint after which the mean stays within ``width`` (absolute) of its last value."""
     mean = x.values.mean(axis=0)
@@ -193,6 +207,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "running_min": running_min,
     "share": share,
     "first_below": first_below,
+    "when": when,
+    "until": until,
     "settles": settles,
     "slope": slope,
     "between": between,

@@ -13,7 +13,7 @@ from onlinear.build import build_loss, build_penalty
 from onlinear.papers.data import Split, Where
 from onlinear.papers.data import split as split_rows
 from onlinear.papers.experiments import DataSpec
-from onlinear.papers.optimum import Optimum, mean_loss, optimum
+from onlinear.papers.optimum import Optimum, gram, mean_loss, optimum
 
 
 class ByText:
@@ -95,21 +95,10 @@ class Problem:
 
     @cached_property
     def optimum(self) -> Optimum:
-        """The minimiser of F, output by output."""
-        best = self._optimum()
+        """The minimiser of F."""
+        best = optimum(self.split.X, self.y, self.loss, self.penalty)
         self.keep(best)
         return best
-
-    def _optimum(self) -> Optimum:
-        if self.n_outputs == 1:
-            return optimum(self.split.X, self.y, self.loss, self.penalty)
-        found = [optimum(self.split.X, self.y[:, k], self.loss, self.penalty) for k in range(self.n_outputs)]
-        return Optimum(
-            np.stack([one.w for one in found], axis=1),
-            float(sum(one.value for one in found)),
-            float(sum(one.gap for one in found)),
-            np.stack([one.mu for one in found], axis=1),
-        )
 
 
 def _few_classes(y: np.ndarray) -> bool:
@@ -126,9 +115,7 @@ def squares(X: Any) -> np.ndarray:
 
 def spectrum(split: Split) -> np.ndarray:
     """The eigenvalues of the Hessian X'X / n of the squared loss, least first."""
-    X = split.X
-    A = (X.T @ X).toarray() if sp.issparse(X) else X.T @ X
-    return np.linalg.eigvalsh(A / X.shape[0])
+    return np.linalg.eigvalsh(gram(split.X) / split.X.shape[0])
 
 
 def _constraint_at_optimum(split: Split) -> float:

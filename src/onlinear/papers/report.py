@@ -37,7 +37,7 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
     """Write index.html, figures/*.svg, data/*.csv and claims.csv."""
     for folder in ("figures", "data"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    sections = [section(outcome, out) for outcome in outcomes]
+    sections = [guarded(outcome, out) for outcome in outcomes]
     claims = [row for part in sections for row in part["claims"]]
     save_csv(
         out / "claims.csv",
@@ -73,6 +73,15 @@ def environment() -> Any:
     return Environment(
         loader=FunctionLoader(lambda name: (home / name).read_text(encoding="utf-8")), autoescape=True, trim_blocks=True
     )
+
+
+def guarded(outcome: Outcome, out: Path) -> dict[str, Any]:
+    """A section; where a figure or table cannot be made, the experiment has failed and the page says why."""
+    try:
+        return section(outcome, out)
+    except ValueError as error:
+        outcome.failed, outcome.study = str(error), None
+        return section(outcome, out)
 
 
 def section(outcome: Outcome, out: Path) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class Workers:
 
     def do(self, tasks: list[Task], step: Callable[[int, int], None]) -> list[dict[str, Any]]:
         """The results in the order of the tasks, read where they are kept; equal tasks are done once."""
+        if not tasks:
+            return []
         keys = [task.key(self.where) for task in tasks]
         found = {key: result for key in dict.fromkeys(keys) if (result := self.store.get(key)) is not None}
         open_tasks = {key: task for key, task in zip(keys, tasks, strict=True) if key not in found}

@@ -162,8 +162,11 @@ def grid_functions() -> dict[str, Callable[..., Any]]:
         return float(np.log10(good.max() / good.min())) if len(good) else 0.0
 
     def setting(measure: ByMethod, method: Any, name: str) -> float:
-        """The value that the grid's best point gives a setting."""
-        return measure.curve(method).point[name]
+        """The value that the grid's best point, or the method's ``values``, give a setting."""
+        point = measure.curve(method).point
+        if name not in point:
+            raise KeyError(f"there is no setting {name!r} of {method!r}.")
+        return point[name]
 
     def steps(measure: ByMethod, method: Any) -> float:
         """The last checkpoint of a method."""
@@ -226,7 +229,8 @@ def conduct(experiment: Experiment, do: Do) -> Study:
     first = iter(specs[:: experiment.repetitions])
     for (problem, method), (point, grid) in zip(wanted, chosen, strict=True):
         runs = [next(results) for _ in range(experiment.repetitions)]
-        problem.curves[method.name] = Curve(method, next(first), point, runs, grid)
+        own = method_values(problem, method, point)
+        problem.curves[method.name] = Curve(method, next(first), own, runs, grid)
     for problem in study.problems:
         derive(study, problem)
     draw_maps(study, do)
@@ -276,6 +280,15 @@ def select(
     return chosen
 
 
+def method_values(problem: Problem, method: Method, point: dict[str, Any]) -> dict[str, Any]:
+    """A method's ``values`` and its grid point; a value may name what stands before it, and the point."""
+    names = {**problem.case, **problem.facts, **problem.constants, **point}
+    found = dict(point)
+    for key, value in method.values.items():
+        found[key] = evaluate(value, {**names, **found}) if isinstance(value, str) else value
+    return found
+
+
 def steps_of(value: Any, names: Mapping[str, Any]) -> int:
     """A number of steps from a number or a formula."""
     found = evaluate(value, names) if isinstance(value, str) else value
@@ -293,10 +306,7 @@ def run_spec(
     selecting: bool = False,
 ) -> RunSpec:
     """The specification of one run."""
-    names: dict[str, Any] = {**problem.case, **problem.facts, **problem.constants}
-    for key, value in method.values.items():
-        names[key] = evaluate(value, names) if isinstance(value, str) else value
-    names |= point
+    names = {**problem.case, **problem.facts, **problem.constants, **method_values(problem, method, point)}
     whole = steps_of(method.steps if experiment.steps is None else experiment.steps, names)
     steps = steps_of(method.steps, names) if method.steps is not None else whole
     names["steps"] = float(steps)
