@@ -3,10 +3,10 @@
 One module per command; each is found here by its import.
 """
 
-from onlinear.cli import predict, reproduce, train
+from onlinear.cli import convert, evaluate, inspect, predict, reproduce, train
 from onlinear.cli.command import app
 
-__all__ = ["app", "main", "predict", "reproduce", "train"]
+__all__ = ["app", "convert", "evaluate", "inspect", "main", "predict", "reproduce", "train"]
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, reads, writable
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.reading import opened, watched
 from onlinear.cli.show import say_errors
 
 KINDS = ("labels", "scores", "probabilities")
@@ -40,6 +39,7 @@ def predict(
 ) -> None:
     """Predict: one line per row, in the order of the rows."""
     from onlinear import load
+    from onlinear.cli.reading import Watched, opened
 
     if kind not in KINDS:
         raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")
@@ -48,8 +48,8 @@ def predict(
     learnt = load(model)
     names = columns(learnt, kind)
     stream = opened(source, reading, learnt)
-    with Interrupts(), _writer(output, names) as write, watched(stream, output is not None and not quiet) as blocks:
-        for block in blocks:
+    with Interrupts(), _writer(output, names) as write:
+        for block in Watched(stream, output is not None and not quiet):
             write(predictions(learnt, block, kind))
     say_errors(stream)
 

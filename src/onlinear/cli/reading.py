@@ -1,25 +1,20 @@
-"""What the commands that read a model and rows share: rows opened as the model needs them, and a progress bar."""
+"""What the commands that read rows share: rows opened as a model needs them, and a progress bar. Imported when one runs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
+from onlinear import streams
 from onlinear.cli.command import Reading, usage
-
-if TYPE_CHECKING:
-    from onlinear.streams import Stream
+from onlinear.streams import Block, Stream, formats
+from onlinear.streams.ahead import Ahead
+from onlinear.streams.blocks import Wrapped
 
 
 def opened(source: list[str], reading: Reading, model: Any = None, *, with_target: bool = False) -> Stream:
     """The rows of a source, read ahead, their columns numbered as those that the model has learnt."""
-    from onlinear import streams
-    from onlinear.streams.ahead import Ahead
-
     options = reading._asdict()
     encoding = getattr(model, "encoding_", None)
     with usage():
@@ -32,7 +27,6 @@ def opened(source: list[str], reading: Reading, model: Any = None, *, with_targe
 
 
 def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any]) -> bool:
-    from onlinear.streams import formats
     from onlinear.streams.sparse import is_sparse
 
     kind = formats.one_format(source, options["format"], encoding)
@@ -47,29 +41,24 @@ def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return all(a == b for a, b in zip(found.get("values", ()), wanted.get("values", ()), strict=False))
 
 
-@contextmanager
-def watched(stream: Stream, shown: bool) -> Iterator[Iterator[Any]]:
-    """The blocks of a stream, with a progress bar on standard error where that is a terminal."""
-    if not shown or not sys.stderr.isatty():
-        yield iter(stream)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+class Watched(Wrapped):
+    """A stream with a progress bar on standard error, if asked and where that is a terminal."""
 
-    columns = BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=stream.total, rows=0)
+    def __init__(self, stream: Stream, shown: bool) -> None:
+        super().__init__(stream)
+        self._shown = shown and sys.stderr.isatty()
 
-        def blocks() -> Iterator[Any]:
-            rows = 0
-            for block in stream:
+    def __iter__(self) -> Iterator[Block]:
+        if not self._shown:
+            yield from self._stream
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task, rows = bar.add_task("", total=self.total, rows=0), 0
+            for block in self._stream:
                 yield block
                 rows += block.n
-                bar.update(task, completed=stream.done, rows=rows)
-
-        yield blocks()
-
-
-def say(text: str = "") -> None:
-    """One line on standard output."""
-    typer.echo(text)
+                bar.update(task, completed=self.done, rows=rows)

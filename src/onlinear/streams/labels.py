@@ -76,7 +76,9 @@ class Labels:
         wanted = "a label of -1, 1 or of 0, 1"
         if self.classes is not None:
             wanted = f"one of the classes {listed(self.classes)}"
-        hint = "" if self.named else " (other classes: --classes a,b,... or --scan, in Python classes=; numbers: --task regress)"
+        hint = (
+            "" if self.named else " (other classes: --classes a,b,... or --scan, in Python classes=; numbers: --task regress)"
+        )
         return StreamError(f"{block.where(row)}: expected {wanted}, got {label_of(self._stream, block.y[row])}{hint}.")
 
 

@@ -1,0 +1,76 @@
+"""``onlinear convert``: rows of any format as sparse Parquet or Arrow, which later passes read without parsing, or as text."""
+
+from __future__ import annotations
+
+import json as js
+import os
+import time
+from typing import Annotated
+
+import typer
+
+from onlinear.cli.command import Reading, UsageError, app, guarded, reads, writable
+from onlinear.cli.interrupts import Interrupts
+from onlinear.cli.show import say_errors, size
+
+COLUMNS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+STDOUT = "-"
+
+
+@app.command()
+@reads
+@guarded
+def convert(
+    source: Annotated[list[str], typer.Argument(help="What to convert, as for train.", show_default=False)],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write: .parquet or .arrow (sparse rows), else svmlight text (also .gz, .bz2, .xz, .zst); - for "
+            "standard output.",
+            show_default=False,
+        ),
+    ],
+    float32: Annotated[bool, typer.Option("--float32", help="Parquet and Arrow: round values to single precision.")] = False,
+    output_base: Annotated[
+        int | None,
+        typer.Option(help="svmlight: the first index to write, 1 or 0.", min=0, max=1, show_default="that of the source"),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object when done.")] = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Convert rows so that later passes do not parse text: to sparse Parquet or Arrow, or back to svmlight text.
+
+    Every number keeps all its bits, unless --float32 says otherwise. Comments and qid: are left out.
+    """
+    from onlinear.cli.reading import Watched, opened
+    from onlinear.streams.sparse import write_sparse
+    from onlinear.streams.text import write_svmlight
+
+    columns = output.endswith(COLUMNS)
+    if float32 and not columns:
+        raise UsageError(f"--float32 is for {', '.join(COLUMNS)}; {output} is text.")
+    if columns and output_base is not None:
+        raise UsageError("--output-base is for svmlight text; columns of numbers start at 0.")
+    if output != STDOUT:
+        writable("--output", output)
+    stream = opened(source, reading)
+    if any(os.path.exists(name) and os.path.exists(output) and os.path.samefile(name, output) for name in source):
+        raise UsageError(f"--output {output}: is also a source.")
+    began = time.perf_counter()
+    with Interrupts():
+        shown = Watched(stream, not quiet and not json and output != STDOUT)
+        rows = write_sparse(output, shown, float32=float32) if columns else write_svmlight(output, shown, output_base)
+    say_errors(stream)
+    if quiet or output == STDOUT:
+        return
+    seconds, written = time.perf_counter() - began, os.path.getsize(output)
+    if json:
+        typer.echo(
+            js.dumps({"rows": rows, "output": output, "bytes": written, "seconds": seconds, "skipped": len(stream.errors)})
+        )
+    else:
+        typer.echo(f"{rows:,} rows written to {output} ({size(written)}) in {seconds:.2f} s")

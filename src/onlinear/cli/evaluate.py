@@ -1,0 +1,108 @@
+"""``onlinear evaluate``: how well a model predicts rows whose labels are known."""
+
+from __future__ import annotations
+
+import json as js
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onlinear.cli.command import Reading, app, guarded, reads
+from onlinear.cli.interrupts import Interrupts
+from onlinear.cli.show import say_errors
+
+if TYPE_CHECKING:
+    from onlinear.evaluation import Bin, Result
+
+NAMES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
+WIDTH = 80
+MOST_PAIRS = 10  # of classes that are taken for each other, where the whole matrix is too wide
+
+
+@app.command()
+@reads
+@guarded
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model file.", show_default=False)],
+    source: Annotated[list[str], typer.Argument(help="Rows with labels, in any format that train reads.", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Compare predictions with labels: loss, error, AUC, log loss, confusion, calibration; or MAE, RMSE, R2.
+
+    AUC is exact: it keeps 16 bytes for each row, 24 where rows have weights.
+    """
+    from onlinear import load
+    from onlinear.cli.reading import Watched, opened
+    from onlinear.evaluation import evaluate as evaluated
+
+    learnt = load(model)
+    stream = opened(source, reading, learnt, with_target=True)
+    with Interrupts():
+        found = evaluated(learnt, Watched(stream, not json))
+    if json:
+        typer.echo(js.dumps(as_json(found, len(stream.errors))))
+    else:
+        for line in [f"{stream.name}: {found.rows:,} rows", *described(found)]:
+            typer.echo(line)
+    say_errors(stream)
+
+
+def as_json(found: Result, skipped: int) -> dict[str, Any]:
+    """A result as one JSON object."""
+    measures = {name.replace(" ", "_"): value for name, value in found.measures.items()}
+    calibration = None if found.calibration is None else [part._asdict() for part in found.calibration]
+    own = {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
+    return {"rows": found.rows, "weight": found.weight, "loss": found.loss, **measures, **own, "skipped": skipped}
+
+
+def described(found: Result) -> list[str]:
+    """A result as lines of at most 80 characters."""
+    from onlinear.streams.labels import shown
+
+    out = [""]
+    for name, value in {"loss": found.loss, **{NAMES[name]: value for name, value in found.measures.items()}}.items():
+        out.append(f"{name:<12}{'-' if value is None else f'{value:.6g}':>12}")
+    if found.confusion is not None and found.classes is not None:
+        out += ["", *confusion(list(map(shown, found.classes)), found.confusion)]
+    if found.calibration is not None:
+        whose = "of the predicted class" if len(found.classes or ()) > 2 else f"of class {shown((found.classes or [0])[-1])}"
+        out += ["", f"calibration: the probability {whose}, and how often it came true", *calibration(found.calibration)]
+    return out
+
+
+def confusion(names: list[str], matrix: list[list[float]]) -> list[str]:
+    """The matrix, a line per true class; of many classes the pairs that are most often confused."""
+    cells = [[_count(value) for value in row] for row in matrix]
+    wide = max(8, 2 + max(len(text) for text in [*names, *(cell for row in cells for cell in row)]))
+    if wide * (len(names) + 1) <= WIDTH:
+        head = f"{'true':<{wide}}" + "".join(f"{name:>{wide}}" for name in names)
+        rows = [f"{name:<{wide}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in zip(names, cells, strict=True)]
+        return ["confusion: true classes down, predicted ones across", head, *rows]
+    places = range(len(names))
+    pairs = sorted(
+        ((matrix[i][j], i, j) for i in places for j in places if i != j and matrix[i][j] > 0.0), key=lambda p: (-p[0], p[1:])
+    )
+    shown = [f"{_count(value):>10}  {_short(names[i])} taken for {_short(names[j])}" for value, i, j in pairs[:MOST_PAIRS]]
+    return [f"confusion: the {len(shown)} most frequent of {len(pairs)} kinds of errors (all with --json)", *shown]
+
+
+def calibration(bins: list[Bin]) -> list[str]:
+    """The table of probabilities."""
+    head = f"{'probability':>13}{'rows':>12}{'mean':>10}{'came true':>12}"
+    return [
+        head,
+        *(
+            f"{f'{part.low:.1f} - {part.high:.1f}':>13}{_count(part.weight):>12}{part.predicted:>10.4f}{part.true:>12.4f}"
+            for part in bins
+        ),
+    ]
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else name[:21] + "..."

@@ -1,0 +1,230 @@
+"""``onlinear inspect``: what is in a model file."""
+
+from __future__ import annotations
+
+import json as js
+import os
+import sys
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from onlinear.cli.command import app, guarded
+from onlinear.cli.show import size
+
+BAR = 30  # characters
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+class Weight(NamedTuple):
+    """One weight: in the column's own units, and times the column's scale, as the penalty saw it."""
+
+    column: int
+    name: str | None
+    label: Any  # the class or target it speaks for; None where there is one output
+    weight: float
+    scaled: float | None
+
+
+@app.command()
+@guarded
+def inspect(
+    model: Annotated[str, typer.Argument(help="A model file or a checkpoint.", show_default=False)],
+    top: Annotated[int, typer.Option("--top", help="How many of the largest weights to show.", min=0)] = 10,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
+) -> None:
+    """Show a model: settings, rows seen, how the loss went, non-zeros, the largest weights."""
+    found = summary(model, top)
+    if json:
+        typer.echo(js.dumps(found))
+        return
+    for line in described(found):
+        typer.echo(line)
+
+
+def summary(path: str, top: int) -> dict[str, Any]:
+    """All that is shown, for JSON."""
+    from onlinear import load, models
+    from onlinear.final import Final
+
+    header, _ = models.read(path)
+    model = load(path)
+    learner = getattr(model, "learner_", model)
+    final, bare = isinstance(learner, Final), learner is model
+    run = header.get("run")
+    loss = learner.progressive_loss
+    count, largest = weights(model, learner, top)
+    params = {} if bare else model.get_params(deep=False)
+    return {
+        "file": path,
+        "bytes": os.path.getsize(path),
+        "version": header["version"],
+        "kind": header["kind"],
+        "final": final,
+        "checkpoint": None if run is None else {"pass": run["pass"] + 1, "rows": run["consumed"]},
+        "settings": _settings(header, learner, params),
+        "classes": None if bare or not hasattr(model, "classes_") else model.classes_.tolist(),
+        "rows": learner.t,
+        "passes": None if bare else model.n_iter_,
+        "loss": None if loss != loss else loss,
+        "features": learner.size,
+        "outputs": learner.n_outputs,
+        "intercept": _listed(learner.intercept(average=True)),
+        "nonzeros": count,
+        "columns": None if bare or model.encoding_ is None else _columns(model.encoding_),
+        "history": [] if bare else model.history_,
+        "weights": [weight._asdict() for weight in largest],
+    }
+
+
+def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> dict[str, Any]:
+    parts = {role: header["spec"][role] for role in ("loss", "penalty", "solver", "average")}
+    spec = {role: part["text"] if isinstance(part, dict) else part for role, part in parts.items()}
+    if spec["average"] is None:
+        live = hasattr(learner, "engine")  # what predicts of a learner does not say
+        own = live and (learner.average is not None or learner.engine.own_average)
+        spec["average"] = "the solver's own" if own else "none" if live else "-"
+    rest = {name: params[name] for name in ("shuffle", "random_state", "class_weight") if params.get(name) is not None}
+    scale = {"scale": header["scale"], "fit_intercept": header["fit_intercept"]} if "scale" in header else {}
+    return {**spec, **scale, **rest}
+
+
+def _columns(encoding: dict[str, Any]) -> str:
+    """How a stream's features became columns, in words."""
+    if encoding.get("format") == "vw":
+        return f"Vowpal Wabbit features, hashed to 2^{encoding.get('hash_bits')} columns"
+    features = [kind for _, kind in encoding["features"]]
+    texts = features.count("text")
+    parts = [f"{len(features) - texts} numeric"] if len(features) > texts else []
+    if texts:
+        how = f"hashed to 2^{encoding['hash_bits']} columns" if encoding["categories"] == "hash" else "one-hot"
+        parts.append(f"{texts} of text, {how}")
+    return ", ".join(parts)
+
+
+def weights(model: Any, learner: Any, top: int) -> tuple[int, list[Weight]]:
+    """How many weights are not 0, and the largest of them, by what the penalty saw of them."""
+    import numpy as np
+
+    from onlinear.final import Final
+
+    found = []
+    if isinstance(learner, Final):
+        own, scales = list(zip(learner.columns, learner.values, strict=True)), None
+    else:
+        table = learner.weights(average=True).reshape(learner.size, -1)
+        own = [(np.flatnonzero(column), column[np.flatnonzero(column)]) for column in table.T]
+        scales = None if learner.scaler is None else learner.scaler.scales()
+    for k, (columns, values) in enumerate(own):
+        sizes = np.abs(values) if scales is None else np.abs(values) * scales[columns]
+        for place in np.argsort(-sizes, kind="stable")[:top]:
+            found.append((float(sizes[place]), k, int(columns[place]), float(values[place])))
+    found = sorted(found, key=lambda item: (-item[0], item[1:3]))[:top]
+    names = (
+        [None] * len(found) if learner is model else model.feature_names(np.array([column for _, _, column, _ in found], int))
+    )
+    labels = list(getattr(model, "classes_", range(learner.n_outputs)))
+    several = learner.n_outputs > 1
+    largest = [
+        Weight(
+            column,
+            name,
+            (labels[k].item() if hasattr(labels[k], "item") else labels[k]) if several else None,
+            value,
+            None if scales is None else value * float(scales[column]),
+        )
+        for (_, k, column, value), name in zip(found, names, strict=True)
+    ]
+    return sum(int(np.count_nonzero(values)) for _, values in own), largest
+
+
+def _listed(intercept: Any) -> list[float]:
+    return [float(intercept)] if isinstance(intercept, float) else [float(value) for value in intercept]
+
+
+# --- as lines --------------------------------------------------------------------------------------------------------
+
+
+def described(found: dict[str, Any]) -> list[str]:
+    """A summary as lines of at most 80 characters."""
+    from onlinear.streams.labels import listed
+
+    kind = f"final {found['kind']}" if found["final"] else found["kind"]
+    facts = [("file", f"{found['file']} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
+    if found["checkpoint"] is not None:
+        facts.append(
+            ("checkpoint", "pass {pass}, {rows:,} rows of it read; train --resume goes on".format(**found["checkpoint"]))
+        )
+    facts += [(name, str(value)) for name, value in found["settings"].items()]
+    if found["classes"] is not None:
+        import numpy as np
+
+        facts.append(("classes", listed(np.array(found["classes"], object))))
+    passes = f" in {found['passes']} passes" if (found["passes"] or 1) > 1 else ""
+    facts.append(("rows", f"{found['rows']:,}{passes}"))
+    facts.append(("loss", "-" if found["loss"] is None else f"{found['loss']:.6g} (mean, each row before it was learnt)"))
+    if found["columns"] is not None:
+        facts.append(("columns", found["columns"]))
+    total = found["features"] * found["outputs"]
+    share = f" ({found['nonzeros'] / total:.2%})" if total else ""
+    facts.append(("non-zeros", f"{found['nonzeros']:,} of {total:,} weights{share}"))
+    if len(found["intercept"]) == 1:
+        facts.append(("intercept", f"{found['intercept'][0]:.6g}"))
+    width = 2 + max(len(name) for name, _ in facts)
+    return [
+        *(f"{name:<{width}}{_short(value, 78 - width)}" for name, value in facts),
+        *history(found["history"]),
+        *largest(found),
+    ]
+
+
+def history(reports: list[dict[str, Any]]) -> list[str]:
+    """The loss since the last report, as bars on one scale."""
+    reports = [report for report in reports if report.get("since") is not None]
+    if not reports:
+        return []
+    measures = [name for name in ("error", "mae") if name in reports[0]]
+    highest = max(report["since"] for report in reports)
+    head = f"{'rows':>13}{'loss':>11}{'since last':>12}{measures[0] if measures else '':>10}"
+    lines = [
+        f"{report['rows']:>13,}{_number(report['loss']):>11}{_number(report['since']):>12}"
+        f"{_number(report[measures[0]]) if measures else '':>10}  {bar(report['since'] / highest if highest > 0.0 else 0.0)}"
+        for report in reports
+    ]
+    return ["", f"{head}  loss since last", *(line.rstrip() for line in lines)]
+
+
+def bar(share: float) -> str:
+    """A bar of a share of ``BAR`` characters, in eighths where the terminal has them."""
+    if "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower():
+        return "#" * round(share * BAR)
+    whole, part = divmod(round(max(0.0, share) * BAR * 8), 8)
+    return "█" * whole + EIGHTHS[part].strip()
+
+
+def largest(found: dict[str, Any]) -> list[str]:
+    """The largest weights, with the names of their features where there are any."""
+    if not found["weights"]:
+        return []
+    entries = [Weight(**weight) for weight in found["weights"]]
+    scaled, several = entries[0].scaled is not None, entries[0].label is not None
+    head = (
+        f"{'weight':>14}"
+        + (f"{'x scale':>14}" if scaled else "")
+        + (f"{'class':>12}" if several else "")
+        + "  feature (columns count from 0)"
+    )
+    out = ["", f"the {len(entries)} largest weights" + (", by weight x scale" if scaled else ""), head]
+    for entry in entries:
+        name = f"column {entry.column}" if entry.name is None else f"{_short(entry.name, 24)} (column {entry.column})"
+        label = f"{_short(str(entry.label), 11):>12}" if several else ""
+        out.append(f"{entry.weight:>14.6g}" + (f"{entry.scaled:>14.6g}" if scaled else "") + label + f"  {name}")
+    return out
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
