@@ -189,7 +189,7 @@ class Training:
 
     def _start(self) -> None:
         self._begin_pass()
-        self._head = _peek(self._blocks, self.stream.name)
+        self._head, self._blocks = _peek(self._blocks, self.stream.name)
         self.task = _task(self.options, self.stream, self._head)
         self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         self.model = self._started(self._make(self.task))
@@ -222,7 +222,6 @@ class Training:
         self.number, self.consumed, self._flushed, self.rows = (run[name] for name in ("pass", "consumed", "flushed", "rows"))
         self._trace, self._generator = Trace(run["trace"]), run["generator"]
         self._loss_then, self._weight_then, self._rows_then = run["then"]
-        self.model.history_ = run["history"]
         self.tally, self.held = Tally(self.task == REGRESS), Tally(self.task == REGRESS)
         self.tally.restore(_named("all.", saved.arrays))
         self.held.restore(_named("held.", saved.arrays))
@@ -315,7 +314,7 @@ class Training:
         rows = piece if piece.held is None else piece.take(np.flatnonzero(~piece.held))
         if rows.n:
             began = time.perf_counter()
-            self._learn(rows)
+            self._learn(self._fitting(rows))
             self.learning += time.perf_counter() - began
         self._keep(piece)
         if self.keeper is not None:
@@ -323,6 +322,21 @@ class Training:
         self.consumed += piece.n
         if sum(kept.n for kept in self._kept) >= HELD:
             self._flush()
+
+    def _fitting(self, rows: Block) -> Block:
+        """The rows with the very number of columns that they have, where that could make the model grow."""
+        learner = self.learner
+        if rows.size <= learner.size:
+            return rows
+        columns = rows.rows.indices
+        size = int(columns.max()) + 1 if len(columns) else 0
+        if size > learner.size and not learner.growing:
+            entry = int(np.argmax(columns >= learner.size))
+            row = int(np.searchsorted(rows.rows.indptr, np.uint64(entry), side="right")) - 1
+            raise StreamError(
+                f"{rows.where(row)}: expected {learner.size} columns at most (n_features), got column {columns[entry] + 1}."
+            )
+        return rows._replace(size=size)
 
     def _keep(self, block: Block) -> None:
         if block.held is not None and block.held.any():
@@ -515,7 +529,6 @@ class Training:
             "generator": self._generator,
             "rows": self.rows,
             "then": (self._loss_then, self._weight_then, self._rows_then),
-            "history": self.model.history_,
             "holding": self.holding,
             "best": None if best is None else (best.number, best.loss, best.header),
         }
@@ -534,16 +547,28 @@ def _no_rows() -> Source:
     return Source(0, 0, 0, 0.0, Rows(np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0)))
 
 
-def _peek(blocks: Iterator[Block], name: str) -> list[Block]:
-    head, rows = [], 0
-    for block in blocks:
+def _peek(blocks: Iterator[Block], name: str) -> tuple[list[Block], Iterator[Block]]:
+    """The first blocks and the others; an error among the first waits until the rows before it are learnt."""
+    head, rows = list[Block](), 0
+    while rows < PEEK:
+        try:
+            block = next(blocks, None)
+        except StreamError as error:
+            if not head:
+                raise
+            return head, _raised(error)
+        if block is None:
+            break
         head.append(block)
         rows += block.n
-        if rows >= PEEK:
-            break
     if not rows:
         raise StreamError(f"{name}: expected at least one row, got none.")
-    return head
+    return head, blocks
+
+
+def _raised(error: Exception) -> Iterator[Block]:
+    yield from ()
+    raise error
 
 
 def _task(options: Options, stream: Stream, head: list[Block]) -> str:

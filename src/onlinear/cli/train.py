@@ -134,6 +134,10 @@ def train(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Write the model to this file.", rich_help_panel=OUTPUT)
     ] = None,
+    final: Annotated[
+        bool,
+        typer.Option("--final", help="Write only what predicts: a small file that learns no more.", rich_help_panel=OUTPUT),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.", rich_help_panel=OUTPUT)] = False,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object per line, for machines.", rich_help_panel=OUTPUT)
@@ -148,6 +152,7 @@ def train(
     from onlinear import checkpoints, run
 
     with Interrupts() as interrupts:
+        found = None if resume is None else checkpoints.read(resume)
         with usage():
             if task not in run.TASKS:
                 raise UsageError(f"--task must be one of {', '.join(run.TASKS)}, got {task!r}.")
@@ -158,8 +163,8 @@ def train(
             if quiet and json:
                 raise UsageError("--quiet and --json exclude each other.")
             shown: Shown = Nothing() if quiet else Lines() if json else Table()
-            saved = None if resume is None else _agreed(ctx, checkpoints.read(resume), reading)
-            model, keeper = _output(ctx.params, saved)
+            saved = None if found is None else _agreed(ctx, found, reading)
+            model, final, keeper = _output(ctx.params, saved)
             if saved is None:
                 training = checkpoints.start(_settings(ctx.params, reading), keeper)
             else:
@@ -168,7 +173,10 @@ def train(
         shown.start(training, resume)
         _run(training, shown, keeper)
         if model is not None:
-            training.model.save(model)
+            try:
+                training.model.save(model, final=final)
+            except OSError as error:
+                fail(f"the model {model} cannot be written: {words(error)} {_stands(training, keeper)}", FAILURE)
         shown.end(training, model)
 
 
@@ -255,12 +263,13 @@ def _said(name: str, value: Any) -> str:
     return f"the source {text}" if name == "source" else f"{option} {text}"
 
 
-def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, Checkpoints | None]:
+def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a run that goes on keeps to its places, and to the checkpoint it came from."""
     from onlinear.checkpoints import Checkpoints
 
     then = {} if saved is None else saved.output
     model = given["model"] or then.get("model")
+    final = given["final"] or then.get("final", False)
     path = given["checkpoint"] or given["resume"]
     every = given["checkpoint_every"] or then.get("every")
     if model is not None:
@@ -268,12 +277,12 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, Che
     if path is None:
         if every is not None:
             raise UsageError("--checkpoint-every needs --checkpoint FILE.")
-        return model, None
+        return model, final, None
     writable("--checkpoint", path)
     if model is not None and os.path.realpath(model) == os.path.realpath(path):
         raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
     rows, seconds = _interval(every or OTHERWISE)
-    return model, Checkpoints(path, rows, seconds, {"model": model, "every": every})
+    return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
 
 
 def _interval(text: str) -> tuple[int | None, float | None]:

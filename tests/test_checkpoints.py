@@ -1,0 +1,329 @@
+"""Checkpoints: a run that goes on from one ends as if it had never stopped, and nothing that goes wrong costs rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from kill import LARGE, SMALL, Victim, generate
+from onlinear import Learner, checkpoints, load, run, streams
+from onlinear.cli import app
+
+OPEN = streams.open
+RNG = np.random.default_rng(3)
+LABELS = {
+    "two": lambda z: np.where(z > 0.0, 1, -1),
+    "three": lambda z: np.digitize(z, [-0.5, 0.5]),
+    "numbers": lambda z: np.round(z, 2),
+    "counts": lambda z: np.floor(np.exp(z / 2.0)).astype(int),
+}
+
+
+def text(kind, rows=700, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 12)) * (rng.random((rows, 12)) < 0.4)
+    y = LABELS[kind](X @ np.linspace(-1, 1, 12))
+    return "".join(
+        f"{label}" + "".join(f" {j + 1}:{x:.3f}" for j, x in enumerate(row) if x) + "\n"
+        for label, row in zip(y, X, strict=True)
+    )
+
+
+def command(*arguments, code=0):
+    result = CliRunner().invoke(app, ["train", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+def lines(*arguments):
+    """What a run says to machines, without what depends on the clock."""
+    found = [json.loads(line) for line in command(*arguments, "--json").splitlines()]
+    return [line for line in found if line["kind"] in ("report", "holdout")]
+
+
+class Kept(checkpoints.Checkpoints):
+    """Keeps every checkpoint that is written."""
+
+    def write(self, training):
+        written = super().write(training)
+        shutil.copy(self.path, f"{self.path}.{training.rows}")
+        return written
+
+
+SETTINGS = {
+    "default": ("two", {}),
+    "l1, passes, shuffle": (
+        "two",
+        {"penalty": "l1,l1=1e-3", "solver": "comid,eta=0.5", "passes": 2, "shuffle_rows": 90, "seed": 4, "scale": "max-abs"},
+    ),
+    "held out": ("two", {"solver": "comid,eta=0.5", "average": "uniform", "holdout": "0.3", "shuffle_rows": 64, "passes": 2}),
+    "early stop": ("two", {"solver": "sgd,schedule=constant,eta=2", "holdout": "0.25", "passes": 5, "early_stop": 1}),
+    "three classes": ("three", {"classes": ("0", "1", "2"), "solver": "comid,eta=0.5", "shuffle_rows": 50}),
+    "scanned": ("three", {"scan": True, "solver": "comid,eta=0.5"}),
+    "numbers": ("numbers", {"solver": "comid,eta=0.1,schedule=inverse-sqrt", "loss": "squared", "task": "regress"}),
+    "counts": ("counts", {"loss": "poisson", "task": "regress", "solver": "comid,eta=0.01", "holdout": "0.1"}),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp_path, monkeypatch):
+    kind, options = SETTINGS[name]
+    (tmp_path / "rows.svm").write_text(text(kind))
+    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, **options)
+    plain = checkpoints.start(settings, None)
+    wanted = list(plain)
+    plain.model.save(tmp_path / "plain")
+    keeper = Kept(str(tmp_path / "c"), 150, None, {})
+    monkeypatch.setattr(streams, "open", lambda paths, **o: OPEN(paths, **o, block_bytes=3000))
+    whole = checkpoints.start(settings, keeper)
+    told = [event for event in whole if not isinstance(event, run.Written)]
+    whole.model.save(tmp_path / "whole")
+    assert repr(told) == repr(wanted)
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "plain").read_bytes(), "checkpoints change nothing"
+    found = sorted(tmp_path.glob("c.*"), key=lambda path: int(path.suffix[1:]))
+    assert [int(path.suffix[1:]) for path in found] == list(range(150, plain.rows + 1, 150))
+    for path in found:
+        resumed = checkpoints.resume(checkpoints.read(str(path)), None)
+        rest = [event for event in resumed if not isinstance(event, run.Written)]
+        resumed.model.save(tmp_path / "resumed")
+        assert repr(rest) == repr(wanted[len(wanted) - len(rest) :])
+        assert (tmp_path / "resumed").read_bytes() == (tmp_path / "plain").read_bytes(), path.name
+
+
+def test_a_checkpoint_is_a_model_of_the_rows_so_far(tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3")
+    for _ in checkpoints.start(settings, Kept(str(tmp_path / "c"), 250, None, {})):
+        pass
+    (block,) = OPEN(tmp_path / "rows.svm")
+    learner = Learner("comid,eta=0.5", "logistic", "l1,l1=1e-3", fit_intercept=True).learn(block.X[:500], block.y[:500])
+    np.testing.assert_array_equal(load(tmp_path / "c.500").decision_function(block.X), learner.predict(block.X))
+
+
+@pytest.mark.parametrize("every", ["1e-9s", "0.001s", "100"])
+def test_when_checkpoints_are_written_changes_nothing(every, tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    if every == "1e-9s":
+        every = "0.000000001s"
+    command(tmp_path / "rows.svm", "--model", tmp_path / "a")
+    command(tmp_path / "rows.svm", "--model", tmp_path / "b", "--checkpoint", tmp_path / "c", "--checkpoint-every", every)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """A run that met a wrong line after its checkpoint, with what was asked of it."""
+    rows = text("two").splitlines(keepends=True)
+    path = tmp_path / "rows.svm"
+    path.write_text("".join([*rows[:500], "oops\n", *rows[500:]]))
+    options = ("--penalty", "l1,l1=1e-3", "--model", tmp_path / "m", "--shuffle-rows", "60", "--holdout", "0.1")
+    error = command(path, *options, "--checkpoint", tmp_path / "c", "--checkpoint-every", "200", code=1)
+    return path, options, error
+
+
+def test_a_wrong_line_costs_no_rows(stopped, tmp_path):
+    path, options, error = stopped
+    assert "rows.svm:501: expected a label (a number), got 'oops'. It came after " in error
+    assert "rows; to go on:\n  onlinear train --resume " in error
+    rows = [line for line in path.read_text().splitlines(keepends=True) if line != "oops\n"]
+    (tmp_path / "repaired.svm").write_text("".join(rows))
+    command(tmp_path / "repaired.svm", *options[:-6], *options[-4:], "--model", tmp_path / "whole")
+    shutil.copy(tmp_path / "c", tmp_path / "again")
+    command("--resume", tmp_path / "c", "--max-errors", "1")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+    path.write_text("".join(rows))
+    command("--resume", tmp_path / "again", "--model", tmp_path / "other")
+    assert (tmp_path / "other").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--penalty", "l1,l1=1e-4"), "--penalty l1,l1=1e-4: the run of the checkpoint {c} has --penalty l1,l1=1e-3."),
+        (("--passes", "2"), "--passes 2: the run of the checkpoint {c} has --passes 1."),
+        (("--no-intercept",), "--no-intercept: the run of the checkpoint {c} has --intercept."),
+        (("--sort",), "--sort: the run of the checkpoint {c} has no --sort."),
+        (("--loss", "hinge"), "--loss hinge: the run of the checkpoint {c} has no --loss."),
+        (("--holdout", "0.2"), "--holdout 0.2: the run of the checkpoint {c} has --holdout 0.1."),
+        (("other.svm",), "the source other.svm: the run of the checkpoint {c} has the source {rows}."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_other_settings_than_the_checkpoints_are_refused(stopped, tmp_path, options, message):
+    path, _, _ = stopped
+    error = command("--resume", tmp_path / "c", *options, code=2)
+    assert message.format(c=tmp_path / "c", rows=path) in error
+
+
+def test_the_same_settings_again_are_no_contradiction(stopped, tmp_path):
+    path, options, _ = stopped
+    command(path, *options, "--resume", tmp_path / "c", "--max-errors", "1", "--intercept", "--passes", "1")
+    assert (tmp_path / "m").exists()
+
+
+def test_other_rows_than_the_checkpoints_are_refused(stopped, tmp_path):
+    path, _, _ = stopped
+    rows = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(["-" + rows[0] if rows[0][0] == "1" else rows[0][1:], *rows[1:]]))
+    shutil.copy(tmp_path / "c", tmp_path / "before")
+    assert "rows are not those that the run had read" in command("--resume", tmp_path / "c", code=1)
+    path.write_text("".join(rows[:50]))
+    assert "has 50 rows, and the run had read" in command("--resume", tmp_path / "c", code=1)
+    assert (tmp_path / "c").read_bytes() == (tmp_path / "before").read_bytes(), "a checkpoint is not lost by a failed try"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no model file at"),
+        (b"short", "not an onlinear model file"),
+        ("model", "a model, not a checkpoint"),
+        ("damaged", "damaged"),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(stopped, tmp_path, content, message):
+    target = tmp_path / "x"
+    if content == "model":
+        command(tmp_path / "rows.svm", "--max-errors", "1", "--model", target)
+    elif content == "damaged":
+        changed = bytearray((tmp_path / "c").read_bytes())
+        changed[-5] ^= 1
+        target.write_bytes(changed)
+    elif content is not None:
+        target.write_bytes(content)
+    assert message in command("--resume", target, code=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--checkpoint-every", "5"), "needs --checkpoint FILE"),
+        (("--checkpoint", "c", "--checkpoint-every", "0"), "must be a number of rows (5000) or of seconds (30s), got '0'"),
+        (("--checkpoint", "c", "--checkpoint-every", "5m"), "got '5m'"),
+        (("--checkpoint", "c", "--model", "./c"), "--model and --checkpoint are one file"),
+        (("--checkpoint", "no/such/c"), "there is no folder"),
+        (("--early-stop", "1"), "needs --holdout"),
+        (("--holdout", "1.5"), "must be between 0 and 1"),
+        (("--quiet", "--json"), "exclude each other"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_options_are_a_usage_error(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.svm").write_text("1 1:1\n")
+    assert message in command("rows.svm", *options, code=2)
+
+
+def test_the_source_must_be_named():
+    assert "name what to learn from" in command(code=2)
+
+
+def test_divergence_leaves_the_last_checkpoint(tmp_path):
+    rows = [f"{i % 7} 1:{1 + i % 3} 2:0.5\n" for i in range(1200)]
+    rows[1000] = "1 1:1e160 2:1e160\n"
+    (tmp_path / "rows.svm").write_text("".join(rows))
+    options = ("--solver", "sgd,schedule=constant,eta=0.01", "--loss", "squared", "--task", "regress")
+    options += ("--checkpoint", tmp_path / "c", "--checkpoint-every", "300", "--model", tmp_path / "m")
+    error = command(tmp_path / "rows.svm", *options, code=1)
+    assert "rows.svm:100" in error
+    assert "the state stopped being finite" in error
+    assert f"The checkpoint {tmp_path / 'c'} holds 900 rows" in error
+    assert not (tmp_path / "m").exists()
+    assert load(tmp_path / "c").t_ == 900
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two", 50))
+    (tmp_path / ".c.abcd1234").write_text("half a checkpoint")
+    (tmp_path / ".other.abcd1234").write_text("of another file")
+    command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c")
+    assert not (tmp_path / ".c.abcd1234").exists()
+    assert (tmp_path / ".other.abcd1234").exists()
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A file system of its own with little room; skips where it may not be mounted."""
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+linux = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("mount"), reason="needs Linux's mount")
+
+
+@linux
+def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
+    growing = [f"{1 if i % 3 else -1} {1 + i % 5}:1 {10 + 20 * i}:0.5\n" for i in range(3000)]
+    (tmp_path / "rows.svm").write_text("".join(growing))
+    options = ("--model", tmp_path / "m", "--checkpoint-every", "200")
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        error = command(tmp_path / "rows.svm", *options, "--checkpoint", disk / "c", code=1)
+        assert f"the checkpoint {disk / 'c'} cannot be written: No space left on device." in error
+        held = load(disk / "c").t_
+        assert f"The checkpoint {disk / 'c'} holds {held:,} rows; to go on" in error
+        assert 0 < held < 3000
+        assert os.listdir(disk) == ["c"]
+        assert not (tmp_path / "m").exists()
+        command("--resume", disk / "c", "--checkpoint", tmp_path / "c")
+    command(tmp_path / "rows.svm", "--model", tmp_path / "whole")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@linux
+def test_a_disk_that_takes_no_writes_any_more_leaves_the_old_checkpoint(tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {})
+        training = checkpoints.start(settings, checkpoints.Checkpoints(str(disk / "c"), 200, None, {}))
+        events = iter(training)
+        assert any(isinstance(event, run.Written) for event in events)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        with pytest.raises(checkpoints.CheckpointError, match="Read-only file system"):
+            list(events)
+        assert load(disk / "c").t_ == 200
+        assert "cannot be written to" in command(tmp_path / "rows.svm", "--checkpoint", disk / "d", code=2)
+
+
+def test_a_model_that_cannot_be_written_leaves_the_checkpoint(tmp_path, monkeypatch):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    original = os.replace
+
+    def refuse(source, target):
+        if str(target).endswith("model"):
+            raise OSError(28, "No space left on device")
+        return original(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    options = ("--checkpoint", tmp_path / "c", "--checkpoint-every", "200", "--model", tmp_path / "model")
+    error = command(tmp_path / "rows.svm", *options, code=1)
+    assert "the model" in error
+    assert "cannot be written: No space left on device." in error
+    assert "holds 600 rows; to go on" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "rows.svm"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+def test_killed_runs_end_with_the_bytes_of_the_uninterrupted_one(tmp_path):
+    generate(tmp_path / "rows.svm", 30_000)
+    (tmp_path / "few.svm").write_text("".join((tmp_path / "rows.svm").read_text().splitlines(keepends=True)[:6000]))
+    rng = np.random.default_rng(5)
+    small = Victim(tmp_path / "small", tmp_path / "rows.svm", SMALL, writing=False)
+    large = Victim(tmp_path / "large", tmp_path / "few.svm", LARGE, writing=True)
+    outcomes = [small.kill(rng, again=False), small.kill(rng, again=True), large.kill(rng, again=False)]
+    assert all(outcome.same for outcome in outcomes), outcomes
