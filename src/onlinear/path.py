@@ -265,9 +265,8 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def best_index_(self) -> int:
-        """The place of the smallest progressive loss; 0 before the first row."""
-        losses = self.losses_
-        return 0 if np.isnan(losses).any() else int(np.argmin(losses))
+        """The place of the smallest progressive loss."""
+        return int(np.argmin(self.losses_))
 
     @property
     def best_penalty_(self) -> Any:

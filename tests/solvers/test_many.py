@@ -1,0 +1,200 @@
+"""Outputs learnt side by side hold the bits of each learnt alone, whatever the cuts, the threads and the packs."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from onlinear import DivergenceError, Learner, load, rows
+from onlinear.build import build_average, build_loss, build_penalty, build_solver
+from onlinear.jit import COMPILED
+from onlinear.solvers import many
+from onlinear.solvers.engine import Problem
+from onlinear.solvers.many import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
+
+N, D = 300, 30
+needs_kernels = pytest.mark.skipif(not COMPILED, reason="packs exist in compiled code only")
+
+
+def stream(loss="hinge", outputs=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random(N, D, 0.2, random_state=seed, format="csr")
+    X.data = rng.normal(size=X.nnz)
+    signs = np.where(rng.random((N, outputs)) < 0.3, 1.0, -1.0)
+    return X, signs if loss != "squared" else rng.normal(size=(N, outputs)), rng.choice([0.0, 1.0, 2.0], N)
+
+
+def assert_same_state(one, other):
+    assert one.now.tobytes() == other.now.tobytes()
+    assert one.arrays.keys() == other.arrays.keys()
+    for name, array in one.arrays.items():
+        assert array.tobytes() == other.arrays[name].tobytes(), name
+
+
+def assert_same_learner(one, other):
+    (header, arrays), (theirs, others) = one.freeze(), other.freeze()
+    assert header == theirs
+    assert {name: array.tobytes() for name, array in arrays.items()} == {
+        name: array.tobytes() for name, array in others.items()
+    }
+
+
+CASES = [
+    ("comid", "hinge", "elastic-net,l1=0.003,l2=0.05", "none"),
+    ("comid", "hinge", "elastic-net,l1=0.01,l2=0.05", "weighted-t1"),
+    ("fiol", "logistic", "elastic-net,l1=0.01,l2=0.05", "none"),
+    ("fiol", "squared", "l1,l1=0.01", "uniform"),
+    ("rda,gamma=2", "hinge", "l1,l1=0.01", "none"),
+    ("rda,gamma=2", "hinge", "elastic-net,l1=0.02,l2=0.05", "weighted-t1"),
+    ("sgd", "squared", "l2,l2=0.3", "none"),
+    ("implicit-sgd", "logistic", "l2,l2=0.3", "weighted-t1"),
+    ("pegasos", "hinge", "l2,l2=0.1", "none"),  # its first step has al = 0
+]
+
+
+@pytest.mark.parametrize(("solver", "loss", "penalty", "average"), CASES)
+def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, average):
+    X, Y, s = stream(loss)
+    options = {"fit_intercept": True, "scale": "rms" if loss == "hinge" else "none"}
+    together = Learner(solver, loss, penalty, average, n_outputs=Y.shape[1], **options)
+    for first, last in ((0, 3), (3, 3), (3, 70), (70, N)):  # columns appear as the rows come
+        together.learn(X[first:last], Y[first:last], s[first:last])
+    if COMPILED:
+        assert [type(group) for group in together._together()._groups] == [Pack]
+    for k in range(Y.shape[1]):
+        alone = Learner(solver, loss, penalty, average, **options).learn(X, Y[:, k], s)
+        assert_same_state(together.states[k], alone.states[0])
+        assert together._losses[k].tobytes() == alone._losses[0].tobytes()
+        for average_too in (False, True):
+            assert together.weights(average_too)[:, k].tobytes() == alone.weights(average_too).tobytes()
+            assert together.intercept(average_too)[k] == alone.intercept(average_too)
+
+
+def engines(solver, loss, penalties, average="none"):
+    for penalty in map(build_penalty, penalties):
+        problem = Problem(build_loss(loss), penalty, build_average(average), True)
+        yield build_solver(solver, penalty)[0].engine(problem)
+
+
+def learn_apart(found, data, y, s):
+    for engine in found:
+        state, scores = engine.start(np.zeros(D), 0.0), np.empty(len(y))
+        engine.learn(state, data, 1.0, y, s, scores)
+        yield state, scores
+
+
+@pytest.mark.parametrize("average", ["none", "weighted-t1"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch):
+    """The decays pass their limit at other rows for each output: visits are not shared."""
+    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    X, Y, s = stream()
+    data, y = rows.read(X).data, np.ascontiguousarray(Y[:, 0])
+    penalties = ["none", *(f"elastic-net,l1={0.01 / l2:g},l2={l2}" for l2 in (0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5))]
+    found = list(engines("comid", "hinge", penalties, average))
+    team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found], threads)
+    scores = np.empty((len(found), N))
+    assert team.learn(data, 1.0, y[:, None], s, scores) == (N, -1)
+    states = [state for group in team._groups for state in group._states]
+    for k, (state, alone) in enumerate(learn_apart(found, data, y, s)):
+        assert_same_state(states[k], state)
+        assert scores[k].tobytes() == alone.tobytes()
+
+
+@needs_kernels
+def test_the_output_that_diverges_is_named():
+    X, Y, s = stream("squared")
+    found = list(engines("sgd,eta=1", "squared", ["l2,l2=0.1"] * 3 + ["l2,l2=1e6"] + ["l2,l2=0.1"] * 2))
+    team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found])
+    done, culprit = team.learn(rows.read(X * 1e100).data, 1e101, Y[:, :1], s, np.empty((6, N)))
+    apart = [np.empty(N) for _ in found]
+    rows_done = [
+        engine.learn(engine.start(np.zeros(D), 0.0), rows.read(X * 1e100).data, 1e101, Y[:, 0].copy(), s, scores)
+        for engine, scores in zip(found, apart, strict=True)
+    ]
+    assert (done, rows_done[culprit]) == (min(rows_done), min(rows_done))
+
+
+def test_a_learner_that_diverges_refuses_to_go_on():
+    X, Y, s = stream("squared")
+    learner = Learner("sgd,schedule=constant,eta=1e9", "squared", n_outputs=6)
+    with pytest.raises(DivergenceError, match="stopped being finite at row"):
+        learner.learn(X, Y, s)
+    with pytest.raises(DivergenceError, match="goes on no more"):
+        learner.learn(X, Y, s)
+
+
+@pytest.mark.parametrize("average", ["none", "weighted-t1"])
+def test_saved_loaded_and_copied_learners_go_on_alike(average, tmp_path):
+    X, Y, s = stream(outputs=11)
+    whole = Learner("comid", "hinge", "l1,l1=0.01", average, n_outputs=11).learn(X, Y, s)
+    learner = Learner("comid", "hinge", "l1,l1=0.01", average, n_outputs=11).learn(X[:100], Y[:100], s[:100])
+    learner.save(tmp_path / "model")
+    copied, loaded = copy.deepcopy(learner), load(tmp_path / "model")
+    for one in (learner, copied, loaded):
+        assert_same_learner(one.learn(X[100:], Y[100:], s[100:]), whole)
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    X, Y, s = stream(outputs=11)
+    one = Learner("comid", "hinge", "l1,l1=0.01", n_outputs=11).learn(X, Y, s)
+    two = Learner("comid", "hinge", "l1,l1=0.01", n_outputs=11, n_jobs=2).learn(X, Y, s)
+    assert_same_learner(one, two)
+
+
+def test_reading_in_between_and_rows_one_by_one_change_nothing():
+    X, Y, _ = stream(outputs=4)
+    whole = Learner("comid", "hinge", "l1,l1=0.01", n_outputs=4).learn(X[:120], Y[:120])
+    single = Learner("comid", "hinge", "l1,l1=0.01", n_outputs=4)
+    for i in range(120):
+        row = X[i]
+        before = single.predict(row)[0]
+        assert np.allclose(single.learn_one(row.indices, row.data, Y[i]), before, rtol=1e-12, atol=1e-15)
+        single.weights()
+        single.variables()
+    assert_same_learner(single, whole)
+
+
+@pytest.mark.parametrize(
+    ("solver", "penalty"),
+    [
+        ("comid", "l1,l1=0.01,lower=0"),
+        ("fiol,inner=sort", "l1,l1=0.01"),
+        ("sadmm", "l1,l1=0.01"),
+        ("sgd,radius=1", "l2,l2=0.1"),
+    ],
+)
+def test_methods_without_a_kernel_go_in_turn(solver, penalty):
+    X, Y, s = stream(outputs=4)
+    together = Learner(solver, "hinge", penalty, n_outputs=4, n_features=D).learn(X, Y, s)
+    assert all(type(group) is InTurn for group in together._together()._groups)
+    for k in range(4):
+        alone = Learner(solver, "hinge", penalty, n_features=D).learn(X, Y[:, k], s)
+        assert together.weights()[:, k].tobytes() == alone.weights().tobytes()
+
+
+def test_interpreted_outputs_go_in_turn(monkeypatch):
+    engine = next(engines("comid", "hinge", ["l1,l1=0.01"]))
+    outputs = [Output(engine, engine.start(np.zeros(D), 0.0), k) for k in range(4)]
+    monkeypatch.setattr(many, "COMPILED", False)
+    assert len({method_of(output) for output in outputs}) == 4
+
+
+def test_outputs_are_shared_out():
+    assert pack_sizes(32, 1) == [8] * 4
+    assert pack_sizes(10, 1) == [8, 1, 1]
+    assert pack_sizes(12, 1) == [8, 4]
+    assert pack_sizes(10, 2) == [5, 5]
+    assert pack_sizes(100, 2) == [8, 8] + [7] * 12
+    assert pack_sizes(2, 2) == [1, 1]
+
+
+def test_wrong_numbers_of_threads():
+    assert threads_of(None) == 1
+    assert threads_of(3) == 3
+    assert threads_of(-1) >= 1
+    for wrong in (0, -2, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="n_jobs must be None, -1"):
+            threads_of(wrong)

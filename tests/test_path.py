@@ -1,0 +1,222 @@
+"""A path of penalties learnt in one pass equals the separate fits, bit for bit, and chooses by rows it has not seen."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier, is_regressor
+
+from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath
+from onlinear.solvers import many
+
+N, D = 240, 25
+PENALTIES = ["none", *(f"l1,l1={l1:g}" for l1 in np.geomspace(1e-3, 0.3, 5)), "l2,l2=0.05"]
+COMID = OnlineClassifier("hinge", solver="comid", random_state=3)
+
+
+def rows(classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random(N, D, 0.3, random_state=seed, format="csr")
+    X.data = rng.normal(size=X.nnz)
+    scores = X @ (rng.normal(size=(D, classes)) * (rng.random((D, 1)) < 0.4)) + 0.2 * rng.normal(size=(N, classes))
+    return X, scores[:, 0] if classes == 1 else np.argmax(scores, axis=1), rng.choice([0.0, 1.0, 2.0], N)
+
+
+def assert_separate_fits(path, estimator, X, y, s):
+    for k, penalty in enumerate(path.penalties):
+        alone = clone(estimator).set_params(penalty=penalty).fit(X, y, s)
+        (header, arrays), (theirs, others) = alone.freeze(), path.estimator_at(k).freeze()
+        assert header == theirs
+        assert {name: array.tobytes() for name, array in arrays.items()} == {
+            name: array.tobytes() for name, array in others.items()
+        }
+        assert np.array_equal(np.squeeze(path.coefs_[k]), np.squeeze(alone.coef_))
+        assert np.array_equal(np.squeeze(path.intercepts_[k]), np.squeeze(alone.intercept_))
+        if estimator.passes == 1:
+            assert path.losses_[k] == alone.learner_.progressive_loss
+
+
+@pytest.mark.parametrize(
+    ("estimator", "classes"),
+    [
+        (COMID, 2),
+        (OnlineClassifier("hinge", solver="comid", average="weighted-t1", passes=2, random_state=1), 2),
+        (OnlineClassifier(random_state=0), 3),  # scale rms; an average where the penalty has no l1
+        (OnlineRegressor(shuffle=False), 1),
+    ],
+)
+def test_a_path_equals_the_separate_fits(estimator, classes):
+    X, y, s = rows(classes)
+    path = PenaltyPath(estimator, PENALTIES).fit(X, y, s)
+    assert_separate_fits(path, estimator, X, y, s)
+    assert path.coefs_.shape == (len(PENALTIES), *((D,) if classes < 3 else (classes, D)))
+
+
+def test_dense_rows_that_are_standardised():
+    X, y, s = rows()
+    estimator = OnlineClassifier("hinge", solver="comid", scale="standard", random_state=2)
+    assert_separate_fits(PenaltyPath(estimator, PENALTIES).fit(X.toarray(), y, s), estimator, X.toarray(), y, s)
+
+
+@pytest.fixture
+def whole():
+    X, y, s = rows()
+    return PenaltyPath(COMID, PENALTIES).partial_fit(X, y, classes=[0, 1], sample_weight=s)
+
+
+def assert_same(one, other, tmp_path):
+    one.save(tmp_path / "one")
+    other.save(tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_cuts_stops_and_columns_that_come_later_change_nothing(whole, tmp_path):
+    X, y, s = rows()
+    path = PenaltyPath(COMID, PENALTIES)
+    growing = PenaltyPath(COMID, PENALTIES, grow=True)
+    for first, last in ((0, 1), (1, 60), (60, 61), (61, N)):
+        part = X[first:last]
+        path.partial_fit(part, y[first:last], classes=[0, 1], sample_weight=s[first:last])
+        path.save(tmp_path / "path")
+        path = PenaltyPath.load(tmp_path / "path")
+        seen = 1 + int(part.indices.max())
+        growing.partial_fit(part[:, :seen], y[first:last], classes=[0, 1], sample_weight=s[first:last])
+        path.coefs_, path.losses_  # noqa: B018 (reading changes nothing)
+    assert_same(path, whole, tmp_path)
+    assert np.array_equal(growing.coefs_, whole.coefs_[:, : growing.n_features_in_])
+    assert np.array_equal(growing.losses_, whole.losses_)
+    assert growing.predict(X[:, : growing.n_features_in_]).tolist() == whole.predict(X).tolist()
+
+
+def test_copies_pickles_and_threads_go_on_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    X, y, s = rows()
+    half = N // 2
+    path = PenaltyPath(COMID, PENALTIES, n_jobs=2).partial_fit(X[:half], y[:half], classes=[0, 1], sample_weight=s[:half])
+    copied, pickled = copy.deepcopy(path), pickle.loads(pickle.dumps(path))
+    alone = path.estimator_at(3)
+    for one in (path, copied, pickled):
+        one.partial_fit(X[half:], y[half:], sample_weight=s[half:])
+    assert_same(copied, path, tmp_path)
+    assert_same(pickled, path, tmp_path)
+    alone.partial_fit(X[half:], y[half:], sample_weight=s[half:])
+    assert np.array_equal(alone.coef_[0], path.coefs_[3])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_losses_and_errors_are_of_rows_not_seen_before(classes):
+    X, y, s = rows(classes)
+    names = list(range(classes))
+    path = PenaltyPath(COMID, PENALTIES)
+    wrong, losses = np.zeros(len(PENALTIES)), np.zeros(len(PENALTIES))
+    path.partial_fit(X[:1], y[:1], classes=names, sample_weight=[0.0])
+    for i in range(1, N):
+        for k in range(len(PENALTIES)):
+            model = path._models[k]
+            scores = model.decision_function(X[i])
+            signs = np.where(np.arange(classes) == y[i], 1.0, -1.0) if classes > 2 else np.array([2.0 * y[i] - 1.0])
+            losses[k] += s[i] * np.maximum(0.0, 1.0 - signs * np.ravel(scores)).sum()
+            wrong[k] += s[i] > 0.0 and model.predict(X[i])[0] != y[i]
+        path.partial_fit(X[i], y[i : i + 1], sample_weight=s[i : i + 1])
+    assert np.allclose(path.losses_, losses / N, rtol=1e-12)
+    assert np.array_equal(path.errors_, wrong / np.count_nonzero(s[1:]))
+
+
+def test_the_smallest_progressive_loss_is_best(whole):
+    X, y, _ = rows()
+    best = int(np.argmin(whole.losses_))
+    assert (whole.best_index_, whole.best_penalty_) == (best, PENALTIES[best])
+    assert np.array_equal(whole.best_estimator_.coef_[0], whole.coefs_[best])
+    assert np.array_equal(whole.predict(X), whole.predict_all(X)[best])
+    assert np.array_equal(whole.decision_function(X), whole.best_estimator_.decision_function(X))
+    assert whole.score(X, y) == np.mean(whole.predict(X) == y)
+    assert whole.nonzeros_.tolist() == [np.count_nonzero(coef) for coef in whole.coefs_]
+    assert not hasattr(whole, "predict_proba")
+    assert hasattr(PenaltyPath(OnlineClassifier(), PENALTIES), "predict_proba")
+
+
+def test_only_the_first_pass_counts():
+    X, y, s = rows()
+    estimator = OnlineClassifier("hinge", solver="comid", random_state=5)
+    once = PenaltyPath(estimator, PENALTIES).fit(X, y, s)
+    thrice = PenaltyPath(clone(estimator).set_params(passes=3), PENALTIES).fit(X, y, s)
+    assert np.allclose(thrice.losses_, once.losses_, rtol=1e-12)
+    assert np.array_equal(thrice.errors_, once.errors_)
+    assert thrice.t_ == 3 * N
+
+
+def test_before_a_row_that_counts():
+    X, y, _ = rows()
+    path = PenaltyPath(COMID, PENALTIES).partial_fit(X, y, classes=[0, 1], sample_weight=np.zeros(N))
+    assert np.isnan(path.errors_).all()
+    assert path.losses_.tolist() == [0.0] * len(PENALTIES)
+    assert path.best_index_ == 0
+    assert path.nonzeros_.tolist() == [0] * len(PENALTIES)
+
+
+def test_wrong_rows_change_nothing(whole, tmp_path):
+    X, y, _ = rows()
+    before = copy.deepcopy(whole)
+    wide = sp.csr_matrix(([1.0], ([0], [D])), shape=(1, D + 1))
+    for wrong, labels, told in ((wide, [0], "features"), (X[:1], [7], "class 7"), (X[:1], [0, 1], "inconsistent")):
+        with pytest.raises(ValueError, match=told):
+            whole.partial_fit(wrong, labels)
+    assert_same(whole, before, tmp_path)
+    growing = PenaltyPath(COMID, PENALTIES, grow=True).partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="class 7"):
+        growing.partial_fit(wide, [7])
+    assert growing.n_features_in_ == 1 + X.indices.max()
+    assert growing.partial_fit(wide, [0]).n_features_in_ == D + 1
+
+
+def test_a_penalty_that_diverges_is_named():
+    X, y, _ = rows()
+    estimator = OnlineRegressor(solver="sgd,schedule=constant,eta=0.01", shuffle=False)
+    path = PenaltyPath(estimator, ["none", "l2,l2=0.1", "l2,l2=1e5", "l2,l2=1"])
+    with pytest.raises(DivergenceError, match=r"penalty 'l2,l2=1e5': the state stopped being finite"):
+        path.fit(sp.vstack([X] * 4), np.tile(y, 4))
+    with pytest.raises(DivergenceError, match="goes on no more: penalty 'l2,l2=1e5'"):
+        path.partial_fit(X, y)
+    with pytest.raises(DivergenceError):
+        path.predict(X)
+
+
+def test_what_is_refused():
+    X, y, _ = rows()
+    for path, kind, told in (
+        (PenaltyPath(object(), PENALTIES), TypeError, "estimator must be an OnlineClassifier"),
+        (PenaltyPath(COMID, []), ValueError, "at least one penalty"),
+        (PenaltyPath(COMID, "l1,l1=0.1"), ValueError, "must be a list"),
+        (PenaltyPath(COMID, ["none", "l1,l1=-1"]), ValueError, r"penalties\[1\]: .*l1"),
+        (PenaltyPath(COMID, [3]), TypeError, r"penalties\[0\]: "),
+        (PenaltyPath(COMID, PENALTIES, n_jobs=0), ValueError, "n_jobs must be"),
+        (PenaltyPath(OnlineClassifier("squared", solver="batch-drs"), ["l1,l1=0.1"]), ValueError, "needs all rows at once"),
+    ):
+        with pytest.raises(kind, match=told):
+            path.fit(X, y)
+        assert not hasattr(path, "_models")
+    with pytest.raises(ValueError, match="every sample weight is zero"):
+        PenaltyPath(COMID, PENALTIES).fit(X, y, np.zeros(N))
+    with pytest.raises(AttributeError, match="a regressor's path has losses_"):
+        PenaltyPath(OnlineRegressor(), PENALTIES).fit(X, y).errors_  # noqa: B018
+
+
+def test_files_of_other_kinds_and_damaged_ones(whole, tmp_path):
+    whole.save(tmp_path / "path")
+    whole.estimator_at(0).save(tmp_path / "classifier")
+    with pytest.raises(ModelFileError, match="not a path of penalties"):
+        PenaltyPath.load(tmp_path / "classifier")
+    (tmp_path / "cut").write_bytes((tmp_path / "path").read_bytes()[:-10])
+    with pytest.raises(ModelFileError):
+        PenaltyPath.load(tmp_path / "cut")
+
+
+def test_scikit_learn_knows_what_it_is():
+    path = PenaltyPath(COMID, PENALTIES)
+    assert is_classifier(path)
+    assert is_regressor(PenaltyPath(OnlineRegressor(), PENALTIES))
+    assert clone(path).get_params()["estimator__loss"] == "hinge"
+    with pytest.raises(Exception, match="not fitted"):
+        path.coefs_  # noqa: B018
