@@ -19,7 +19,7 @@ LAYERS = [
     {"learner", "streams"},
     {"run", "final"},
     {"estimators"},
-    {"checkpoints", "evaluation"},
+    {"checkpoints", "evaluation", "path"},
     {"papers"},
     {"cli"},
 ]
