@@ -70,7 +70,7 @@ class Options(NamedTuple):
 
 
 class Columns(Stream):
-    """The rows of one or several files with named columns, in blocks of about ``block_bytes`` of numbers.
+    """The rows of one or several files with named columns, in blocks of about ``2 block_bytes`` of numbers.
 
     The first file decides the kinds of the columns, unless an ``encoding`` does; the others must agree.
     """
@@ -145,7 +145,7 @@ class Columns(Stream):
             raise StreamError("standard input cannot be read twice; several passes need a file.")
         self._read, self.done = True, 0
         self.errors = self._errors = list[str]()
-        step = min(MOST_ROWS, max(1, self.block_bytes // (2 * len(self._encoding.features))))
+        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._encoding.features))))
         for place in self.places:
             began = perf_counter()
             with closing(self._spare or self._open(place)) as table:
@@ -326,7 +326,8 @@ class Columns(Stream):
         room = n * (len(parts.numbers) + texts)
         found = Rows(np.zeros(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room))
         nnz = _pack(parts.numbers, columns, values, *found)
-        found = tidy(Rows(found.indptr, found.indices[:nnz], found.values[:nnz]))
+        found = Rows(found.indptr, found.indices[:nnz], found.values[:nnz])
+        found = tidy(found) if texts else found
         size = int(found.indices.max()) + 1 if len(found.indices) else 0
         largest = float(max(found.values.max(), -found.values.min())) if size else 0.0
         y = parts.y if parts.labels is None else self._places(parts.labels)

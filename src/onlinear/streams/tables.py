@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from onlinear.streams.blocks import StreamError
@@ -24,6 +25,7 @@ from onlinear.streams.files import STDIN, ByteFile
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
+BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time
 HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
@@ -81,28 +83,48 @@ class Table(ABC):
 
 
 class Columnar(Table):
-    """A Parquet or Arrow file."""
+    """A Parquet or Arrow file. Not through a dataset's scanner: that reads ahead without a bound on memory."""
 
     def __init__(self, place: Place, form: str) -> None:
         super().__init__(place)
         if place.path == STDIN:
             raise StreamError(f"standard input cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
-        format_ = ds.ParquetFileFormat() if form == PARQUET else ds.IpcFileFormat()
+        filesystem = place.filesystem or fs.LocalFileSystem()
         try:
-            self._fragment = format_.make_fragment(place.path, place.filesystem or fs.LocalFileSystem())
-            self.schema = self.with_keys(self._fragment.physical_schema)
+            self._file = filesystem.open_input_file(place.path)
         except (pa.ArrowException, OSError) as error:
-            raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {_first_line(error)}") from None
+            raise StreamError(f"{place.name}: cannot be opened: {_first_line(error)}") from None
+        try:
+            self._reader: Any = (
+                pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER)
+                if form == PARQUET
+                else pa.ipc.open_file(self._file)
+            )
+            self._stored = self._reader.schema_arrow if form == PARQUET else self._reader.schema
+            self.schema = self.with_keys(self._stored)
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, (pa.ArrowException, OSError)):
+                raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {_first_line(error)}") from None
+            raise
 
     def count(self) -> int:
-        return int(self._fragment.count_rows())
+        if isinstance(self._reader, pq.ParquetFile):
+            return int(self._reader.metadata.num_rows)
+        return int(
+            ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem()).count_rows()
+        )
+
+    def close(self) -> None:
+        self._file.close()
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         keys = dict(self.place.keys)
         stored = [name for name in columns if name not in keys]
-        first = 1
-        scanned = self._fragment.scanner(columns=stored, batch_size=rows, batch_readahead=2, fragment_readahead=1)
-        batches = scanned.to_batches()
+        first, batches = (
+            1,
+            self._parquet(stored, rows) if isinstance(self._reader, pq.ParquetFile) else self._arrow(stored, rows),
+        )
         while True:
             try:
                 batch = next(batches, None)
@@ -113,6 +135,18 @@ class Columnar(Table):
             if batch.num_rows:
                 yield first, _with_constants(batch, columns, keys)
             first += batch.num_rows
+
+    def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
+        return self._reader.iter_batches(batch_size=rows, columns=columns)
+
+    def _arrow(self, columns: list[str], rows: int) -> Iterator[Any]:
+        fields = sorted(self._stored.get_field_index(name) for name in columns)
+        self._file.seek(0)
+        reader = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
+        for k in range(reader.num_record_batches):
+            batch = reader.get_batch(k)
+            for first in range(0, batch.num_rows, rows):
+                yield batch.slice(first, rows)
 
 
 class Text(Table):
