@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import murmurhash3_32
 
@@ -697,3 +698,21 @@ def test_converted_rows_are_known_by_what_is_in_them(tmp_path, suffix):
         streams.open(path, target="y")
     with pytest.raises(ValueError, match="expected files of one kind"):
         streams.open([path, frame_of(tmp_path, f"b{suffix}", x=[1.0])], target="y")
+
+
+def test_bundled_sets_have_names_and_read_from_other_files_alike(tmp_path):
+    bundled = streams.open("wine")
+    (block,) = bundled
+    names = load_wine().feature_names
+    assert enc.names(bundled.encoding, 14) == [*names, None]
+    pd.DataFrame(block.X.toarray(), columns=names)[names[::-1]].to_csv(tmp_path / "wine.csv", index=False)
+    assert rows_of(streams.open(tmp_path / "wine.csv", encoding=bundled.encoding)) == rows_of([block])
+
+
+def test_names_of_more_columns_than_features(tmp_path):
+    one = streams.open(frame_of(tmp_path, x=[1.0], c=["a"]), target="y", hash_bits=2).encoding
+    two = streams.open(frame_of(tmp_path, c=["a"], d=["a"]), target="y", hash_bits=1).encoding
+    assert enc.names(one, 7) == ["x", *["c (hashed)"] * 4, None, None]
+    assert enc.names(one, 2) == ["x", "c (hashed)"]
+    assert enc.names(two, 3) == ["(hashed)", "(hashed)", None]
+    assert enc.names(None, 2) == enc.names(enc.hashed_text(3), 2) == [None, None]

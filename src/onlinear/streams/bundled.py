@@ -8,6 +8,7 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.streams.blocks import Block, Stream
+from onlinear.streams.encoding import NUMBER, Encoding, Feature
 
 # name: (scikit-learn's loader, whether the target is a class)
 BUNDLED = {
@@ -36,6 +37,7 @@ class Bundled(Stream):
         self._y = np.asarray(found.target, np.float64)
         self.task = "classify" if classify else "regress"
         self.classes = np.unique(self._y) if classify else None
+        self.encoding = Encoding(Feature(str(name), NUMBER) for name in found.feature_names).description()
         self.rows = self.total = self._source.n
         self.done = 0
 
