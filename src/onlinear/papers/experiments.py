@@ -114,7 +114,7 @@ class Column:
     value: str
     spread: str | None = None
     paper: tuple[tuple[Any, ...], ...] = ()
-    format: str = "{:.4g}"
+    format: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import platform
+import re
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,9 +71,35 @@ def environment() -> Any:
     from jinja2 import Environment, FunctionLoader
 
     home = resources.files("onlinear.papers")
-    return Environment(
+    found = Environment(
         loader=FunctionLoader(lambda name: (home / name).read_text(encoding="utf-8")), autoescape=True, trim_blocks=True
     )
+    found.filters["maths"] = maths
+    return found
+
+
+WORDS = {
+    "theta": "θ",
+    "eta0": "η<sub>0</sub>",
+    "eta": "η",
+    "rho": "ρ",
+    "lambda": "λ",
+    "sigma": "σ",
+    "delta": "δ",
+    "epsilon": "ε",
+}
+
+
+def maths(text: str) -> Any:
+    """A text as HTML with its formulas set: 2^14, w_{t+1}, eta0, sqrt T, <=."""
+    from markupsafe import Markup, escape
+
+    found = str(escape(text)).replace("&lt;=", "≤").replace("&gt;=", "≥")
+    found = re.sub(r"\bsqrt[ (](\w)\)?", r"√\1", found)
+    found = re.sub(r"\b(theta|eta0?|rho|lambda|sigma|delta|epsilon)(?=\b|_)", lambda word: WORDS[word[1]], found)
+    found = re.sub(r"\^(?:\{([^}]+)\}|(-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
+    found = re.sub(r"(?<=[\wθηρλσδε])_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)
+    return Markup(found)
 
 
 def guarded(outcome: Outcome, out: Path) -> dict[str, Any]:
@@ -135,8 +162,6 @@ def section(outcome: Outcome, out: Path) -> dict[str, Any]:
 
 def unique(svg: str, name: str) -> str:
     """The SVG with its ids made the page's own, so that several can stand in one page."""
-    import re
-
     svg = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
@@ -147,9 +172,12 @@ def unique(svg: str, name: str) -> str:
 
 def claim_row(judged: Judged, anchor: str) -> dict[str, Any]:
     """A claim as a row."""
-    numbers = "; ".join(
-        f"{one.problem + ': ' if one.problem else ''}{one.numbers}" for one in judged.decisions if one.holds is not None
-    )
+    counted = [one for one in judged.decisions if one.holds is not None]
+    several = len({one.problem for one in counted}) > 1
+    each = [f"{one.problem}: {one.numbers}" if several else one.numbers for one in counted]
+    shown: dict[str, list[tuple[str, str]]] = {}
+    for problem, label, value in judged.shown:
+        shown.setdefault(problem if several else "", []).append((label, value))
     return {
         "anchor": anchor,
         "text": judged.claim.text,
@@ -157,9 +185,10 @@ def claim_row(judged: Judged, anchor: str) -> dict[str, Any]:
         "verdict": judged.verdict,
         "rule": judged.rule,
         "note": judged.claim.note,
-        "numbers": numbers,
+        "numbers": "; ".join(each),
+        "brief": ("; ".join(each) if len(each) <= 2 else "") if not judged.needs else "no data",
         "decisions": judged.decisions,
-        "shown": judged.shown,
+        "shown": shown,
     }
 
 
@@ -204,17 +233,17 @@ def diverged(study: Study) -> list[str]:
 def table(study: Study, spec: TableSpec) -> tuple[list[str], list[list[str]]]:
     """A table's header and rows: our value, its deviation, the paper's value."""
     by_method = spec.rows == "methods"
-    header = ["data", *(["method"] if by_method else [])]
+    covered = [problem for problem in study.problems if problem.matches(spec.data, spec.only)]
+    several = len(covered) > 1 or not by_method
+    header = [*(["data"] if several else []), *(["method"] if by_method else [])]
     for column in spec.column:
         header += [column.title, *(["±"] if column.spread else []), *(["paper"] if column.paper else [])]
     rows = []
-    for problem in study.problems:
-        if not problem.matches(spec.data, spec.only):
-            continue
+    for problem in covered:
         for method in problem.curves if by_method else [""]:
             if by_method and spec.methods is not None and method not in spec.methods:
                 continue
-            row = [problem.title, *([method] if by_method else [])]
+            row = [*([problem.title] if several else []), *([method] if by_method else [])]
             for column in spec.column:
                 row.append(cell(study, problem, method, column.value, column.format))
                 if column.spread:
@@ -233,7 +262,7 @@ def cell(study: Study, problem: Problem, method: str, text: str, form: str) -> s
         if "there is no" in str(error) or "has no measure" in str(error):
             return "–"
         raise
-    return form.format(value) if isinstance(value, float) and abs(value) != float("inf") else number(value)
+    return form.format(value) if form and isinstance(value, float) and abs(value) != float("inf") else number(value)
 
 
 def papers_value(known: tuple[tuple[Any, ...], ...], problem: Problem, method: str) -> str:
