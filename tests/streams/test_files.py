@@ -15,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 
 from onlinear import Learner, streams
 from onlinear.streams import Shuffled, StreamError
+from onlinear.streams.files import count_byte
 
 TEXT = "".join(f"{1 if i % 3 else -1} {1 + i % 7}:{i}.25 {9 + i % 5}:-1e-3\n" for i in range(1, 5000)).encode()
 
@@ -186,3 +187,12 @@ def test_a_source_that_gives_nothing_yet_is_no_end_of_file(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pipe(TEXT)))
     with pytest.raises(StreamError, match="standard input: cannot be read to its end"):
         list(streams.open("-"))
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 1023, 1024, 1025, 5000])
+def test_counting_a_byte(length):
+    rng = np.random.default_rng(length)
+    for text in (rng.integers(0, 256, length), rng.integers(9, 12, length), np.full(length, 10)):
+        array = text.astype(np.uint8)
+        for byte in (0, 10, 58, 138, 255):
+            assert count_byte(array, byte) == np.count_nonzero(array == byte)
