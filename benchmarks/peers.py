@@ -42,7 +42,7 @@ class Figures(NamedTuple):
 def onlinear(classes: np.ndarray | None, step: float | None) -> Tool:
     if step is None:
         return Onlinear(classes)
-    scale, steps = ("max-abs", 10.0) if classes is None else ("rms", 5.0)
+    scale, steps = ("max-abs", 50.0) if classes is None else ("rms", 20.0)
     return Onlinear(classes, solver=f"implicit-sgd,eta={steps * step:g}", scale=scale, average="weighted-t1")
 
 

@@ -88,9 +88,10 @@ class Task(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Step size, average and scale where nothing is named; measured, see docs/defaults.md."""
+    """Step size with an average and without, average and scale where nothing is named; measured, see docs/defaults.md."""
 
-    eta: float
+    averaged: float
+    single: float
     average: str
     scale: str
 
@@ -139,6 +140,8 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        if isinstance(getattr(self, "learner_", None), Final):
+            self.learner_.learn()  # which refuses
         if _is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
         first = not hasattr(self, "learner_")
@@ -161,8 +164,6 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
         self._refuse_shuffle()
         passes, told = _passes(passes), _callbacks(self.callbacks)
-        if not anew and isinstance(getattr(self, "learner_", None), Final):
-            self.learner_.learn()
         stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
         before = dict(vars(self))
         with _unchanged_on_error(self):
@@ -242,7 +243,8 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             return self.solver
         penalty, none = build_penalty(self.penalty), build_penalty("none")
         bare = type(penalty) is type(none) and penalty == none  # then both are one method, and this the faster form of it
-        return f"{'implicit-sgd' if bare else 'fiol'},eta={self.choice.eta:g}"
+        eta = self.choice.single if self._average() in (None, "none") else self.choice.averaged
+        return f"{'implicit-sgd' if bare else 'fiol'},eta={eta:g}"
 
     def _average(self) -> Any:
         if self.solver is not None or self.average is not None:
@@ -418,9 +420,9 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
     A solver that is named comes as its paper has it, with its own average and scale none, unless ``average`` or ``scale`` say
-    otherwise. Where none is named: ``fiol,eta=5`` (in its form without a penalty, ``implicit-sgd,eta=5``) on columns scaled
-    by their root mean square, weights averaged over the steps (weighted-t1) unless the penalty has l1 or tv, whose zeros an
-    average would fill.
+    otherwise. Where none is named: ``fiol,eta=20`` (in its form without a penalty, ``implicit-sgd,eta=20``) on columns scaled
+    by their root mean square, weights averaged over the steps (weighted-t1); if the penalty has l1 or tv, whose zeros an
+    average would fill, ``fiol,eta=5`` and no average.
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
     per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
     paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
@@ -430,7 +432,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
     """
 
-    choice = Choice(5.0, "weighted-t1", "rms")
+    choice = Choice(20.0, 5.0, "weighted-t1", "rms")
     task = CLASSIFY
     classes_: np.ndarray
 
@@ -616,11 +618,12 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
 
-    Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 10, scale max-abs.
+    Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 50 with an average,
+    10 without, scale max-abs.
     With the loss poisson, ``predict`` gives exp(score).
     """
 
-    choice = Choice(10.0, "weighted-t1", "max-abs")
+    choice = Choice(50.0, 10.0, "weighted-t1", "max-abs")
     task = REGRESS
     columns_: int | None
 
