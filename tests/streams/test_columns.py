@@ -28,6 +28,8 @@ from sklearn.utils import murmurhash3_32
 from onlinear import Learner, streams
 from onlinear.streams import StreamError
 from onlinear.streams import encoding as enc
+from onlinear.streams import tables as tables_module
+from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import joined
 from onlinear.streams.sparse import write_sparse
 
@@ -407,10 +409,12 @@ def packed(content, suffix):
 
 
 def test_csv_from_standard_input(monkeypatch, tmp_path):
-    text = "y,x\n" + "".join(f"1,{k}\n" for k in range(1, 200_000))
+    text = "y,x\n" + "".join(f"1,{k}\n" for k in range(1, 150_000))
+    assert len(text) > tables_module.HEAD
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     stream = streams.open("-", format="csv", target="y")
-    assert sum(row[0] for row in rows_of(stream)) == 200_000 * 199_999 / 2
+    assert np.concatenate([block.rows.values for block in Ahead(stream)]).tolist() == list(range(1, 150_000))
+    assert stream.text_bytes == len(text)
     with pytest.raises(StreamError, match="cannot be read twice"):
         list(stream)
     with pytest.raises(StreamError, match="standard input cannot be read as Parquet"):
@@ -716,3 +720,18 @@ def test_names_of_more_columns_than_features(tmp_path):
     assert enc.names(one, 2) == ["x", "c (hashed)"]
     assert enc.names(two, 3) == ["(hashed)", "(hashed)", None]
     assert enc.names(None, 2) == enc.names(enc.hashed_text(3), 2) == [None, None]
+
+
+def test_reading_ahead_gives_the_same_rows_and_the_dictionary_that_belongs_to_them(tmp_path):
+    path = frame_of(tmp_path, c=[f"v{k % 97}" for k in range(500)], y=["a", "b"] * 250)
+    stream = streams.open(path, target="y", categories="one-hot", block_bytes=200)
+    plainly = [(rows_of([block]), block.y.tolist()) for block in stream]
+    ahead = Ahead(streams.open(path, target="y", categories="one-hot", block_bytes=200))
+    seen, size = [], 0
+    for block in ahead:
+        seen.append((rows_of([block]), block.y.tolist()))
+        size = max(size, block.size)
+        part = enc.upto(ahead.encoding, size)
+        assert part["values"] == [[0, f"v{k}"] for k in range(size)]
+        assert ahead.labels == ("a", "b")
+    assert seen == plainly

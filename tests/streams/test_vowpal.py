@@ -125,7 +125,7 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     given_lines=TEXTS,
     newline=st.sampled_from(["\n", "\r\n"]),
@@ -220,11 +220,11 @@ def test_another_kind_of_file_is_named(tmp_path):
 
 
 def test_weighted_words_are_learnt(tmp_path):
-    """Rows with importance 2 are learnt as two copies are, to rounding; words that decide the label are found."""
+    """Words that decide the label are found; the importance reaches the learner as a weight."""
     rng = np.random.default_rng(0)
-    words = [f"w{k}" for k in range(50)]
     rows = [rng.choice(50, 8, replace=False) for _ in range(400)]
-    text = "".join(f"{1 if row.min() < 5 else -1} 2 |text {' '.join(words[k] for k in row)}\n" for row in rows)
+    text = "".join(f"{1 if row.min() < 5 else -1} 2 |text {' '.join(f'w{k}' for k in row)}\n" for row in rows)
     (block,) = streams.open(write(tmp_path, text))
-    learner = Learner("sgd,eta=0.1", "logistic", n_features=2**18).learn(block.csr(2**18), block.y, block.weights)
-    assert roc_auc_score(block.y, learner.predict(block.csr(2**18))) > 0.95
+    assert block.weights.tolist() == [2.0] * 400
+    learner = Learner("comid,eta=0.1", "hinge", "l1,l1=1e-3").learn(block.X, block.y, block.weights)
+    assert roc_auc_score(block.y, learner.predict(block.X)) > 0.95
