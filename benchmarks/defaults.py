@@ -376,8 +376,8 @@ Each measure is divided by that of the trivial model of the set: the error by th
 of the class shares (1: no better than knowing nothing); means and worst cases over the ten sets with two classes. The loss
 and the error are held out and use the average where there is one; the progressive loss is that of the iterates. Chosen: the
 step with the average that is closest to the best one-pass result of any tool on every set (benchmarks/peers.py); without one,
-the step that is within a few per cent of the best in all three columns. On arcene (150 rows, 10,000 columns) the progressive loss
-is above that of the class shares at every step, for want of rows; the held-out loss is not.""",
+the step that is within a few per cent of the best in all three columns. On arcene (150 rows, 10,000 columns) the progressive
+loss is above that of the class shares at every step, for want of rows; the held-out loss is not.""",
     "averages": "## Classification: averages",
     "losses": "## Classification: losses\n\nLosses of different kinds cannot be compared; the errors can.",
     "solvers": "## Classification: solvers\n\nThe same scale and average for all.",
