@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import pickle
 import subprocess
 import sys
@@ -24,7 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load, models
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load, models, streams
+from onlinear.streams.pairs import Pairs
 
 SOLVER = "comid,eta=0.5"
 PENALTY = "elastic-net,l1=1e-3,l2=1e-3"
@@ -643,3 +645,198 @@ def test_defaults_give_a_sensible_model_on_raw_bundled_data():
         assert model.score(X[test], y[test]) > (0.9 if len(y) > 200 else 0.6)
     X, y = load_diabetes(return_X_y=True)
     assert OnlineRegressor(random_state=0).fit(X[:300], 1e5 * y[:300]).score(X[300:], 1e5 * y[300:]) > 0.4
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parts(rows):
+    """The rows in blocks of uneven sizes."""
+    X, y = rows
+    cuts = [0, 1, 20, 21, 63, 90]
+    return [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
+
+
+def test_fit_of_blocks_is_fit_of_their_rows(rows, parts):
+    X, y = rows
+    whole = classifier(passes=2).fit(X, y)
+    model = classifier(passes=2).fit(parts, classes=["no", "yes"])
+    same(model, whole)
+    assert (model.t_, model.n_iter_, model.n_features_in_, model.classes_.tolist()) == (180, 2, 11, ["no", "yes"])
+    assert [report["rows"] for report in model.history_] == [1, 2, 4, 8, 16, 32, 64, 128, 180]
+    assert model.history_[-1]["loss"] == model.learner_.progressive_loss
+    same(classifier(passes=2).fit(parts, classes="scan"), whole)
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+    same(classifier(shuffle=False).fit(iter(parts), classes=["no", "yes"]), classifier().fit(X, y))
+
+
+def test_partial_fit_of_streams_in_pieces_is_one(rows, parts, tmp_path):
+    X, y = rows
+    model = classifier().partial_fit(parts[:2], classes=["no", "yes"]).partial_fit(iter(parts[2:]))
+    whole = classifier().partial_fit(X, y, classes=["no", "yes"])
+    same(model, whole)
+    assert model.t_ == 90
+    with pytest.raises(ValueError, match=r"classes='no' differs|differs from the classes of the first call"):
+        model.partial_fit(parts, classes=["no", "maybe"])
+
+
+def test_weights_of_rows_and_classes_multiply(rows, parts):
+    X, y = rows
+    s = np.linspace(0.5, 2.0, 90)
+    ends = np.cumsum([0, *(len(block[1]) for block in parts)])
+    weighted = [(*block, s[a:b]) for block, (a, b) in zip(parts, itertools.pairwise(ends), strict=True)]
+    double = {"class_weight": {"yes": 2.0}}
+    model = classifier(**double).fit(weighted, classes="scan")
+    same(model, classifier(**double).fit(X, y, sample_weight=s))
+    with pytest.raises(ValueError, match="class_weight='balanced' needs the labels of all rows"):
+        classifier(class_weight="balanced").fit(weighted, classes="scan")
+
+
+def test_frames_in_blocks_name_their_columns():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    blocks = [(X[:300], y[:300]), (X[300:], y[300:])]
+    model = OnlineClassifier().fit(blocks)
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+    same(model, OnlineClassifier(shuffle=False).fit(X, y))
+    assert model.feature_names(np.array([3])) == ["mean area"]
+    regressor = OnlineRegressor().fit([(X[:300], y[:300].astype(float)), (X[300:], y[300:].astype(float))])
+    assert regressor.coef_.shape == (30,)
+    with pytest.raises(streams.StreamError, match="block 2: the columns of X must have the same names"):
+        OnlineClassifier().fit([(X[:300], y[:300]), (X[300:][X.columns[::-1]], y[300:])])
+
+
+def test_columns_that_are_never_used_count_where_blocks_have_them():
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    model = OnlineRegressor().fit([(X, [0.5, 1.5])])
+    assert model.n_features_in_ == 3
+    assert model.predict(X).shape == (2,)
+
+
+def test_streams_are_predicted_whole(rows, parts):
+    X, y = rows
+    model = classifier(loss="logistic").fit(X, y)
+    stream = Pairs(parts)
+    np.testing.assert_array_equal(model.decision_function(stream), model.decision_function(X))
+    np.testing.assert_array_equal(model.predict(stream), model.predict(X))
+    np.testing.assert_array_equal(model.predict_proba(stream), model.predict_proba(X))
+    assert model.predict(Pairs([])).shape == (0,)
+
+
+def test_streams_of_files_grow(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1 3:2\n-1 2:1\n1 9:1\n")
+    model = OnlineClassifier(passes=3, verbose=True).fit(streams.open(tmp_path / "a.svm"))
+    assert model.coef_.shape == (1, 9)
+    seen = []
+    model.set_params(callbacks=[lambda info: seen.append((info.rows, info.total))], verbose=False)
+    model.partial_fit(streams.open(tmp_path / "a.svm"))
+    assert seen == [(12, None)]
+    shuffled = streams.Shuffled(streams.open(tmp_path / "a.svm"), 3, seed=0)
+    assert OnlineClassifier(random_state=0).fit(shuffled).t_ == 3
+
+
+@pytest.mark.parametrize(
+    ("params", "blocks", "options", "message"),
+    [
+        ({}, [(np.eye(2), [0, 1])], {"y": [0, 1]}, "targets and weights come with its rows|at least|Expected|shape"),
+        ({}, [(np.eye(2), [0, 1])], {"sample_weight": [1, 1]}, "targets and weights come with its rows"),
+        ({"shuffle": True}, [(np.eye(2), [0, 1])], {}, r"give streams\.Shuffled"),
+        ({"passes": 2}, iter([(np.eye(2), [0, 1])]), {}, "cannot be read twice"),
+        ({}, [], {}, "at least one row"),
+        ({}, [(np.eye(2), [0, 2])], {}, r"block 1:2: expected one of the classes 0, 1, got 2 .*\(Rows learnt before: 1\.\)"),
+        ({}, [(np.eye(2), [0, 1, 1])], {}, "block 1: y must have"),
+        ({}, [(np.eye(2), [0, 1], [1, -1])], {}, "block 1: sample_weight must not be negative"),
+        ({}, [(np.eye(2), [[0], [1]])], {}, "block 1: y must be 1-D"),
+        ({}, [(np.eye(2),)], {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got a tuple of 1"),
+        ({}, iter([3]), {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got int"),
+        ({}, [(np.array([[np.nan]]), [0])], {}, "block 1: X contains NaN at row 0"),
+        ({}, [(np.eye(2), ["a", "b"])], {}, "are text: name the classes"),
+        ({}, [(np.eye(2), [0, 1]), (np.eye(2), ["a", "b"])], {}, "block 2: y must be text in all blocks or numbers in all"),
+        ({"scale": "standard"}, [(np.eye(2), [0, 1])], {}, "standard"),
+        (
+            {"solver": "batch-drs", "loss": "squared", "penalty": "l1,l1=0.1"},
+            [(np.eye(2), [0, 1])],
+            {},
+            "needs all rows at once",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_streams_that_cannot_be_learnt(params, blocks, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        OnlineClassifier(**params).fit(blocks, **options)
+
+
+def test_what_a_stream_taught_before_its_error_stands(rows, parts):
+    X, y = rows
+    model = classifier().fit(X, y)
+    before = model.coef_
+    with pytest.raises(streams.StreamError, match="at least one row"):
+        model.fit([])
+    np.testing.assert_array_equal(model.coef_, before)
+    with pytest.raises(streams.StreamError, match=r"got 'maybe'\. \(Rows learnt before: 90\.\)"):
+        model.fit([*parts, (X[:1], ["maybe"])], classes=["no", "yes"])
+    same(model, classifier().fit(X, y))
+    with pytest.raises(streams.StreamError, match=r"block 1:1: expected 11 columns at most"):
+        classifier().fit(X, y).partial_fit([(sp.csr_matrix(np.ones((1, 12))), ["yes"])])
+    with pytest.raises(ValueError, match="classes= is for streams"):
+        model.fit(X, y, classes=["no", "yes"])
+
+
+def test_a_model_of_a_stream_comes_back(rows, parts, tmp_path):
+    X, _ = rows
+    model = classifier().fit(parts, classes="scan")
+    model.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.history_ == model.history_
+    again.partial_fit(parts).save(tmp_path / "a")
+    model.partial_fit(parts).save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert classifier().fit(X, rows[1]).history_ == []
+
+
+# --- final models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["two", "several"])
+def test_a_final_model_has_what_predicts_and_no_more(tmp_path, several):
+    X, y = load_iris(return_X_y=True, as_frame=True) if several else load_breast_cancer(return_X_y=True, as_frame=True)
+    model = OnlineClassifier(penalty=f"l1,l1={0.3 if several else 0.05}", average="none", random_state=0).fit(X, y)
+    assert 0.1 < model.sparsity_ < 1.0
+    model.save(tmp_path / "live")
+    model.save(tmp_path / "final", final=True)
+    final = load(tmp_path / "final")
+    same(final, model)
+    np.testing.assert_array_equal(final.predict_proba(X), model.predict_proba(X))
+    assert (final.t_, final.classes_.tolist()) == (model.t_, model.classes_.tolist())
+    assert final.learner_.progressive_loss == model.learner_.progressive_loss
+    used = final.learner_.all_columns()
+    assert final.feature_names(used) == X.columns[used].tolist()
+    header, arrays = models.read(tmp_path / "final")
+    assert [name for _, name in header["estimator"]["names"]] == X.columns[used].tolist()
+    assert sum(array.size for array in arrays.values()) == 2 * np.count_nonzero(model.coef_) + len(model.intercept_)
+    final.save(tmp_path / "again")
+    pickle.loads(pickle.dumps(final)).save(tmp_path / "pickled", final=True)
+    assert len({(tmp_path / name).read_bytes() for name in ("final", "again", "pickled")}) == 1
+    for learn in (lambda: final.partial_fit(X, y), lambda: final.learner_.learn(X, y), lambda: final.partial_fit([(X, y)])):
+        with pytest.raises(ValueError, match="it predicts and learns no more"):
+            learn()
+    with pytest.raises(ValueError, match="not those after the last row"):
+        final.sparsity_last_  # noqa: B018
+    with pytest.raises(ValueError, match=r"30 features|4 features"):
+        final.predict(np.ones((1, 31)))
+    assert final.fit(X, y).sparsity_last_ > 0.0
+
+
+def test_a_final_models_size_is_that_of_its_non_zeros(tmp_path):
+    wide = sp.csr_matrix((np.ones(3), ([0, 1, 2], [5, 2_000_000_000, 7])), shape=(3, 2_000_000_001))
+    blocks = [(wide[:, :10], [0.5, 0.0, 1.0])]
+    model = OnlineRegressor().fit(blocks)
+    model.save(tmp_path / "m", final=True)
+    header, arrays = models.read(tmp_path / "m")
+    del header["digest"]
+    header["size"] = header["estimator"]["features"] = 2_000_000_001
+    arrays |= {"0.columns": np.array([5, 2_000_000_000], np.uint32), "0.values": np.array([1.5, -2.5])}
+    models.write(tmp_path / "wide", header, arrays)
+    expected = arrays["0.values"] + arrays["intercepts"]
+    np.testing.assert_array_equal(load(tmp_path / "wide").predict(wide)[:2], expected)

@@ -236,6 +236,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
             n_features=self.n_features_in_,
             n_outputs=outputs,
             total=total,
+            n_jobs=self.n_jobs,
         )
 
     def _solver(self) -> Any:
@@ -364,7 +365,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
     def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "callbacks"}
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in ("callbacks", "n_jobs")}
         for role in PARTS:  # an object is passed to load again
             params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
         if not isinstance(params["random_state"], (int, np.integer)):
@@ -451,6 +452,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool | int = False,
         callbacks: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -464,6 +466,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> OnlineClassifier:
         """Learn ``passes`` passes over the rows from the start; y holds the classes, at least two.
@@ -641,6 +644,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool | int = False,
         callbacks: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -653,6 +657,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
         """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K). Or X is a stream, or an iterable of blocks

@@ -46,7 +46,7 @@ class Final:
         """The predicting part of ``learner``."""
         if isinstance(learner, Final):
             return learner
-        weights = learner.weights(average=True).reshape(learner.size, -1).T
+        weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs).T
         kept = [np.flatnonzero((w != 0.0) | np.signbit(w)).astype(np.uint32) for w in weights]
         return cls(
             learner.spec,

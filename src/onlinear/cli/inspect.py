@@ -112,7 +112,7 @@ def weights(model: Any, learner: Any, top: int) -> tuple[int, list[Weight]]:
     if isinstance(learner, Final):
         own, scales = list(zip(learner.columns, learner.values, strict=True)), None
     else:
-        table = learner.weights(average=True).reshape(learner.size, -1)
+        table = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
         own = [(np.flatnonzero(column), column[np.flatnonzero(column)]) for column in table.T]
         scales = None if learner.scaler is None else learner.scaler.scales()
     for k, (columns, values) in enumerate(own):

@@ -58,11 +58,22 @@ def _compressed(raw: Any, suffix: str) -> Iterator[Any]:
     elif suffix == ".zst":
         import pyarrow as pa
 
-        sink = pa.PythonFile(raw, mode="w")
-        with pa.CompressedOutputStream(sink, "zstd") as file:
+        with pa.CompressedOutputStream(pa.PythonFile(_Open(raw), mode="w"), "zstd") as file:
             yield file
     else:
         yield raw
+
+
+class _Open:
+    """A file that stays open when its user closes it."""
+
+    closed = False
+
+    def __init__(self, raw: Any) -> None:
+        self.write, self.flush = raw.write, raw.flush
+
+    def close(self) -> None:
+        pass
 
 
 def _must_fit(stream: Stream, block: Block) -> None:

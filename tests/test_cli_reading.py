@@ -1,0 +1,359 @@
+"""The commands that read: predict, evaluate, inspect and convert, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow.feather as feather
+import pytest
+from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
+from typer.testing import CliRunner
+
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.cli import app
+
+RNG = np.random.default_rng(5)
+N = 300
+X = np.where(RNG.random((N, 6)) < 0.5, 0.0, RNG.standard_normal((N, 6)))
+TEXTS = RNG.choice(["red", "green", "blue, light"], N)
+SIGNAL = X @ [1.0, -2.0, 0.0, 0.5, 0.0, 3.0] + (TEXTS == "red") + 0.3 * RNG.standard_normal(N)
+
+
+def run(*arguments, code=0):
+    """Run in this process; give what it printed."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+def svmlight(path, y, rows=X):
+    pairs = (" ".join(f"{j + 1}:{x!r}" for j, x in enumerate(row) if x) for row in rows.tolist())
+    path.write_text("".join(f"{label!r} {entries}\n" for label, entries in zip(y.tolist(), pairs, strict=True)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows in every format, and models of them."""
+    home = tmp_path_factory.mktemp("reading")
+    signs = np.where(SIGNAL > 0.0, 1.0, -1.0)
+    svmlight(home / "two.svm", signs)
+    svmlight(home / "numbers.svm", SIGNAL)
+    svmlight(home / "three.svm", np.digitize(SIGNAL, [-1.0, 1.0]).astype(float))
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(colour=TEXTS, bought=np.where(signs > 0.0, "yes", "no, not"))
+    frame.to_csv(home / "shop.csv", index=False)
+    frame.to_parquet(home / "shop.parquet")
+    run("train", home / "two.svm", "-q", "-m", home / "two", "--penalty", "l1,l1=1e-3")
+    run("train", home / "two.svm", "-q", "-m", home / "final", "--penalty", "l1,l1=1e-3", "--final")
+    run("train", home / "three.svm", "-q", "-m", home / "three", "--classes", "0,1,2")
+    run("train", home / "numbers.svm", "-q", "-m", home / "numbers", "--task", "regress")
+    run("train", home / "shop.csv", "--target", "bought", "--classes", "yes", "-q", "-m", home / "shop", code=2)
+    run("train", home / "shop.csv", "--target", "bought", "--scan", "--categories", "one-hot", "-q", "-m", home / "shop")
+    return home
+
+
+def scores_of(folder, model, source, *options):
+    return np.array(list(map(float, run("predict", folder / model, folder / source, "--as", "scores", *options).split())))
+
+
+# --- predict ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["labels", "scores", "probabilities"])
+@pytest.mark.parametrize("model", ["two", "three", "numbers", "shop"])
+def test_every_output_says_the_same(folder, tmp_path, model, kind):
+    source = folder / ("shop.csv" if model == "shop" else f"{model}.svm")
+    if (model, kind) == ("numbers", "probabilities"):
+        assert "gives no probabilities" in run("predict", folder / model, source, "--as", kind, code=1)
+        return
+    text = run("predict", folder / model, source, "--as", kind).splitlines()
+    assert len(text) == N
+    for name in ("o.txt", "o.csv", "o.parquet", "o.arrow"):
+        assert run("predict", folder / model, source, "--as", kind, "-o", tmp_path / name) == ""
+    frames = [
+        pd.read_csv(tmp_path / "o.csv"),
+        pd.read_parquet(tmp_path / "o.parquet"),
+        feather.read_feather(tmp_path / "o.arrow"),
+    ]
+    assert (tmp_path / "o.txt").read_text().splitlines() == text
+    learnt = load(folder / model)
+    heads = {
+        "labels": ["label"],
+        "scores": ["score"],
+        "probabilities": [f"probability {c}" for c in getattr(learnt, "classes_", ())],
+    }
+    if (model, kind) == ("three", "scores"):
+        heads["scores"] = ["score 0", "score 1", "score 2"]
+    if (model, kind) == ("numbers", "labels"):
+        heads["labels"] = ["prediction"]
+    for frame in frames:
+        assert list(frame.columns) == heads[kind]
+        if (model, kind) == ("shop", "labels"):
+            assert frame["label"].tolist() == text
+        else:
+            expected = np.array([list(map(float, line.split())) for line in text])
+            np.testing.assert_array_equal(frame.to_numpy(float), expected)
+
+
+def test_predictions_are_the_estimators(folder):
+    learnt = load(folder / "two")
+    np.testing.assert_array_equal(scores_of(folder, "two", "two.svm"), learnt.decision_function(X))
+    assert run("predict", folder / "two", folder / "two.svm").split() == list(map(str, learnt.predict(X)))
+
+
+def test_a_final_model_predicts_the_same_bits_and_learns_no_more(folder):
+    np.testing.assert_array_equal(scores_of(folder, "final", "two.svm"), scores_of(folder, "two", "two.svm"))
+    with pytest.raises(ValueError, match="learns no more"):
+        load(folder / "final").partial_fit(X, np.where(SIGNAL > 0.0, 1, -1))
+
+
+def test_every_format_gives_the_same_scores(folder, tmp_path):
+    run("convert", folder / "two.svm", "-o", tmp_path / "two.parquet")
+    run("convert", folder / "two.svm", "-o", tmp_path / "two.arrow")
+    run("convert", folder / "two.svm", "-o", tmp_path / "two.svm.gz", "--output-base", 0)
+    wanted = scores_of(folder, "two", "two.svm")
+    for name, options in (("two.parquet", ()), ("two.arrow", ()), ("two.svm.gz", ("--base", 0))):
+        np.testing.assert_array_equal(scores_of(folder, "two", tmp_path / name, *options), wanted)
+
+
+def test_named_columns_are_found_in_any_order_and_without_the_target(folder, tmp_path):
+    wanted = scores_of(folder, "shop", "shop.csv")
+    np.testing.assert_array_equal(scores_of(folder, "shop", "shop.parquet"), wanted)
+    frame = pd.read_csv(folder / "shop.csv").drop(columns="bought")
+    frame[frame.columns[::-1]].to_csv(tmp_path / "other.csv", index=False)
+    np.testing.assert_array_equal(scores_of(folder, "shop", tmp_path / "other.csv"), wanted)
+    run("convert", folder / "shop.csv", "--target", "bought", "--categories", "one-hot", "-o", tmp_path / "shop.parquet")
+    np.testing.assert_array_equal(scores_of(folder, "shop", tmp_path / "shop.parquet"), wanted)
+    run("convert", folder / "shop.csv", "--target", "bought", "--features", "a,b", "-o", tmp_path / "ab.parquet")
+    assert "are not numbered as those" in run("predict", folder / "shop", tmp_path / "ab.parquet", code=2)
+
+
+def test_a_bare_learner_gives_scores(folder, tmp_path):
+    Learner("comid", "hinge").learn(X, np.where(SIGNAL > 0.0, 1.0, -1.0)).save(tmp_path / "m")
+    assert len(run("predict", tmp_path / "m", folder / "two.svm").splitlines()) == N
+    assert "bare learner" in run("predict", tmp_path / "m", folder / "two.svm", "--as", "probabilities", code=1)
+    assert "bare learner" in run("evaluate", tmp_path / "m", folder / "two.svm", code=1)
+
+
+def test_a_failed_prediction_leaves_the_old_file(folder, tmp_path):
+    (tmp_path / "out.csv").write_text("old")
+    (tmp_path / "bad.svm").write_text("1 1:1\n" * 5 + "1 oops\n")
+    assert "bad.svm:6: expected" in run("predict", folder / "two", tmp_path / "bad.svm", "-o", tmp_path / "out.csv", code=1)
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.svm", "out.csv"]
+    assert "there is no folder" in run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / "no/out", code=2)
+
+
+# --- evaluate --------------------------------------------------------------------------------------------------------
+
+
+def test_two_classes_are_measured_as_scikit_learn_measures_them(folder):
+    found = json.loads(run("evaluate", folder / "two", folder / "two.svm", "--json"))
+    learnt, y = load(folder / "two"), np.where(SIGNAL > 0.0, 1, -1)
+    assert found["rows"] == found["weight"] == N
+    assert found["error"] == pytest.approx(np.mean(learnt.predict(X) != y))
+    assert found["auc"] == pytest.approx(roc_auc_score(y, learnt.decision_function(X)), abs=1e-15)
+    assert found["log_loss"] == pytest.approx(log_loss(y, learnt.predict_proba(X)))
+    assert found["loss"] == pytest.approx(found["log_loss"])
+    assert found["confusion"] == confusion_matrix(y, learnt.predict(X)).tolist()
+    assert sum(part["weight"] for part in found["calibration"]) == N
+    shown = run("evaluate", folder / "two", folder / "two.svm")
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    for word in ("AUC", "log loss", "confusion", "calibration", "0.9 - 1.0"):
+        assert word in shown
+
+
+def test_several_classes(folder):
+    found = json.loads(run("evaluate", folder / "three", folder / "three.svm", "--json"))
+    learnt, y = load(folder / "three"), np.digitize(SIGNAL, [-1.0, 1.0])
+    assert found["classes"] == [0, 1, 2]
+    assert found["confusion"] == confusion_matrix(y, learnt.predict(X)).tolist()
+    assert found["log_loss"] == pytest.approx(log_loss(y, learnt.predict_proba(X)))
+    assert "auc" not in found
+    many = json.loads(run("evaluate", folder / "shop", folder / "shop.csv", "--json"))
+    assert many["classes"] == ["no, not", "yes"]
+    assert many["error"] < 0.2
+
+
+def test_many_classes_are_shown_by_what_is_confused(folder, tmp_path):
+    run("train", "digits", "-q", "-m", tmp_path / "m")
+    shown = run("evaluate", tmp_path / "m", "digits")
+    assert "taken for" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_regressions_are_measured(folder):
+    found = json.loads(run("evaluate", folder / "numbers", folder / "numbers.svm", "--json"))
+    guessed = load(folder / "numbers").predict(X)
+    assert found["mae"] == pytest.approx(mean_absolute_error(SIGNAL, guessed))
+    assert found["rmse"] == pytest.approx(root_mean_squared_error(SIGNAL, guessed))
+    assert found["r2"] == pytest.approx(r2_score(SIGNAL, guessed))
+    assert found["loss"] == pytest.approx(np.mean((SIGNAL - guessed) ** 2) / 2)
+    assert "RMSE" in run("evaluate", folder / "numbers", folder / "numbers.svm")
+
+
+def test_rows_count_by_their_weights(folder, tmp_path):
+    lines = (folder / "two.svm").read_text().splitlines()[:40]
+    vw = [
+        f"{line.split()[0]} {1 + i % 3}.0 | " + " ".join(p.replace(":", "x:") for p in line.split()[1:])
+        for i, line in enumerate(lines)
+    ]
+    (tmp_path / "weighted.vw").write_text("\n".join(vw) + "\n")
+    repeated = [line for i, line in enumerate(vw) for _ in range(1 + i % 3)]
+    (tmp_path / "repeated.vw").write_text("\n".join(repeated).replace(" 2.0 |", " |").replace(" 3.0 |", " |") + "\n")
+    run("train", tmp_path / "weighted.vw", "-q", "-m", tmp_path / "m")
+    first, second = (
+        json.loads(run("evaluate", tmp_path / "m", tmp_path / name, "--json")) for name in ("weighted.vw", "repeated.vw")
+    )
+    assert (first["rows"], second["rows"]) == (40, len(repeated))
+    for name in ("weight", "loss", "error", "auc", "log_loss"):
+        assert first[name] == pytest.approx(second[name], rel=1e-12)
+
+
+def test_labels_that_are_no_class_and_rows_without_one(folder, tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n5 1:1\n")
+    assert "a.svm:2: expected one of the classes -1, 1, got 5." in run("evaluate", folder / "two", tmp_path / "a.svm", code=1)
+    (tmp_path / "empty.svm").write_text("")
+    assert "expected at least one row" in run("evaluate", folder / "two", tmp_path / "empty.svm", code=1)
+    (tmp_path / "one.svm").write_text("1 1:1\n")
+    assert json.loads(run("evaluate", folder / "two", tmp_path / "one.svm", "--json"))["auc"] is None
+    assert "AUC                    -" in run("evaluate", folder / "two", tmp_path / "one.svm")
+
+
+# --- inspect ---------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_shows_settings_history_and_the_largest_weights(folder):
+    shown = run("inspect", folder / "shop", "--top", 3)
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    for words in (
+        "loss           logistic",
+        "classes        no, not, yes",
+        "rows           300",
+        "the 3 largest weights",
+        "one-hot",
+    ):
+        assert words in shown
+    assert "f (column 5)" in shown
+    assert "█" in shown
+    found = json.loads(run("inspect", folder / "shop", "--json"))
+    learnt = load(folder / "shop")
+    assert found["nonzeros"] == np.count_nonzero(learnt.coef_)
+    assert [report["rows"] for report in found["history"]] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert found["history"][-1]["loss"] == found["loss"]
+    sizes = [abs(weight["scaled"]) for weight in found["weights"]]
+    assert sizes == sorted(sizes, reverse=True)
+    names = {weight["name"]: weight["weight"] for weight in found["weights"]}
+    assert names["f"] == learnt.coef_[0, 5]
+    assert any(name.startswith("colour=") for name in names)
+
+
+def test_inspect_takes_every_kind_of_file(folder, tmp_path):
+    Learner("comid", "hinge").save(tmp_path / "bare")
+    run("train", folder / "two.svm", "-q", "--checkpoint", tmp_path / "checkpoint", "--checkpoint-every", 100)
+    for path, words in (
+        (folder / "final", "final classifier"),
+        (folder / "three", "class"),
+        (folder / "numbers", "regressor"),
+        (tmp_path / "bare", "learner"),
+        (tmp_path / "checkpoint", "train --resume goes on"),
+    ):
+        assert words in run("inspect", path)
+    assert (
+        json.loads(run("inspect", folder / "final", "--json"))["nonzeros"]
+        == json.loads(run("inspect", folder / "two", "--json"))["nonzeros"]
+    )
+    assert "not an onlinear model file" in run("inspect", folder / "two.svm", code=1)
+
+
+# --- convert ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_svmlight_comes_back_bit_for_bit(tmp_path, form):
+    hard = ["5e-324", "1.7976931348623157e+308", "-0.1", "3", "0.30000000000000004", "1e22", "123456789012345680", "-2.5e-7"]
+    lines = [
+        f"{label} {i + 1}:{x} 9:1\n" for i, (label, x) in enumerate(zip(["-1", "1", "2.5", "1e-5"] * 2, hard, strict=True))
+    ]
+    (tmp_path / "a.svm").write_text("".join(lines) + "0\n")
+    run("convert", tmp_path / "a.svm", "-o", tmp_path / f"a.{form}")
+    run("convert", tmp_path / f"a.{form}", "-o", tmp_path / "b.svm")
+    (first,), (second,) = streams.open(tmp_path / "a.svm"), streams.open(tmp_path / "b.svm")
+    for a, b in zip((*first.rows, first.y), (*second.rows, second.y), strict=True):
+        assert a.tobytes() == b.tobytes()
+    run("convert", tmp_path / "b.svm", "-o", tmp_path / "c.svm")
+    assert (tmp_path / "b.svm").read_bytes() == (tmp_path / "c.svm").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
+def test_text_is_compressed_by_suffix(folder, tmp_path, suffix):
+    run("convert", folder / "two.svm", "-o", tmp_path / f"a.svm.{suffix}", "-q")
+    run("convert", tmp_path / f"a.svm.{suffix}", "-o", tmp_path / "b.svm", "-q")
+    run("convert", folder / "two.svm", "-o", tmp_path / "c.svm", "-q")
+    assert (tmp_path / "b.svm").read_bytes() == (tmp_path / "c.svm").read_bytes()
+
+
+def test_convert_says_what_it_did(folder, tmp_path):
+    assert "300 rows written to" in run("convert", folder / "two.svm", "-o", tmp_path / "a.parquet")
+    found = json.loads(run("convert", folder / "two.svm", "-o", tmp_path / "b.arrow", "--float32", "--json"))
+    assert found["rows"] == N
+    assert found["bytes"] == (tmp_path / "b.arrow").stat().st_size
+    (block,) = streams.open(tmp_path / "b.arrow")
+    np.testing.assert_array_equal(block.csr(6).toarray(), X.astype(np.float32).astype(float))
+    (tmp_path / "bad.svm").write_text("1 1:1\noops\n-1 1:2\n")
+    result = CliRunner().invoke(app, ["convert", str(tmp_path / "bad.svm"), "-o", "-", "--max-errors", "1"])
+    assert result.stdout == "1 1:1\n-1 1:2\n"
+    assert "bad.svm:2: expected a label" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("two.svm", "-o", "x.svm", "--float32"), 2, "--float32 is for"),
+        (("two.svm", "-o", "x.parquet", "--output-base", 1), 2, "--output-base is for svmlight"),
+        (("two.svm", "-o", "two.svm"), 2, "is also a source"),
+        (("shop.csv", "-o", "x.svm", "--target", "bought"), 1, "labels are text"),
+        (("two.svm",), 2, "--output"),
+        (("gone.svm", "-o", "x.svm"), 1, "no file at"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_converted(folder, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(folder)
+    before = sorted(path.name for path in folder.iterdir())
+    assert message in run("convert", *arguments, code=code)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_weights_do_not_go_into_svmlight(tmp_path):
+    (tmp_path / "a.vw").write_text("1 2.0 | a\n")
+    assert "a.vw:1: the row's weight is 2" in run("convert", tmp_path / "a.vw", "-o", tmp_path / "a.svm", code=1)
+
+
+# --- the same from Python --------------------------------------------------------------------------------------------
+
+
+def test_fit_of_a_stream_is_the_command(folder, tmp_path):
+    for model, kind, options, classes in (
+        ("two", OnlineClassifier, {"penalty": "l1,l1=1e-3"}, None),
+        ("three", OnlineClassifier, {}, "scan"),
+        ("numbers", OnlineRegressor, {}, None),
+        ("shop", OnlineClassifier, {}, "scan"),
+    ):
+        if model == "shop":
+            stream = streams.open(folder / "shop.csv", target="bought", categories="one-hot")
+        else:
+            stream = streams.open(folder / f"{model}.svm")
+        options = options | ({} if classes is None else {"classes": classes})
+        classes = {"classes": options.pop("classes")} if "classes" in options else {}
+        kind(random_state=0, **options).fit(stream, **classes).save(tmp_path / model)
+        assert (tmp_path / model).read_bytes() == (folder / model).read_bytes()
+
+
+def test_importing_the_commands_stays_light():
+    code = "import sys, onlinear.cli; sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'sklearn', 'pyarrow')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
