@@ -34,6 +34,7 @@ from onlinear.solvers.fiol import MOST_SEGMENTS, longest_row, side
 from onlinear.solvers.potentials import time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
+FEW = 2  # outputs to be written up to which one after the other is faster than all at once
 
 
 @function
@@ -150,12 +151,18 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
         t += 1
         if B is not None:
             record_all(average, outputs, tables, t, now)
+        apart = B is not None or active <= FEW
+        if apart:
             for c in range(4):
                 put_lanes(before, c, clock[c])
         tick_all(penalty, now, eta)
         if active == 0:
             continue
-        if B is None:
+        if apart:
+            for o in range(outputs):
+                if g[o] != 0.0:
+                    move_one(rows, i, eta * g[o] * before[0, o], eta, strengths, before, V, B, tables, t, now, o)
+        else:
             after = clocks(now)
             step, moving = eta * lanes(work, 1) * unit, lanes(work, 2)
             for k in range(indptr[i], indptr[i + 1]):
@@ -163,10 +170,6 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
                 v = lanes(V, j)
                 u = penalty.raw_weight(v, clock) - step * values[k]
                 put_lanes(V, j, chosen(moving, penalty.raw_deposit(u, eta, clock, after), v))
-        else:
-            for o in range(outputs):
-                if g[o] != 0.0:
-                    move_averaged(rows, i, eta * g[o] * before[0, o], eta, strengths, before, V, B, tables, t, now, o)
         for o in range(outputs):
             if g[o] != 0.0:
                 now[BIAS, o] -= intercept_step(eta, t, solver.tied) * g[o] * one
@@ -182,17 +185,20 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
 
 
 @function
-def move_averaged(rows, i, step, eta, strengths, before, V, B, tables, t, now, o):
-    """COMID's move of output o along row i, with the sums of its average."""
+def move_one(rows, i, step, eta, strengths, before, V, B, tables, t, now, o):
+    """COMID's move of output o along row i, with the sums of its average where there is one."""
     indptr, indices, values = rows
     penalty = ElasticNet(strengths[0, o], strengths[1, o])
     clock, after = (before[0, o], before[1, o], before[2, o], before[3, o]), lane_clock(now, o)
     c = t - int(now[VISIT, o])
-    mark = mark_of(tables[o], c)
+    if B is not None:
+        mark = mark_of(tables[o], c)
     for k in range(indptr[i], indptr[i + 1]):
         j = indices[k]
         v = penalty.raw_deposit(penalty.raw_weight(V[j, o], clock) - step * values[k], eta, clock, after)
-        V[j, o] = moved(tables[o], c, mark, B[:, o], j, V[j, o], v)
+        if B is not None:
+            v = moved(tables[o], c, mark, B[:, o], j, V[j, o], v)
+        V[j, o] = v
 
 
 @kernel

@@ -21,7 +21,7 @@ from onlinear.solvers.engine import (
     T,
     due,
 )
-from onlinear.solvers.many_potentials import AHEAD
+from onlinear.solvers.many_potentials import AHEAD, FEW
 from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
@@ -87,14 +87,19 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, average, V
             break
         if active == 0:
             continue
-        steps, moving, lag = lanes(work, 2), lanes(work, 3), lanes(now, SCALE_SUM)
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            v, move = lanes(V, j), steps * values[k]
-            put_lanes(V, j, chosen(moving, v - move, v))
-            if B is not None:
-                held = lanes(B, j)
-                put_lanes(B, j, chosen(moving, held + lag * move, held))
+        if active <= FEW:
+            for o in range(outputs):
+                if g[o] != 0.0:
+                    move_one(rows, i, step[o], now[SCALE_SUM, o], V, B, o)
+        else:
+            steps, moving, lag = lanes(work, 2), lanes(work, 3), lanes(now, SCALE_SUM)
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                v, move = lanes(V, j), steps * values[k]
+                put_lanes(V, j, chosen(moving, v - move, v))
+                if B is not None:
+                    held = lanes(B, j)
+                    put_lanes(B, j, chosen(moving, held + lag * move, held))
         for o in range(outputs):
             if g[o] != 0.0:
                 p = scores[o, i]
@@ -123,3 +128,14 @@ def visit_together(V, B, A, now):
         now[BIAS_TOTAL, o] += now[BIAS_SUM, o]
         now[BIAS_SUM, o] = 0.0
         now[SCALE, o], now[SCALE_SUM, o], now[LAG, o] = 1.0, 0.0, 0.0
+
+
+@function
+def move_one(rows, i, step, be, V, B, o):
+    """The move of output o along row i, with the sums of its average where there is one."""
+    indptr, indices, values = rows
+    for k in range(indptr[i], indptr[i + 1]):
+        j = indices[k]
+        V[j, o] -= step * values[k]
+        if B is not None:
+            B[j, o] += be * (step * values[k])
