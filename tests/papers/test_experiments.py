@@ -38,6 +38,11 @@ def test_a_file_becomes_dataclasses():
         (("steps = 20", 'steps = 20\nmeasures = ["gpa"]'), "measure 'gpa' is not known.* Did you mean 'gap'"),
         (("steps = 20", 'steps = 20\norder = "any"'), "order 'any' is not known"),
         (("steps = 20", "steps = = 20"), r"p/tiny.toml: Invalid value"),
+        (("steps = 20", "steps = 20\n[select]\nmeasure = 'gpa'"), "select: measure 'gpa' is not known"),
+        (
+            ("steps = 20", "steps = 20\n[[figure]]\ntitle = 'f'\n[[figure.panel]]\ny = 'gap'"),
+            "a panel's measure 'gap' is not known",
+        ),
         (("steps = 20", "steps = 20\n[quick.method.ASGD]\nsteps = 2"), None),
     ],
 )

@@ -77,6 +77,7 @@ def test_series_meet_at_common_checkpoints():
         "'a' + 1",
         "between(x, 3, 4)",
         "at(x, 0.5)",
+        "at(x, 101)",
     ],
 )
 def test_refused(text):

@@ -56,8 +56,6 @@ def judge(study: Study, claim: Claim) -> Judged:
     problems = [problem for problem in study.problems if problem.matches(claim.data, claim.only) and problem.curves]
     if not problems:
         raise ExperimentError(f"{study.experiment.name}.toml: the claim {claim.text!r} covers no problem.")
-    if claim.over not in ("problems", "once"):
-        raise ExperimentError(f"{study.experiment.name}.toml: a claim's over must be problems or once, got {claim.over!r}.")
     if claim.over == "once":
         problems = problems[:1]
     decisions, shown, partly = [], [], False

@@ -18,6 +18,8 @@ from onlinear.names import unknown
 
 PAPERS = ("p1", "p2", "p3", "p4", "p5", "ours")
 ORDERS = ("replacement", "permutation", "rows")
+KINDS, BANDS, LOGS = ("curves", "grid", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
+ROWS, OVERS = ("methods", "problems"), ("problems", "once")
 Table = Mapping[str, Any]
 
 
@@ -307,6 +309,12 @@ def _title(item: Any, place: int) -> str:
     return repr(item["name"]) if isinstance(item, dict) and "name" in item else str(place)
 
 
+def one_of(where: str, what: str, value: str, known: Iterable[str]) -> None:
+    """Raise where a value is none of those known."""
+    if value not in known:
+        raise ExperimentError(f"{where}: {unknown(what, value, known)}")
+
+
 def check(experiment: Experiment) -> None:
     """Raise for names that do not fit together."""
     from onlinear.papers.measures import MEASURES
@@ -325,6 +333,19 @@ def check(experiment: Experiment) -> None:
     for order in (experiment.order, *(method.order for method in experiment.method)):
         if order is not None and order not in ORDERS:
             raise ExperimentError(f"{where}: {unknown('order', order, ORDERS)}")
+    if experiment.select.measure not in MEASURES:
+        raise ExperimentError(f"{where}: select: {unknown('measure', experiment.select.measure, MEASURES)}")
+    series = {"samples", "steps", "time", *experiment.measures, *experiment.series}
+    for panel in (panel for figure in experiment.figure for panel in figure.panel):
+        one_of(where, "a panel's kind", panel.kind, KINDS)
+        one_of(where, "a panel's band", panel.band, BANDS)
+        one_of(where, "a panel's log", panel.log, LOGS)
+        for name in (panel.x, panel.y, *panel.bounds):
+            one_of(where, "a panel's measure", name, series)
+    for table in experiment.table:
+        one_of(where, "a table's rows", table.rows, ROWS)
+    for claim in experiment.claim:
+        one_of(where, "a claim's over", claim.over, OVERS)
     methods, sets = {method.name for method in experiment.method}, {data.name for data in experiment.data}
     parts: list[Any] = [
         *(panel for figure in experiment.figure for panel in figure.panel),

@@ -115,7 +115,9 @@ def first(x: Series) -> float:
 
 
 def at(x: Series, t: float) -> float:
-    """The mean over repetitions at the last checkpoint that is not beyond t."""
+    """The mean over repetitions at the last checkpoint that is not beyond t; t itself may not be beyond the run's end."""
+    if t > x.t[-1]:
+        raise ExpressionError(f"there is no checkpoint at {t:g}; the last is {x.t[-1]:g}.")
     place = int(np.searchsorted(x.t, t, side="right")) - 1
     if place < 0:
         raise ExpressionError(f"there is no checkpoint at or before {t:g}; the first is {x.t[0]:g}.")

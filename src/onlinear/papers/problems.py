@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class Problem:
         self.split = split
         self.loss: Any = build_loss(loss)
         self.penalty: Any = build_penalty(penalty)
+        self.known: Optimum | None = None
+        self.asked = False  # whether a measure has needed the optimum
         self.keep: Callable[[Optimum], None] = lambda best: None  # told the optimum when it has been found
         signs = getattr(self.loss, "labels", "real") == "signs"
         self.classes = np.unique(split.y) if _few_classes(split.y) else None
@@ -93,12 +95,14 @@ class Problem:
             return self.classes[np.argmax(scores, axis=1)] != y
         return np.where(scores > 0.0, self.classes[-1], self.classes[0]) != y
 
-    @cached_property
+    @property
     def optimum(self) -> Optimum:
-        """The minimiser of F."""
-        best = optimum(self.split.X, self.y, self.loss, self.penalty)
-        self.keep(best)
-        return best
+        """The minimiser of F, found when it is first asked for."""
+        self.asked = True
+        if self.known is None:
+            self.known = optimum(self.split.X, self.y, self.loss, self.penalty)
+            self.keep(self.known)
+        return self.known
 
 
 def _few_classes(y: np.ndarray) -> bool:

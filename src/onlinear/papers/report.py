@@ -45,6 +45,7 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
         ["experiment", "where", "claim", "verdict", "rule", "numbers"],
         [[row["anchor"], row["where"], row["text"], row["verdict"], row["rule"], row["numbers"]] for row in claims],
     )
+    write_atomic(out / "claims.md", markdown(claims, quick).encode())
     papers = [
         {"name": paper, "title": title, "sections": [part for part in sections if part["paper"] == paper]}
         for paper, title in TITLES.items()
@@ -100,6 +101,29 @@ def maths(text: str) -> Any:
     found = re.sub(r"\^(?:\{([^}]+)\}|(-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
     found = re.sub(r"(?<=[\wθηρλσδε])_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)
     return Markup(found)
+
+
+def markdown(claims: list[dict[str, Any]], quick: bool) -> str:
+    """All claims as a Markdown table, for the documentation."""
+    kind = "quick" if quick else "full"
+    counts = ", ".join(f"{sum(row['verdict'] == verdict for row in claims)} {verdict}" for verdict in VERDICTS)
+    lines = [
+        "# Every claim of the five papers\n",
+        f"Written by `onlinear reproduce` ({kind} run; {versions()}; {machine()}): {counts}.\n",
+        "| paper | claim | where | verdict | checks | numbers |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in claims:
+        cells = [
+            row["anchor"].split("-")[0].upper(),
+            row["text"],
+            row["where"],
+            f"**{row['verdict']}**",
+            row["rule"],
+            row["brief"],
+        ]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def guarded(outcome: Outcome, out: Path) -> dict[str, Any]:

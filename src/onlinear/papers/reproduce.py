@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.papers import experiments
-from onlinear.papers.claims import Judged, judge
+from onlinear.papers.claims import NOT_RUN, Judged, judge
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import Experiment
 from onlinear.papers.runs import Task, perform
@@ -69,6 +69,10 @@ class Workers:
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
+        except BrokenExecutor:
+            raise ValueError(
+                "a process ended early (memory?); start again with fewer --jobs: finished runs are kept."
+            ) from None
         except BaseException:
             for future in waiting:
                 future.cancel()
@@ -96,7 +100,7 @@ def one(name: str, quick: bool, where: Where, team: Workers, step: Callable[[int
     outcome = Outcome(experiment)
     outcome.needs = needed(experiment, where)
     if outcome.needs:
-        outcome.claims = [Judged(claim, "not run", (), (), "needs " + "; ".join(outcome.needs)) for claim in experiment.claim]
+        outcome.claims = not_run(experiment, "needs " + "; ".join(outcome.needs))
         return outcome
 
     def do(tasks: list[Task]) -> list[dict[str, Any]]:
@@ -108,6 +112,11 @@ def one(name: str, quick: bool, where: Where, team: Workers, step: Callable[[int
     outcome.study = conduct(experiment, do)
     outcome.claims = [judge(outcome.study, claim) for claim in experiment.claim]
     return outcome
+
+
+def not_run(experiment: Experiment, why: str) -> list[Judged]:
+    """The experiment's claims without a verdict."""
+    return [Judged(claim, NOT_RUN, (), (), why) for claim in experiment.claim]
 
 
 def cores() -> int:
@@ -135,6 +144,8 @@ def reproduce(
             try:
                 outcomes.append(one(name, quick, where, team, lambda done, of, name=name: listen(name, done, of)))  # type: ignore[misc]
             except (ValueError, ArithmeticError, MemoryError) as error:
-                outcomes.append(Outcome(experiments.load(name, quick), failed=str(error) or type(error).__name__))
+                experiment = experiments.load(name, quick)
+                failed = str(error) or type(error).__name__
+                outcomes.append(Outcome(experiment, claims=not_run(experiment, "the experiment failed"), failed=failed))
         write(outcomes, out, quick, jobs, time.perf_counter() - started)
     return outcomes

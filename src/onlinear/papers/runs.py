@@ -26,10 +26,6 @@ from onlinear.solvers.engine import Engine
 
 BLOCK = 1 << 16  # rows drawn at once
 ENTRIES = 1 << 23  # entries copied at once
-AT_OPTIMUM = {
-    "gap", "gap last", "relative gap", "distance", "distance last", "regret", "vi gap", "constraint error", "constraint bound",
-    "wrong beyond the optimum", "wrong rows",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,11 @@ def perform(task: Task, where: Where, folder: str) -> dict[str, Any]:
         elif isinstance(task, MapSpec):
             found = {"map": embedding(task, where)}
         else:
-            found = run(task, where, Store(folder))
+            try:
+                found = run(task, where, Store(folder))
+            except ValueError as error:
+                parts = f"{task.solver!r}, {task.loss!r}, {task.penalty!r} on {task.data.name!r}"
+                raise ValueError(f"{parts}: {error}") from error
         return found | {"wall": time.perf_counter() - started}
 
 
@@ -121,7 +121,7 @@ def problem_of(data: ByText, where: Where, seed: int, loss: str, penalty: str, f
 
     kept = store.arrays(name)
     if kept is not None:
-        problem.__dict__["optimum"] = Optimum(kept["w"], float(kept["value"]), float(kept["gap"]), kept["mu"])
+        problem.known = Optimum(kept["w"], float(kept["value"]), float(kept["gap"]), kept["mu"])
     else:
         problem.keep = lambda best: store.put_arrays(name, {key: np.asarray(value) for key, value in best._asdict().items()})
     return problem
@@ -179,6 +179,7 @@ def new_learner(spec: RunSpec, problem: Problem) -> Learner:
 def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     """Learn and measure. CPU time is that of learning alone."""
     problem = problem_of(ByText(spec.data), where, spec.data_seed, spec.loss, spec.penalty, str(store.folder))
+    problem.asked = False
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="csgd without an intercept")
         learner = new_learner(spec, problem)
@@ -187,11 +188,13 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
         measured = Measured(spec, problem, learner, problem.split.X.shape[0] if batch else 1)
         feed = Feed(spec, problem, learner, measured, batch)
         for t in spec.checkpoints:
-            if not feed.reach(t):
+            reached = feed.reach(t)
+            if reached or feed.out_of_time:
+                measured.take(learner.t, feed.cpu)
+            if not reached:
                 break
-            measured.take(t, feed.cpu)
     found = measured.result(feed)
-    if any(name in AT_OPTIMUM for name in spec.measures):
+    if problem.asked:
         found["facts"] = optimum_facts(problem)
     return found
 
