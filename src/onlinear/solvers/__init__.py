@@ -14,7 +14,9 @@ def _enumerate() -> dict[str, Preset]:
     found: dict[str, Preset] = {}
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
-        solvers: dict[str, Any] = {name: cls for name, cls in parts_of(vars(module)).items() if hasattr(cls, "engine")}
+        solvers: dict[str, Any] = {
+            name: cls for name, cls in parts_of(vars(module)).items() if callable(getattr(cls, "engine", None))
+        }
         found |= {name: Preset(cls) for name, cls in solvers.items()}
         found |= getattr(module, "PRESETS", {})
     return found
