@@ -259,7 +259,10 @@ class Columns(Stream):
             return None, sum(os.path.getsize(place.path) for place in self.places) if local else None
         if len(self.places) > MOST_COUNTED or self.options.max_errors:
             return None, None
-        rows = sum(table.count() or 0 for table in (first, *map(self._open, self.places[1:])))
+        rows = first.count() or 0
+        for place in self.places[1:]:
+            with closing(self._open(place)) as table:
+                rows += table.count() or 0
         return rows, rows
 
     # --- rows
