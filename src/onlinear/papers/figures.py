@@ -36,7 +36,7 @@ COLOURS = {
     "Alg. 2": "#cc79a7",
     "I-SGD": "#0072b2",
     "PA": "#66a61e",
-    "SADMM": "#d55e00",
+    "SADMM": "#0072b2",
     "OADM": "#7570b3",
     "oDRs": "#d55e00",
     "sDRs": "#e69f00",

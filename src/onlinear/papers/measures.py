@@ -172,6 +172,17 @@ def _distance_last(moment: Moment) -> float:
     return float(np.sum((moment.last - moment.problem.optimum.w) ** 2))
 
 
+@measure("norm", "|w|")
+def _norm(moment: Moment) -> float:
+    return float(np.linalg.norm(moment.output))
+
+
+@measure("dual norm", "|mu|")
+def _dual_norm(moment: Moment) -> float:
+    """Of SADMM and its kind; nan for a method without mu."""
+    return float(np.linalg.norm(moment.variables.get("mu", np.nan)))
+
+
 @measure("progressive loss", "mean loss of each row before its step")
 def _progressive(moment: Moment) -> float:
     return moment.learner.progressive_loss
@@ -179,7 +190,9 @@ def _progressive(moment: Moment) -> float:
 
 @measure("vi gap", "VI gap at the saddle point")
 def _vi_gap(moment: Moment) -> float:
-    """P1 Thm 4.2, left side at v = (w*, w*, mu*): l(wbar) + r(zbar) - F* + <mu*, wbar - zbar>; needs SADMM's averages."""
+    """P1 Thm 4.2, left side at v = (w*, w*, mu*): l(wbar) + r(zbar) - F* + <mu*, wbar - zbar>; nan without both averages."""
+    if not {"wbar", "zbar"} <= moment.variables.keys():
+        return float("nan")
     problem, best = moment.problem, moment.problem.optimum
     w, z = moment.variables["wbar"], moment.variables["zbar"]
     at_w = problem.objective(w) - problem.penalty_value(w)
@@ -296,6 +309,47 @@ class OneStep(Tracker):
         self.t += 1
 
 
+class Inequality(Tracker):
+    """P1 Thm 4.1: both sides, at the saddle point and at 20 random v = (w, z, mu); SADMM with a fixed rho.
+
+    sum_k [F^k(util) - F^k(u)] + sum_k <vtil - v, Q(v)>  <=  (rho/2) |z|^2 + |mu|^2 / (2 rho)
+    with util = (w, z) after row k, mutil = mu + rho (w - z before it), Q(v) = (mu, -mu, z - w).
+    """
+
+    def __init__(self, learner: Learner, problem: Problem) -> None:
+        super().__init__(learner, problem)
+        best, rho = problem.optimum, float(learner.solver.rho)
+        v = np.random.default_rng(0).normal(size=(21, 3, len(best.w)))
+        v[0] = best.w, best.w, best.mu
+        self.rho, self.v = rho, v
+        self.penalties = np.array([problem.penalty_value(z) for z in v[:, 1]])
+        self.right = rho / 2.0 * np.sum(v[:, 1] ** 2, axis=1) + np.sum(v[:, 2] ** 2, axis=1) / (2.0 * rho)
+        self.left = np.zeros(len(v))
+
+    def before(self, x: np.ndarray, y: float) -> None:
+        now = self.learner.variables()
+        self.z, self.mu = now["z"], now["mu"]
+
+    def after(self, x: np.ndarray, y: float) -> None:
+        now, v = self.learner.variables(), self.v
+        w, z = now["w"], now["z"]
+        fitted = self.sample_loss(w, x, y) + self.problem.penalty_value(z)
+        losses = np.array([self.sample_loss(other, x, y) for other in v[:, 0]])
+        mu = self.mu + self.rho * (w - self.z)
+        pull = (w - z) * v[:, 2] - (v[:, 0] - v[:, 1]) * v[:, 2] + (mu - v[:, 2]) * (v[:, 1] - v[:, 0])
+        self.left += fitted - losses - self.penalties + pull.sum(axis=1)
+
+    @property
+    def largest(self) -> float:
+        """The largest left side over right side."""
+        return float(np.max(self.left / self.right))
+
+    @property
+    def saddle(self) -> float:
+        """The left side at the saddle point."""
+        return float(self.left[0])
+
+
 class Hyperplane(Tracker):
     """P5's quantities of every step: what = w_t - eta_t g_t, its projection w_{t+1}, tan^2 theta_t, and Thm 3.2's two sides."""
 
@@ -358,6 +412,8 @@ tracked("gain sum", OneStep, "total", "sum of one-step gains")
 tracked("gain least", OneStep, "least", "least one-step gain")
 tracked("gradient bound", OneStep, "largest_gradient", "largest |g_t|")
 tracked("distance bound", OneStep, "largest_distance", "largest |w_t - w*|")
+tracked("theorem 4.1 left", Inequality, "saddle", "left side of Theorem 4.1 at the saddle point")
+tracked("theorem 4.1 ratio", Inequality, "largest", "largest left / right side of Theorem 4.1")
 tracked("theorem 3.2 share", Hyperplane, "holding", "share of steps on which Theorem 3.2 holds")
 tracked("theorem 3.3 left", Hyperplane, "left", "2 sum eta (l(w_t) - l(w*))")
 tracked("theorem 3.3 right", Hyperplane, "right", "D^2 - Gs^2 + G^2 sum eta^2")
