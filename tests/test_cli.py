@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app
+from onlinear.cli.interrupts import Interrupts
+from onlinear.run import Interrupted
 
 COMMAND = [sys.executable, "-c", "from onlinear.cli import main; main()"]
 ROWS = "".join(f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(1, 400))
@@ -332,3 +335,27 @@ def test_it_is_as_good_as_scikit_learn_on_spam(data, tmp_path):
     theirs = SGDClassifier(loss="log_loss", random_state=0).fit(train.csr(57), train.y).score(test.csr(57), test.y)
     ours = np.mean(np.array(run("predict", tmp_path / "m", tmp_path / "test").split(), float) == test.y)
     assert ours > max(theirs, 0.9)
+
+
+def test_the_first_signal_asks_and_the_second_ends_at_once():
+    training = SimpleNamespace(stopping=False, waiting=False)
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)  # no run yet
+        interrupts.training = training
+        signal.raise_signal(signal.SIGINT)
+        assert training.stopping
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        interrupts.training = SimpleNamespace(stopping=False, waiting=True)
+        with pytest.raises(Interrupted):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_wrong_line_counts_once_in_all_passes(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\noops\n-1 1:2\n")
+    result = CliRunner().invoke(app, ["train", str(tmp_path / "a.svm"), "--max-errors", "1", "--passes", "3"])
+    assert result.exit_code == 0, result.stderr
+    assert "1 wrong lines skipped" in result.stderr

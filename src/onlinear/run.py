@@ -253,6 +253,7 @@ class Training:
             yield from self._end_pass()
             if self.ended or self.number == self.options.passes:
                 break
+            self.held = Tally(self.task == REGRESS)
             self._begin_pass()
         if self.rows != self._rows_then:
             yield self._report()
@@ -441,7 +442,6 @@ class Training:
         held = self.held if self.options.holdout is None else self._scored(self.options.holdout())
         if self.holding or self.options.holdout is not None:
             yield self._judged(held)
-        self.held = Tally(self.task == REGRESS)
         self.number, self.consumed, self._flushed, self._trace = self.number + 1, 0, 0, Trace()
 
     def _scored(self, stream: Stream) -> Tally:

@@ -113,42 +113,58 @@ class Reading(NamedTuple):
     format: Annotated[
         str,
         _reading(
-            "--format", help="svmlight, vw, parquet, arrow, csv, columns, or auto: by suffix, else svmlight.", show_default=True
+            "--format",
+            metavar="FORMAT",
+            help="svmlight, vw, parquet, arrow, csv, columns, or auto: by suffix, else svmlight.",
+            show_default=True,
         ),
     ] = "auto"
     base: Annotated[
-        int, _reading("--base", help="svmlight: the first index in the files, 1 or 0. [default: 1]", min=0, max=1)
+        int, _reading("--base", help="svmlight: the first index in the files, 1 or 0. Default: 1.", min=0, max=1)
     ] = 1
     sort: Annotated[bool, _reading("--sort", help="svmlight: indices in any order; repeated ones are summed.")] = False
-    target: Annotated[str | None, _reading("--target", help="Columns: the one to predict.")] = None
-    weight: Annotated[str | None, _reading("--weight", help="Columns: the one with the rows' weights.")] = None
+    target: Annotated[str | None, _reading("--target", metavar="COLUMN", help="Columns: the one to predict.")] = None
+    weight: Annotated[str | None, _reading("--weight", metavar="COLUMN", help="Columns: the one with the rows' weights.")] = (
+        None
+    )
     features: Annotated[
-        list[str] | None, _reading("--features", help="Columns to learn from, e.g. 'age,I*'. Default: all others.")
+        list[str] | None,
+        _reading("--features", metavar="A,B*,...", help="Columns to learn from, e.g. 'age,I*'. Default: all others."),
     ] = None
-    exclude: Annotated[list[str] | None, _reading("--exclude", help="Columns to leave out, e.g. 'id,*_date'.")] = ()  # type: ignore[assignment]
-    text: Annotated[list[str] | None, _reading("--text", help="Columns to read as categories, whatever they look like.")] = ()  # type: ignore[assignment]
-    numbers: Annotated[list[str] | None, _reading("--numbers", help="Columns to read as numbers.")] = ()  # type: ignore[assignment]
+    exclude: Annotated[
+        list[str] | None, _reading("--exclude", metavar="A,B*,...", help="Columns to leave out, e.g. 'id,*_date'.")
+    ] = ()  # type: ignore[assignment]
+    text: Annotated[
+        list[str] | None, _reading("--text", metavar="A,B,...", help="Columns to read as categories, whatever they look like.")
+    ] = ()  # type: ignore[assignment]
+    numbers: Annotated[list[str] | None, _reading("--numbers", metavar="A,B,...", help="Columns to read as numbers.")] = ()  # type: ignore[assignment]
     categories: Annotated[
-        str, _reading("--categories", help="Text columns: hash, or one-hot by a dictionary.", show_default=True)
+        str, _reading("--categories", metavar="KIND", help="Text columns: hash, or one-hot by a dictionary.", show_default=True)
     ] = "hash"
     hash_bits: Annotated[
-        int | None, _reading("--hash-bits", help="Text is hashed to 2^BITS columns. [default: 18]", min=1, max=31)
+        int | None,
+        _reading("--hash-bits", metavar="BITS", help="Text is hashed to 2^BITS columns. Default: 18.", min=1, max=31),
     ] = None
     missing: Annotated[
         str,
         _reading(
-            "--missing", help="Missing values: error, omit, indicator; or numbers=omit,categories=indicator.", show_default=True
+            "--missing",
+            metavar="POLICY",
+            help="Missing values: error, omit, indicator; or numbers=omit,categories=indicator.",
+            show_default=True,
         ),
     ] = "error"
     dates: Annotated[
-        str | None, _reading("--dates", help="Dates as numbers: seconds or days since 1970. Default: refused.")
+        str | None, _reading("--dates", metavar="UNIT", help="Dates as numbers: seconds or days since 1970. Default: refused.")
     ] = None
-    nulls: Annotated[list[str] | None, _reading("--nulls", help="CSV: texts that are missing values, e.g. 'NA,?'.")] = None
-    delimiter: Annotated[str | None, _reading("--delimiter", help="CSV: what stands between values. Default: by suffix.")] = (
-        None
-    )
+    nulls: Annotated[
+        list[str] | None, _reading("--nulls", metavar="A,B,...", help="CSV: texts that are missing values, e.g. 'NA,?'.")
+    ] = None
+    delimiter: Annotated[
+        str | None, _reading("--delimiter", metavar="TEXT", help="CSV: what stands between values. Default: by suffix.")
+    ] = None
     max_errors: Annotated[
-        int, _reading("--max-errors", help="Skip, count and report up to so many wrong lines. [default: 0]", min=0)
+        int, _reading("--max-errors", help="Skip, count and report up to so many wrong lines. Default: 0.", min=0)
     ] = 0
 
 

@@ -64,27 +64,40 @@ def train(
         ),
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(help="logistic, hinge, squared, huber, ...; e.g. huber,delta=0.5", rich_help_panel=MODEL)
+        str | None,
+        typer.Option(help="logistic, hinge, squared, huber, ...; e.g. huber,delta=0.5", metavar="LOSS", rich_help_panel=MODEL),
     ] = None,
     penalty: Annotated[
-        str | None, typer.Option(help="none, l1, l2, elastic-net, ...; e.g. l1,l1=1e-5", rich_help_panel=MODEL)
+        str | None,
+        typer.Option(help="none, l1, l2, elastic-net, ...; e.g. l1,l1=1e-5", metavar="PENALTY", rich_help_panel=MODEL),
     ] = None,
     solver: Annotated[
-        str | None, typer.Option(help="fiol, comid, rda, sadmm, odrs, ...; e.g. comid,eta=0.5", rich_help_panel=MODEL)
+        str | None,
+        typer.Option(help="fiol, comid, rda, sadmm, odrs, ...; e.g. comid,eta=0.5", metavar="SOLVER", rich_help_panel=MODEL),
     ] = None,
-    average: Annotated[str | None, typer.Option(help="none, uniform, weighted-t1, suffix, ...", rich_help_panel=MODEL)] = None,
+    average: Annotated[
+        str | None, typer.Option(help="none, uniform, weighted-t1, suffix, ...", metavar="AVERAGE", rich_help_panel=MODEL)
+    ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="Running scale of each column: none, rms, max-abs.", rich_help_panel=MODEL)
+        str | None,
+        typer.Option(help="Running scale of each column: none, rms, max-abs.", metavar="SCALE", rich_help_panel=MODEL),
     ] = None,
     intercept: Annotated[
         bool, typer.Option("--intercept/--no-intercept", help="Fit an intercept.", rich_help_panel=MODEL)
     ] = True,
     task: Annotated[
-        str, typer.Option(help="classify, regress, or auto: by the loss, else by the labels.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="classify, regress, or auto: by the loss, else by the labels.", metavar="TASK", rich_help_panel=MODEL
+        ),
     ] = "auto",
     classes: Annotated[
         str | None,
-        typer.Option(help="All labels there are, e.g. 1,2,3 or a,b (-1,1 and 0,1 need no naming).", rich_help_panel=MODEL),
+        typer.Option(
+            help="All labels there are, e.g. 1,2,3 or a,b (-1,1 and 0,1 need no naming).",
+            metavar="A,B,...",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     scan: Annotated[
         bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.", rich_help_panel=MODEL)
@@ -111,6 +124,7 @@ def train(
         str | None,
         typer.Option(
             help="Score and never learn a share of the rows (0.1: every tenth), or a file after each pass.",
+            metavar="SHARE|FILE",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -123,16 +137,20 @@ def train(
         ),
     ] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Keep in this file all that is needed to go on.", rich_help_panel=RUN)
+        str | None, typer.Option(help="Keep in this file all that is needed to go on.", metavar="FILE", rich_help_panel=RUN)
     ] = None,
     checkpoint_every: Annotated[
-        str | None, typer.Option(help="After so many rows (5000) or seconds (30s). [default: 60s]", rich_help_panel=RUN)
+        str | None,
+        typer.Option(
+            help="After so many rows (5000) or seconds (30s). Default: 60s.", metavar="ROWS|SECONDSs", rich_help_panel=RUN
+        ),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(help="Go on from this checkpoint; it knows all other options.", rich_help_panel=RUN)
+        str | None,
+        typer.Option(help="Go on from this checkpoint; it knows all other options.", metavar="FILE", rich_help_panel=RUN),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Write the model to this file.", rich_help_panel=OUTPUT)
+        str | None, typer.Option("--model", "-m", help="Write the model to this file.", metavar="FILE", rich_help_panel=OUTPUT)
     ] = None,
     final: Annotated[
         bool,
