@@ -220,3 +220,14 @@ def test_scikit_learn_knows_what_it_is():
     assert clone(path).get_params()["estimator__loss"] == "hinge"
     with pytest.raises(Exception, match="not fitted"):
         path.coefs_  # noqa: B018
+
+
+def test_classes_shared_by_threads_give_the_same_model_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    X, y, _ = rows(classes=9)
+    estimator = OnlineClassifier("hinge", solver="comid", random_state=0)
+    for name, n_jobs in (("one", None), ("two", 2)):
+        clone(estimator).set_params(n_jobs=n_jobs).fit(X, y).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    with pytest.raises(ValueError, match="n_jobs must be None, -1"):
+        clone(estimator).set_params(n_jobs=0).fit(X, y)

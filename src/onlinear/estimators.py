@@ -428,7 +428,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
     paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
     ``class_weight``: a dict, or ``"balanced"`` (``fit`` only). ``random_state`` seeds the permutations. ``verbose`` shows a
-    progress bar. ``callbacks``: functions of one ``Progress``, called after every block of rows.
+    progress bar. ``callbacks``: functions of one ``Progress``, called after every block of rows. ``n_jobs``: threads that
+    share many classes (None is 1, -1 all cores), which change nothing but the time.
 
     Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
     """

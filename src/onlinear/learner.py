@@ -20,7 +20,7 @@ from onlinear.names import unknown
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
 from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T
-from onlinear.solvers.many import Output, Team, threads_of
+from onlinear.solvers.many import Output, Team, in_threads, threads_of
 
 
 @kernel
@@ -143,8 +143,10 @@ class Learner:
         return block, largest, self.factor * weights if self.factor != 1.0 else weights
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
-        for k in range(self.n_outputs):
+        def add(k: int) -> None:
             add_losses(self._loss, scores[k, :done], y[:done, k], s[:done], self._losses[k])
+
+        in_threads(add, range(self.n_outputs), self._threads, scores.size)
 
     def _together(self) -> Team:
         """The outputs, learnt in one pass; made by the first call."""

@@ -40,14 +40,14 @@ from onlinear.estimators import (
 )
 from onlinear.learner import Learner
 from onlinear.rows import Source, read
-from onlinear.solvers.many import Team, threads_of
+from onlinear.solvers.many import Team, in_threads, threads_of
 
 
 class Together:
     """Learners of one stream that differ in their penalty; they share the scales of its columns."""
 
     def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
-        self._learners, self._penalties = learners, penalties
+        self._learners, self._penalties, self._threads = learners, penalties, threads
         for learner in learners[1:]:
             learner.scaler = learners[0].scaler
         self._team = Team([output for learner in learners for output in learner.outputs()], threads)
@@ -72,11 +72,16 @@ class Together:
             own = np.empty((len(self._learners) * lead.n_outputs, len(s)))
             done, culprit = self._team.learn(block, largest, y[which], s, own)
             scores[:, :, which] = own.reshape(len(self._learners), lead.n_outputs, len(s))
-            for k, learner in enumerate(self._learners):
-                learner._add_losses(scores[k, :, which], y[which], s, done)
+            self._add_losses(scores[:, :, which], y[which], s, done)
             if done < len(s):
                 self._diverge(culprit // lead.n_outputs, done)
         return scores
+
+    def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
+        def add(k: int) -> None:
+            self._learners[k]._add_losses(scores[k], y, s, done)
+
+        in_threads(add, range(len(self._learners)), self._threads, scores.size)
 
     def _diverge(self, k: int, row: int) -> None:
         try:

@@ -202,13 +202,17 @@ class Team:
         """
         job = Job(rows, largest, np.ascontiguousarray(y.T), s, scores)
         work = len(rows.values) * len(scores)
-        if self._threads == 1 or len(self._groups) == 1 or work < WORTH_A_THREAD:
-            found = [group.learn(job) for group in self._groups]
-        else:
-            with ThreadPoolExecutor(self._threads) as pool:
-                heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
-                found = list(pool.map(lambda group: group.learn(job), heaviest_first))
+        heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
+        found = in_threads(lambda group: group.learn(job), heaviest_first, self._threads, work)
         return min(found, key=lambda end: (end[0], end[1]))
+
+
+def in_threads(task: Callable[[Any], Any], items: Sequence[Any], threads: int, work: int) -> list[Any]:
+    """``task`` of each item, on several threads where the work, in entries times outputs, is worth it."""
+    if threads == 1 or len(items) == 1 or work < WORTH_A_THREAD:
+        return [task(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(task, items))
 
 
 def pack_sizes(outputs: int, threads: int) -> list[int]:
