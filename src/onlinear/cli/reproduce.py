@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,11 +57,14 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     where = Where(str(data_dir.resolve()) if data_dir is not None else None, download)
     columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=sys.stderr)) as progress:
+    console = Console(file=sys.stderr)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         every = progress.add_task("experiments", total=len(chosen))
         bars: dict[str, TaskID] = {}
 
         def listen(name: str, done: int, of: int) -> None:
+            if name not in bars and not console.is_terminal:  # a log gets a line for each experiment
+                typer.echo(f"{time.strftime('%H:%M:%S')} {name}", err=True)
             if name not in bars:
                 for bar in bars.values():
                     progress.update(bar, visible=False)

@@ -90,12 +90,11 @@ def styles(experiment: Experiment) -> dict[str, tuple[str, str]]:
 
 def panels_of(study: Study, figure: Figure) -> list[tuple[Panel, Problem]]:
     """Each panel with each problem that it is drawn for."""
-    return [
-        (panel, problem)
-        for panel in figure.panel
-        for problem in study.problems
-        if problem.matches(panel.data, panel.only) and problem.curves
-    ]
+    found: list[tuple[Panel, Problem]] = []
+    for panel in figure.panel:
+        covered = [problem for problem in study.problems if problem.matches(panel.data, panel.only) and problem.curves]
+        found += [(panel, problem) for problem in (covered[:1] if panel.kind == "problems" else covered)]
+    return found
 
 
 def draw(study: Study, figure: Figure) -> tuple[str, list[list[Any]]]:
@@ -114,14 +113,15 @@ def draw(study: Study, figure: Figure) -> tuple[str, list[list[Any]]]:
         look = styles(study.experiment)
         handles: dict[str, Any] = {}
         for axis, (panel, problem) in zip(axes.ravel(), parts, strict=False):
-            several = len({problem.title for _, problem in parts}) > 1
+            several = len({problem.title for _, problem in parts}) > 1 and panel.kind != "problems"
             title = " · ".join(text for text in (panel.title, problem.title if several else None) if text)
-            axis.set_title(title + (" (substitute)" if problem.data.substitute_for and several else ""))
-            {"curves": curves, "grid": grid, "map": points}[panel.kind](axis, study, panel, problem, look, handles, rows)
+            axis.set_title((f"{title} (substitute)" if problem.data.substitute_for else title).strip())
+            DRAW[panel.kind](axis, study, panel, problem, look, handles, rows)
         for axis in axes.ravel()[len(parts) :]:
             axis.axis("off")
         if handles:
-            width = max(1, min(len(handles), int(columns * 4.3 / 1.35)))
+            longest = max(map(len, handles))
+            width = max(1, min(len(handles), int(columns * 4.3 / max(1.35, 0.6 + 0.075 * longest))))
             canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=width)
         text = io.StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
@@ -219,6 +219,30 @@ def grid(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, han
         axis.set_xlabel(panel.x_label or "step size")
 
 
+def across(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
+    """The final value of each problem against a fact, constant or case of it."""
+    covered = [other for other in study.problems if other.matches(panel.data, panel.only)]
+    for name in dict.fromkeys(name for other in covered for name in other.curves):
+        if panel.methods is not None and name not in panel.methods:
+            continue
+        places = []
+        for other in covered:
+            if name in other.curves and panel.y in other.curves[name].names:
+                last = other.curves[name].series(panel.y).values[:, -1]
+                x = {**other.case, **other.facts, **other.constants}[panel.x]
+                places.append((float(x), float(last.mean()), float(last.std(ddof=1)) if len(last) > 1 else 0.0))
+        if not places:
+            continue
+        x, y, sd = map(np.array, zip(*sorted(places), strict=True))
+        colour, line = look[name]
+        (drawing,) = axis.plot(x, y, color=colour, linestyle=line, marker="o", markersize=3)
+        handles.setdefault(name, drawing)
+        if panel.band != "none":
+            axis.fill_between(x, np.maximum(y - sd, 0.5 * y), y + sd, color=colour, alpha=0.15, linewidth=0)
+        rows += [["all", name, panel.y, "", a, a, b] for a, b in zip(x, y, strict=True)]
+    scales(axis, panel)
+
+
 def points(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
     """The test rows on a plane: right, wrong, and (not drawn) wrong at the optimum too."""
     places = np.array(study.maps[problem.data.name])
@@ -234,3 +258,6 @@ def points(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, h
     axis.set_yticks([])
     axis.grid(False)
     rows += [[problem.title, curve.method.name, panel.y, step, x, y, int(k)] for (x, y), k in zip(places, kind, strict=True)]
+
+
+DRAW = {"curves": curves, "grid": grid, "problems": across, "map": points}

@@ -60,11 +60,20 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
         machine=machine(),
         versions=versions(),
         code=code_digest()[:16],
-        substitutes=[part for part in sections if part["substitutes"]],
+        substitutes=substitutes(sections),
         not_run=[part for part in sections if part["needs"]],
         failed=[part for part in sections if part["failed"]],
     )  # fmt: skip
     write_atomic(out / "index.html", page.encode())
+
+
+def substitutes(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every substitute once, with the experiments that use it."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for part in sections:
+        for one in part["substitutes"]:
+            found.setdefault((one["name"], one["for"], one["reason"]), []).append(part)
+    return [{"name": name, "for": wanted, "reason": reason, "parts": parts} for (name, wanted, reason), parts in found.items()]
 
 
 def environment() -> Any:
