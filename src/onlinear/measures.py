@@ -37,21 +37,23 @@ class Area:
 
     def add(self, scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> None:
         """Take in scores (n,), whether each row is a positive, and the rows' weights."""
-        np.add.at(self.counts, (positive.astype(np.intp), bins(scores)), weights)
+        # In row order, whatever the weights; one index is three times faster than two.
+        np.add.at(self.counts.reshape(-1), bins(scores) + BINS * positive.astype(np.intp), weights)
 
     @property
     def value(self) -> float:
         """The area; nan before there are rows of both classes."""
         below, above = self.counts
         pairs = below.sum() * above.sum()
-        return float(above @ (np.cumsum(below) - below / 2.0) / pairs) if pairs > 0.0 else np.nan
+        # No product of vectors (@): how that is summed depends on the machine, and a history holds the result.
+        return float(np.sum(above * (np.cumsum(below) - below / 2.0)) / pairs) if pairs > 0.0 else np.nan
 
     @property
     def doubt(self) -> float:
         """How far ``value`` can be from the area of the very scores."""
         below, above = self.counts
         pairs = below.sum() * above.sum()
-        return float(below @ above / pairs / 2.0) if pairs > 0.0 else np.nan
+        return float(np.sum(below * above) / pairs / 2.0) if pairs > 0.0 else np.nan
 
 
 def bins(scores: np.ndarray) -> np.ndarray:

@@ -50,6 +50,9 @@ class Labels:
         if self._stream.labels is not None:
             places = self._places_of_text(self._stream.labels)[block.y.astype(np.intp)]
             strange = places < 0
+        elif len(names) == 2:
+            places = (block.y == names[1]).astype(np.intp)
+            strange = (block.y != names[0]) & (places == 0)
         else:
             places = np.minimum(np.searchsorted(names, block.y), len(names) - 1)
             strange = names[places] != block.y
