@@ -1,0 +1,144 @@
+"""Writes the golden model files of this folder, and the scores that they must give for ever: ``python tests/models/write.py``.
+
+Written once for a version of the format, never again for the same version: the files stand for those that users have.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, streams
+from onlinear.solvers import SOLVERS
+
+HERE = Path(__file__).parent
+N, D = 80, 9
+_I, _J = np.arange(N)[:, None], np.arange(D)
+# Numbers that are the same on every machine: no generator of any version stands behind them.
+ROWS = np.where((_I + 2 * _J) % 3 == 0, 0.0, ((_I * 7 + _J * 13 + _I * _J) % 11 - 5) / 4.0)
+NUMBERS = ROWS @ ((_J % 5) - 2.0)
+SIGNS = np.where(NUMBERS > 0.0, 1.0, -1.0)
+TEXTS = np.array(["a", "b, c", "ü"])[np.digitize(NUMBERS, [-1.5, 1.5])]
+
+L1, NET = "l1,l1=0.01", "elastic-net,l1=0.01,l2=0.05"
+LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "adaline": (("adaline", "squared"), {}),
+    "comid-l1": (("comid,eta=0.5", "hinge", L1), {}),
+    "comid-net-average": (("comid,eta=0.5", "logistic", NET, "weighted-t1"), {"fit_intercept": True}),
+    "comid-box": (("comid,eta=0.5", "squared", "elastic-net,l1=0.01,lower=0"), {}),
+    "csgd": (("csgd,m=40", "squared"), {"fit_intercept": True}),
+    "epoch-gd": (("epoch-gd", "hinge", "l2,l2=0.1"), {}),
+    "fiol": (("fiol,eta=2", "logistic", L1, "uniform"), {"fit_intercept": True}),
+    "fused-lasso": (("comid,eta=0.5", "squared", "fused-lasso,tv=0.05,l1=0.01"), {"n_features": D}),
+    "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
+    "implicit-sgd": (("implicit-sgd,eta=3", "squared", "l2,l2=0.01"), {"scale": "max-abs"}),
+    "oadm": (("oadm,bregman=1", "hinge", L1), {}),
+    "odrs": (("odrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
+    "odrs-relaxed": (("odrs,lam=0.7,relaxation=1.4", "squared", L1, "uniform"), {}),
+    "pa": (("pa-1,C=0.5", "hinge"), {}),
+    "pegasos": (("pegasos", "hinge", "l2,l2=0.1"), {}),
+    "rda": (("rda,gamma=2", "logistic", L1, "weighted-t"), {"fit_intercept": True}),
+    "rls": (("rls", "squared"), {"n_features": D, "n_outputs": 2}),
+    "sadmm": (("sadmm,rho=0.5", "hinge", L1), {"fit_intercept": True}),
+    "sgd-ball": (("sgd,radius=2", "squared"), {}),
+    "suffix": (("sgd", "hinge", "l2,l2=0.1", "suffix,alpha=0.5,total=80"), {}),
+}
+
+
+def learner(name: str) -> Learner:
+    """One method, over the first part of the rows."""
+    args, options = LEARNERS[name]
+    made = Learner(*args, **options)
+    return made.learn(ROWS[:70], _targets(made)[:70])
+
+
+def _targets(model: Any) -> np.ndarray:
+    return np.column_stack([SIGNS, -SIGNS]) if model.n_outputs > 1 else SIGNS
+
+
+def table(**options: Any) -> OnlineClassifier:
+    """A classifier of a table with names, numbers and text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        lines = [
+            f"{x:g},{y:g},{'red' if x > 0 else 'blue' if y > 0 else ''},{label}"
+            for x, y, label in zip(*ROWS.T[:2], SIGNS > 0, strict=True)
+        ]
+        path.write_text("x,y,colour,label\n" + "\n".join(lines) + "\n")
+        stream = streams.open(path, target="label", missing="indicator", **options)
+        return OnlineClassifier(penalty=L1).fit(stream, classes="scan")
+
+
+def batch() -> Learner:
+    """The method that takes all rows at once."""
+    return Learner("batch-drs", "squared", L1, fit_intercept=True, n_features=D).solve(ROWS, SIGNS, 5)
+
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "batch-drs": batch,
+    "classifier": lambda: OnlineClassifier(random_state=0).fit(ROWS, SIGNS),
+    "classes": lambda: OnlineClassifier(penalty=NET, class_weight={"a": 2.0}, random_state=0, passes=2).fit(ROWS, TEXTS),
+    "regressor": lambda: OnlineRegressor(random_state=0).fit(ROWS, NUMBERS),
+    "targets": lambda: OnlineRegressor(penalty=L1, random_state=0).fit(ROWS, np.column_stack([NUMBERS, SIGNS])),
+    "standard": lambda: OnlineRegressor(scale="standard", random_state=0).fit(ROWS, NUMBERS),
+    "poisson": lambda: OnlineRegressor(loss="poisson", random_state=0).fit(ROWS, np.floor(np.abs(NUMBERS))),
+    "stream": lambda: OnlineClassifier(penalty=L1).fit([(ROWS[:30], SIGNS[:30]), (ROWS[30:], SIGNS[30:])]),
+    "one-hot": lambda: table(categories="one-hot"),
+    "hashed": lambda: table(categories="hash", hash_bits=6),
+}
+FINAL = ("classifier", "classes", "regressor", "one-hot")
+
+
+def scores(model: Any) -> np.ndarray:
+    """What a model makes of the rows."""
+    learnt = getattr(model, "learner_", model)
+    return np.ravel(learnt.predict(ROWS[:12, : min(D, max(1, learnt.size))]))
+
+
+def hexed(values: np.ndarray) -> list[str]:
+    """All bits of doubles, as text."""
+    return [float(value).hex() for value in values]
+
+
+def _more(name: str) -> Callable[[Any], Any]:
+    if name in LEARNERS:
+        return lambda model: model.learn(ROWS[70:], _targets(model)[70:])
+    if name == "batch-drs":
+        return lambda model: model.solve(ROWS, SIGNS, 5)
+    targets = {"classes": TEXTS, "targets": np.column_stack([NUMBERS, SIGNS]), "poisson": np.floor(np.abs(NUMBERS))}
+    y = targets.get(name, NUMBERS if name in ("regressor", "standard") else SIGNS)
+    return lambda model: model.partial_fit(ROWS[:10], y[:10])
+
+
+# What each live model learns after it was loaded; those of tables learn no rows without names.
+MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in ("one-hot", "hashed")}
+
+
+def _solver(model: Any) -> str:
+    text = getattr(model, "learner_", model).spec["solver"]
+    return SOLVERS[text.partition(",")[0]].solver.__name__
+
+
+def main() -> None:
+    """Write all files and what they must give."""
+    found: dict[str, Any] = {}
+    for name, make in {**{name: lambda name=name: learner(name) for name in LEARNERS}, **ESTIMATORS}.items():
+        model = make()
+        model.save(HERE / f"{name}.onlinear")
+        found[name] = {"solver": _solver(model), "scores": hexed(scores(model))}
+        if name in FINAL:
+            model.save(HERE / f"{name}-final.onlinear", final=True)
+            found[f"{name}-final"] = {"solver": _solver(model), "scores": hexed(scores(model))}
+        if name in MORE:
+            MORE[name](model)
+            found[name]["then"] = hexed(scores(model))
+    (HERE / "scores.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()
