@@ -2,7 +2,7 @@
 
     python benchmarks/steps.py --data FOLDER [--rows 10000] [--json FILE]
 
-The progressive log loss (squared loss over the variance of y for numbers) of each tool's predictor: blocks of ten rows are
+The progressive log loss (squared loss over the variance of y for numbers) of each tool's predictor: blocks of fifty rows are
 scored, then learnt, in a seeded random order, one pass. "Tolerance": decades of step size whose loss is within 10 % of the
 best loss that any tool reaches with any step on that set. "Best steps": the range over the sets of each tool's best step.
 "Worst": the largest loss of any step and set over that of predicting the class shares (the mean).
@@ -27,7 +27,7 @@ from tools import Onlinear, River, ScikitLearn, Tool, VowpalWabbit, log_loss, ve
 
 PER_DECADE = 2
 STEPS = 10.0 ** (np.arange(-4 * PER_DECADE, 5 * PER_DECADE + 1) / PER_DECADE)
-BLOCK = 10
+BLOCK = 50
 RIVER_MOST = 100  # features: its dictionaries take minutes per step beyond
 
 Make = Callable[[np.ndarray | None, float], Tool]
