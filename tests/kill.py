@@ -14,13 +14,11 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +51,7 @@ def generate(path: Path, rows: int, features: int = 20_000, entries: int = 15) -
 
 
 class Forked:
-    """The command in a fork of this process; what of ``subprocess.Popen`` is needed."""
+    """The command in a fork of this process, with what is needed of ``subprocess.Popen``."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.returncode: int | None = None
@@ -98,22 +96,12 @@ class Forked:
         return rest, self._error.read()
 
 
-def spawned(arguments: list[str]) -> Any:
-    """The command in a process from scratch."""
-    return subprocess.Popen([sys.executable, "-m", "onlinear", *TRAIN, *arguments], stdout=-1, stderr=-1, text=True)
-
-
-def events(
-    arguments: list[str],
-    kill_after: float | None = None,
-    writing: Path | None = None,
-    start: Callable[[list[str]], Any] = spawned,
-) -> tuple[list[dict], float]:
+def events(arguments: list[str], kill_after: float | None = None, writing: Path | None = None) -> tuple[list[dict], float]:
     """Run the command; what it reported, and the seconds from its first line to its end.
 
     Kill it so long after that line; with ``writing``, at the next moment when a temporary file of that checkpoint is there.
     """
-    child = start(arguments)
+    child = Forked(arguments)
     first = child.stdout.readline()
     began = time.monotonic()
     if kill_after is not None:
@@ -137,13 +125,13 @@ def left(checkpoint: Path) -> bool:
 class Victim:
     """One run, whole, and as often as wanted killed and resumed."""
 
-    def __init__(self, folder: Path, data: Path, options: tuple[str, ...], *, writing: bool, start: Any = spawned) -> None:
-        self.folder, self._start = folder, start
+    def __init__(self, folder: Path, data: Path, options: tuple[str, ...], *, writing: bool) -> None:
+        self.folder = folder
         folder.mkdir()
         self.model, self.checkpoint = folder / "model", folder / "checkpoint"
         self.writing = self.checkpoint if writing else None
         self.arguments = [str(data), "--model", str(self.model), "--checkpoint", str(self.checkpoint), *options]
-        lines, self.seconds = self._events(self.arguments)
+        lines, self.seconds = events(self.arguments)
         self.table = [line for line in lines if line["kind"] in ("report", "holdout")]
         self.whole = self.model.read_bytes()
 
@@ -151,20 +139,15 @@ class Victim:
         """Kill a run at a random moment, once more if so asked while it goes on, then let it end."""
         for path in self.folder.iterdir():
             path.unlink()
-        self._events(self.arguments, self.seconds * rng.random(), self.writing)
+        events(self.arguments, self.seconds * rng.random(), self.writing)
         early, writing, rows = not self.model.exists(), left(self.checkpoint), self._rows()
         if again and self.checkpoint.exists():
-            self._events(self._rest(), self.seconds * rng.random() / 2.0, self.writing)
+            events(self._rest(), self.seconds * rng.random() / 2.0, self.writing)
             writing |= left(self.checkpoint)
-        lines, _ = self._events(self._rest())
+        lines, _ = events(self._rest())
         table = [line for line in lines if line["kind"] in ("report", "holdout")]
         same = self.model.read_bytes() == self.whole and table == self.table[len(self.table) - len(table) :]
         return Outcome(rows, writing, same and not left(self.checkpoint), early)
-
-    def _events(
-        self, arguments: list[str], kill_after: float | None = None, writing: Path | None = None
-    ) -> tuple[list[dict], float]:
-        return events(arguments, kill_after, writing, self._start)
 
     def _rest(self) -> list[str]:
         return ["--resume", str(self.checkpoint)] if self.checkpoint.exists() else self.arguments
@@ -191,8 +174,8 @@ def main() -> None:
         few = (folder / "rows.svm").read_text().splitlines(keepends=True)[: given.rows // 10]
         (folder / "few.svm").write_text("".join(few))
         victims = (
-            Victim(folder / "small", folder / "rows.svm", SMALL, writing=False, start=Forked),
-            Victim(folder / "large", folder / "few.svm", LARGE, writing=True, start=Forked),
+            Victim(folder / "small", folder / "rows.svm", SMALL, writing=False),
+            Victim(folder / "large", folder / "few.svm", LARGE, writing=True),
         )
         found = []
         for k in range(given.times):
