@@ -18,24 +18,26 @@ import time
 from pathlib import Path
 
 HOME = Path(__file__).parent
-DATA, PLOT, PLOTS, ROOT, JSON = "{data}", "{plots}/crossover.svg", "{plots}", "{root}", "{json}/{name}.json"
-# name: its options; those that need what was not given are left out, and said so
-BENCHMARKS: dict[str, list[str]] = {
-    "throughput": ["--write", ROOT],
-    "dense": ["--data", DATA],
+DATA = ("--data", "{data}")
+JSON = ("--json", "{json}/{name}.json")
+# name: its options; one that needs a folder that was not given is left out, except --data, which is asked for
+BENCHMARKS: dict[str, list[tuple[str, str]]] = {
+    "throughput": [("--write", "{root}"), JSON],
+    "dense": [DATA],
     "extension": [],
     "latency": [],
-    "one_row": [],
-    "parser": [],
-    "files": [],
-    "many": [],
-    "pieces": [],
-    "growth": ["--plots", PLOTS],
-    "crossover": ["--data", DATA, "--plot", PLOT],
-    "steps": ["--data", DATA],
-    "peers": ["--data", DATA],
-    "quality": ["--data", DATA],
+    "one_row": [JSON],
+    "parser": [JSON],
+    "files": [JSON],
+    "many": [("--wall", ""), ("--write", "{root}/docs/path.md")],
+    "pieces": [JSON],
+    "growth": [("--plots", "{root}/docs/plots"), JSON],
+    "crossover": [DATA, ("--plot", "{root}/docs/plots/crossover.svg"), JSON],
+    "steps": [DATA, JSON],
+    "peers": [DATA, JSON],
+    "quality": [DATA, JSON],
 }
+OWN_PAGE = ("throughput", "many")  # they write where their tables stand
 
 
 def machine() -> str:
@@ -81,23 +83,22 @@ def main() -> int:
     parser.add_argument("--json", metavar="FOLDER")
     args = parser.parse_args()
     root = Path(args.write) if args.write else None
-    given = {"data": args.data, "root": args.write, "plots": str(root / "docs" / "plots") if root else None, "json": args.json}
-    if args.json:
-        Path(args.json).mkdir(parents=True, exist_ok=True)
-    if root:
-        (root / "docs" / "plots").mkdir(parents=True, exist_ok=True)
+    given = {"data": args.data, "root": args.write, "json": args.json}
+    for folder in (root / "docs" / "plots" if root else None, Path(args.json) if args.json else None):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
     print(f"{machine()}\n", flush=True)
     for name in args.only.split(","):
         if name not in BENCHMARKS:
             raise SystemExit(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}.")
-        options, pairs = [], [*BENCHMARKS[name], "--json", JSON]
-        for option, value in zip(pairs[::2], pairs[1::2], strict=True):
-            if "{data}" in value and args.data is None:
+        options: list[str] = []
+        for option, value in BENCHMARKS[name]:
+            if option == "--data" and args.data is None:
                 raise SystemExit(f"{name} needs --data FOLDER (or ONLINEAR_DATA).")
             if not any(f"{{{key}}}" in value and given[key] is None for key in given):
-                options += [option, value.format(**given, name=name)]
+                options += [option, value.format(**given, name=name)] if value else [option]
         text = measure(name, options)
-        if root and name != "throughput":
+        if root and name not in OWN_PAGE:
             fill(root / "docs" / "benchmarks.md", name, f"{machine()}.\n\n{text}")
     return 0
 
