@@ -394,8 +394,9 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         self.history_, self.encoding_ = header["history"], header["encoding"]
         _must(type(self.n_features_in_) is int and self.n_features_in_ == max(1, learner.size), "features")
         _must(type(self.n_iter_) is int and self.n_iter_ >= 1, "passes")
-        _must(isinstance(self.history_, list) and all(isinstance(entry, dict) for entry in self.history_), "history")
-        _must(self.encoding_ is None or isinstance(self.encoding_, dict), "encoding")
+        _must(isinstance(self.history_, list) and all(map(_is_report, self.history_)), "history")
+        if self.encoding_ is not None:
+            (encoding.read if encoding.format_of(self.encoding_) == "columns" else encoding.bits_of)(self.encoding_)
         names = header["names"]
         if names is None:
             return
@@ -794,6 +795,12 @@ class _ClassWeighted(Wrapped):
 def _must(true: bool, name: str) -> None:
     if not true:
         raise models.ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
+
+
+def _is_report(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not {"rows", "loss", "since"} <= set(entry):
+        return False
+    return all(value is None or type(value) in (int, float) for value in entry.values()) and type(entry["rows"]) is int
 
 
 def _is_stream(X: Any, y: Any) -> bool:

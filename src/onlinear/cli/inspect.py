@@ -61,7 +61,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
         "version": header["version"],
         "kind": header["kind"],
         "final": final,
-        "checkpoint": None if run is None else {"pass": run["pass"] + 1, "rows": run["consumed"]},
+        "checkpoint": {"pass": run["pass"] + 1, "rows": run["consumed"]} if _stands(run) else None,
         "settings": _settings(header, learner, params),
         "classes": None if bare or not hasattr(model, "classes_") else model.classes_.tolist(),
         "rows": learner.t,
@@ -75,6 +75,11 @@ def summary(path: str, top: int) -> dict[str, Any]:
         "history": [] if bare else model.history_,
         "weights": [weight._asdict() for weight in largest],
     }
+
+
+def _stands(run: Any) -> bool:
+    """Whether a file is a checkpoint that says where its run stood."""
+    return isinstance(run, dict) and all(type(run.get(name)) is int for name in ("pass", "consumed"))
 
 
 def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> dict[str, Any]:
