@@ -25,6 +25,7 @@ NAMES = {"x": X, "y": Y, "n": 4.0, "table": {"a": 2.0}}
         ("first(x)", 2.0),
         ("at(x, 50)", 0.2),
         ("sd(x)", pytest.approx(0.01 * 2**0.5)),
+        ("sd(x, 20)", pytest.approx(0.1 * 2**0.5)),
         ("slope(x)", pytest.approx(-1.0)),
         ("slope(x, 10)", pytest.approx(-1.0)),
         ("first_below(x, 0.2)", 10.0),

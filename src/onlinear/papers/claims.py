@@ -120,6 +120,8 @@ def number(value: Any) -> str:
         return f"a series that ends at {number(float(value.values[:, -1].mean()))}"
     if isinstance(value, (int, float, np.floating, np.integer)):
         value = float(value)
+        if np.isnan(value):
+            return "–"
         if np.isinf(value):
             return "∞" if value > 0 else "-∞"
         return f"{int(value):,}" if abs(value) < 1e12 and value == int(value) else f"{value:.4g}"

@@ -124,9 +124,12 @@ def at(x: Series, t: float) -> float:
     return float(x.values[:, place].mean())
 
 
-def spread(x: Any) -> float:
-    """The standard deviation over repetitions at the last checkpoint."""
-    return float(x.values[:, -1].std(ddof=1)) if isinstance(x, Series) and len(x.values) > 1 else 0.0
+def spread(x: Any, t: float = float("inf")) -> float:
+    """The standard deviation over repetitions at the last checkpoint not beyond t."""
+    if not isinstance(x, Series) or len(x.values) < 2:
+        return 0.0
+    place = int(np.searchsorted(x.t, t, side="right")) - 1
+    return float(x.values[:, place].std(ddof=1))
 
 
 def average(x: Series) -> Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,8 @@ def curves(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, h
         values = np.where(np.isfinite(series.values), series.values, np.nan)
         if np.isnan(values).all():
             continue
-        with np.errstate(all="ignore"):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=RuntimeWarning)  # a checkpoint where no repetition has a value
             middle, low, high = band(values, panel.band, "y" in panel.log)
         (drawing,) = axis.plot(x, middle, color=colour, linestyle=line, label=curve.method.name)
         handles.setdefault(curve.method.name, drawing)

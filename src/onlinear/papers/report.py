@@ -105,7 +105,7 @@ def maths(text: str) -> Any:
     from markupsafe import Markup, escape
 
     found = str(escape(text)).replace("&lt;=", "≤").replace("&gt;=", "≥")
-    found = re.sub(r"\bsqrt[ (](\w)\)?", r"√\1", found)
+    found = re.sub(r"\bsqrt(?: (\w)|\((\w)\))", lambda root: f"√{root[1] or root[2]}", found)
     found = re.sub(r"\b(theta|eta0?|rho|lambda|sigma|delta|epsilon)(?=\b|_)", lambda word: WORDS[word[1]], found)
     found = re.sub(r"\^(?:\{([^}]+)\}|(-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
     found = re.sub(r"(?<=[\wθηρλσδε])_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)

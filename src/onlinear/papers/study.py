@@ -143,7 +143,7 @@ class ByMethod:
                 or problem.data.name == self.problem.data.name
             ):
                 return problem
-        raise KeyError(f"no problem is named {places!r}.")
+        raise KeyError(f"there is no problem {places!r}.")
 
 
 def grid_functions() -> dict[str, Callable[..., Any]]:
