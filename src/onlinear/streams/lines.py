@@ -16,7 +16,7 @@ from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN, Text, texts
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
 LONGEST_LINE = 1 << 28
 
 
