@@ -51,7 +51,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
     model = load(path)
     learner = getattr(model, "learner_", model)
     final, bare = isinstance(learner, Final), learner is model
-    run = header.get("run")
+    run: Any = header.get("run")
     loss = learner.progressive_loss
     count, largest = weights(model, learner, top)
     params = {} if bare else model.get_params(deep=False)
