@@ -109,6 +109,8 @@ def test_an_early_end_keeps_the_model_of_the_best_pass(rows, tmp_path):
     found, wanted = load(tmp_path / "m"), load(tmp_path / "b")
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
     assert found.t_ == wanted.t_ == 400 * best
+    assert found.n_iter_ == best
+    assert all(entry["rows"] <= found.t_ for entry in found.history_)
     shown = command("train", rows, *options, "--passes", "20", "--early-stop", "2")
     assert "no better: the run ends here" in shown
     assert f"kept: the model after pass {best}, with the smallest loss of the held-out rows" in shown

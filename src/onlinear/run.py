@@ -494,8 +494,12 @@ class Training:
 
     def _finish(self) -> None:
         """Take the best model where it was kept, and name what the estimator learnt only now."""
+        model = self.model
+        model.n_iter_ = self.number
         if self.best is not None and self.best.number < self.number:
-            self.learner = self.model.learner_ = Learner.thaw(self.best.header, self.best.arrays)
+            self.learner = model.learner_ = Learner.thaw(self.best.header, self.best.arrays)
+            model.n_iter_ = self.best.number
+            model.history_ = [entry for entry in model.history_ if entry["rows"] <= self.learner.t]
         self._name()
 
     def _name(self) -> None:
