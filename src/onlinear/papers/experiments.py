@@ -18,7 +18,7 @@ from onlinear.names import unknown
 
 PAPERS = ("p1", "p2", "p3", "p4", "p5", "ours")
 ORDERS = ("replacement", "permutation", "rows")
-KINDS, BANDS, LOGS = ("curves", "grid", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
+KINDS, BANDS, LOGS = ("curves", "grid", "problems", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
 ROWS, OVERS = ("methods", "problems"), ("problems", "once")
 Table = Mapping[str, Any]
 
@@ -340,7 +340,7 @@ def check(experiment: Experiment) -> None:
         one_of(where, "a panel's kind", panel.kind, KINDS)
         one_of(where, "a panel's band", panel.band, BANDS)
         one_of(where, "a panel's log", panel.log, LOGS)
-        for name in (panel.x, panel.y, *panel.bounds):
+        for name in (*(() if panel.kind == "problems" else (panel.x,)), panel.y, *panel.bounds):
             one_of(where, "a panel's measure", name, series)
     for table in experiment.table:
         one_of(where, "a table's rows", table.rows, ROWS)
