@@ -174,9 +174,11 @@ def test_the_size_ends_at_the_last_non_zero():
     assert rows.read(wide).size == 4
 
 
+@pytest.mark.parametrize("kept", [0, 1 << 20])
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
-def test_many_rows_cross_the_scan_and_conversion_blocks(density, monkeypatch):
+def test_many_rows_cross_the_scan_and_conversion_blocks(density, kept, monkeypatch):
     monkeypatch.setattr(rows, "BLOCK", 700)
+    monkeypatch.setattr(rows, "LEAST_KEPT", kept)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((333, 17)) * (rng.random((333, 17)) < density)
     wanted = rows.read(sp.csr_matrix(X))
@@ -187,7 +189,7 @@ def test_many_rows_cross_the_scan_and_conversion_blocks(density, monkeypatch):
             assert_rows(collect(source), wanted.data)
             assert source.largest == wanted.largest
     pieces = [rows.Rows(*(array.copy() for array in piece)) for _, piece in rows.read(X).blocks()]
-    assert len(pieces) > 1
+    assert (len(pieces) > 1) == (density >= 0.3 and kept == 0)  # non-zeros that take too much are gathered block by block
     assert sum(len(piece.values) for piece in pieces) == wanted.nnz
 
 

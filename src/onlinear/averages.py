@@ -96,15 +96,38 @@ def part_sum(table: np.ndarray, c: int, v: float) -> float:
 
 
 @function
-def moved(table: np.ndarray, c: int, mark: tuple[float, float, float], B: np.ndarray, j: int, old: float, new: float) -> float:
-    """Bring B_j along when the state of j changes at step c, whose predictor is the old one; give the state to keep.
+def fallen(v, q):  # type: ignore[no-untyped-def]
+    """Whether a state fell to the threshold q while it rested, so that its predictor is 0 for good (numbers or lanes)."""
+    return (v != 0.0) * (abs(v) <= q)
 
-    ``mark`` is (q, E_c, R_c) as ``record`` gave them. A state above q needs no search; a new one that is not is 0 from now on.
+
+@function
+def turned(mark, old, new):  # type: ignore[no-untyped-def]
+    """What B gains when a state turns from ``old`` to ``new`` at a step whose predictor is the old one, and the state to keep
+    (numbers or lanes).
+
+    ``mark`` is (q, E_c, R_c) as ``record`` gave them. A new state that is not above q is 0 from now on; of an old one that is
+    not, the sum has been closed before.
     """
     q, E, R = mark
-    past = up_to(E, R, old) if abs(old) > q else part_sum(table, c, old)
-    if abs(new) > q:
-        B[j] += past - up_to(E, R, new)
-        return new
-    B[j] += past
-    return 0.0
+    lives = abs(new) > q
+    return (abs(old) > q) * up_to(E, R, old) - lives * up_to(E, R, new), lives * new
+
+
+@function
+def close_fallen(table, c, mark, V, B, indices, begin, end):  # type: ignore[no-untyped-def]
+    """Close the sums of a row's fallen states, which step c then moves: these need a search."""
+    for k in range(begin, end):
+        j = indices[k]
+        if fallen(V[j], mark[0]):
+            B[j] += part_sum(table, c, V[j])
+
+
+@function
+def moved(table: np.ndarray, c: int, mark: tuple[float, float, float], B: np.ndarray, j: int, old: float, new: float) -> float:
+    """Bring B_j along when the state of j turns at step c; give the state to keep."""
+    if fallen(old, mark[0]):
+        B[j] += part_sum(table, c, old)
+    gained, kept = turned(mark, old, new)
+    B[j] += gained
+    return kept

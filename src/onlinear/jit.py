@@ -5,20 +5,22 @@ call those methods, so the same text runs interpreted (``NUMBA_DISABLE_JIT=1``) 
 and keeps the machine code on disk under a digest of this package's sources, so an edited file is never answered with
 yesterday's code; a kernel that was given a part from outside the package is compiled anew in each process. A loss enters a
 kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``entry`` gives
-the compiled code itself, for a call that is made again and again. ``lanes`` are eight numbers at once, on which the methods
+the compiled code itself, for a call that is made again and again. ``Lanes`` are several numbers at once, on which the methods
 of a part compile as they do on one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import operator
 import os
 import tempfile
 import threading
 from collections.abc import Callable
 from functools import cache, wraps
+from inspect import Parameter, Signature
+from inspect import signature as signature_of
+from math import copysign
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +30,8 @@ from llvmlite import ir
 from numba import carray, cfunc, config, njit, types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
-from numba.extending import intrinsic, models, overload, overload_method, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, overload, overload_method, register_model
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 COMPILED = not config.DISABLE_JIT
@@ -91,7 +94,7 @@ _CACHE = _cache_folder() if COMPILED else None
 
 def function(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper that kernels call; it becomes part of their machine code."""
-    return njit(text)
+    return njit(text, forceinline=True)
 
 
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
@@ -195,13 +198,20 @@ def _bridge(name: str) -> None:
         if text is None:
             return None
         body = _compiled(text)
+        if _ROW in args and not _is_home(self.instance_class):  # a method from outside the package knows numbers only
+            return lambda self, v, *rest: joined(
+                body(self, lane(v, 0), *rest),
+                body(self, lane(v, 1), *rest),
+                body(self, lane(v, 2), *rest),
+                body(self, lane(v, 3), *rest),
+            )
         return lambda self, *args: body(self, *args)
 
     for kind in (types.NamedTuple, types.NamedUniTuple):
         overload_method(kind, name)(method)
 
 
-_compiled = cache(njit)
+_compiled = cache(lambda text: njit(text, forceinline=True))
 
 
 # --- losses by address -----------------------------------------------------------------------------------------------
@@ -306,6 +316,418 @@ def bind_loss(loss: Any) -> tuple[Any, np.ndarray]:
     return BoundLoss(value, slope, theta, fields.ctypes.data), fields
 
 
+# --- several numbers at once -----------------------------------------------------------------------------------------
+#
+# *Lanes* are a type of compiled code: several doubles in one vector register, or as many as the machine needs. Arithmetic,
+# comparisons (1.0 or 0.0), min, max, abs and copysign go lane by lane, each with the bits of the scalar operation; a number
+# beside lanes is the same in every lane. So what a part's method says of one number it says of several.
+#
+# ENTRIES of them are consecutive entries of a row, by which a loop over a row steps: behind the row's end values are 0 and
+# nothing is written. A sum over a row is a sum per lane, added up at the end, so its order follows from the number of
+# non-zeros alone. Interpreted, there is one lane, and lanes are numbers. WIDTH of them are outputs side by side.
+
+LANES = np.uint64(4 if COMPILED else 1)
+ENTRIES, WIDTH = 4, 8
+_INTEGER = ir.IntType(32)
+
+
+class _LanesType(types.Type):  # type: ignore[misc]
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.vector = ir.VectorType(ir.DoubleType(), width)
+        super().__init__(name=f"Lanes{width}")
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, kind.vector)
+
+
+_ROW, _OUTPUTS = _LanesType(ENTRIES), _LanesType(WIDTH)
+_ZEROS = ir.Constant(_ROW.vector, [0.0] * ENTRIES)
+
+
+def _lanes_among(args: Any) -> Any:
+    """The one kind of lanes among the types of numbers, or None."""
+    kinds = {kind for kind in args if isinstance(kind, _LanesType)}
+    fits = len(kinds) == 1 and all(isinstance(kind, (_LanesType, types.Number)) for kind in args)
+    return kinds.pop() if fits else None
+
+
+def _same(vector: Any, number: float) -> Any:
+    return ir.Constant(vector, [number] * vector.count)
+
+
+def _spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> Any:
+    """The value in every lane; lanes as they are."""
+    if kind == lanes:
+        return value
+    nothing = ir.Constant(lanes.vector, ir.Undefined)
+    first = builder.insert_element(nothing, context.cast(builder, value, kind, types.float64), _INTEGER(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INTEGER, lanes.width), [0] * lanes.width))
+
+
+def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> None:
+    """Let kernels call ``operation`` with lanes, or lanes and a number."""
+
+    @infer_global(operation)
+    class Typing(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            lanes = _lanes_among(args)
+            return signature(lanes, *args) if lanes is not None and len(args) == count else None
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pairs = zip(args, signature.args, strict=True)
+        return emit(builder, *(_spread(context, builder, value, kind, signature.return_type) for value, kind in pairs))
+
+    mixed = ((_LanesType, _LanesType), (_LanesType, types.Number), (types.Number, _LanesType))
+    for kinds in mixed if count == 2 else ((_LanesType,),):
+        lower_builtin(operation, *kinds)(code)
+
+
+def _compared(relation: str) -> Callable[[Any, Any, Any], Any]:
+    compare = "fcmp_unordered" if relation == "!=" else "fcmp_ordered"
+    return lambda builder, a, b: builder.select(
+        getattr(builder, compare)(relation, a, b), _same(a.type, 1.0), _same(a.type, 0.0)
+    )
+
+
+def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
+    vector = size.type
+    kind = ir.FunctionType(vector, [vector, vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.copysign.v{vector.count}f64"), [size, sign])
+
+
+def _offer_arithmetic() -> None:
+    for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+        for form in (name, f"i{name}"):
+            _lane_by_lane(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b))
+    for name, relation in (("ne", "!="), ("eq", "=="), ("lt", "<"), ("gt", ">"), ("le", "<=")):
+        _lane_by_lane(getattr(operator, name), _compared(relation))
+    # As Python has it: the first argument unless the second is larger, or smaller.
+    _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
+    _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
+    _lane_by_lane(copysign, _with_sign)
+    _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
+    _lane_by_lane(abs, lambda builder, a: _with_sign(builder, a, _same(a.type, 0.0)), 1)
+
+
+if COMPILED:
+    _offer_arithmetic()
+
+
+def _emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: interpreted, the text; compiled, what ``emit(builder, values of the arguments, their types)`` writes, of the
+    type ``kind(*types)``. Arrays arrive as the address of their first element."""
+
+    def replaced(text: Callable[..., Any]) -> Callable[..., Any]:
+        if not COMPILED:
+            return text
+
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pairs = zip(signature.args, args, strict=True)
+            values = [
+                context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+                for kind, value in pairs
+            ]
+            found = emit(builder, values, signature.args)
+            return context.get_dummy_value() if found is None else found
+
+        def typed(typing: Any, *args: Any) -> Any:
+            return signature(kind(*args), *args), code
+
+        names = [Parameter("typing", Parameter.POSITIONAL_ONLY), *signature_of(text).parameters.values()]
+        typed.__signature__ = Signature(names)  # type: ignore[attr-defined]
+        typed.__name__, typed.__doc__ = text.__name__, text.__doc__
+        return intrinsic(typed)  # type: ignore[no-any-return]
+
+    return replaced
+
+
+def _laned(*kinds: Any) -> Any:
+    return _ROW
+
+
+def _filled(builder: Any, k: Any, end: Any, one: Callable[[Any], Any]) -> Any:
+    """Lanes of what ``one`` gives for the entries k, k+1, .. before ``end``; 0 beyond it."""
+    found = cgutils.alloca_once_value(builder, _ZEROS)
+
+    def put(lane: int, entry: Any) -> None:
+        builder.store(builder.insert_element(builder.load(found), one(entry), _INTEGER(lane)), found)
+
+    _each_entry(builder, k, end, put)
+    return builder.load(found)
+
+
+def _each_entry(builder: Any, k: Any, end: Any, do: Callable[[int, Any], None]) -> None:
+    """Do something for the entries k .. k+3 before ``end``: without a question each where the row has all four."""
+    entries = [builder.add(k, ir.Constant(k.type, lane)) for lane in range(4)]
+    with builder.if_else(builder.icmp_unsigned("<", entries[3], end), likely=True) as (whole, part):
+        with whole:
+            for lane, entry in enumerate(entries):
+                do(lane, entry)
+        with part:
+            for lane, entry in enumerate(entries[:3]):
+                with builder.if_then(builder.icmp_unsigned("<", entry, end)):
+                    do(lane, entry)
+
+
+def _at(builder: Any, array: Any, indices: Any, entry: Any, width: int = 1) -> Any:
+    """The address of the numbers that ``array`` holds for an entry's column."""
+    column = builder.zext(builder.load(builder.gep(indices, [entry])), ir.IntType(64))
+    return builder.gep(array, [builder.mul(column, ir.Constant(column.type, width))])
+
+
+def _as_double(builder: Any, value: Any) -> Any:
+    return value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
+
+
+def _emit_entries(builder: Any, args: Any, kinds: Any) -> Any:
+    values, k, end = args
+    return _filled(builder, k, end, lambda entry: _as_double(builder, builder.load(builder.gep(values, [entry]))))
+
+
+def _emit_gathered(builder: Any, args: Any, kinds: Any) -> Any:
+    array, indices, k, end = args
+    return _filled(builder, k, end, lambda entry: builder.load(_at(builder, array, indices, entry)))
+
+
+def _emit_scatter(builder: Any, args: Any, kinds: Any) -> None:
+    array, indices, k, end, new = args
+
+    def put(lane: int, entry: Any) -> None:
+        builder.store(builder.extract_element(new, _INTEGER(lane)), _at(builder, array, indices, entry))
+
+    _each_entry(builder, k, end, put)
+
+
+def _pair(builder: Any, array: Any, indices: Any, entry: Any) -> Any:
+    """The address of the two numbers that ``array`` holds for an entry's column."""
+    return builder.bitcast(_at(builder, array, indices, entry, 2), ir.VectorType(ir.DoubleType(), 2).as_pointer())
+
+
+def _emit_gathered_pair(builder: Any, args: Any, kinds: Any) -> Any:
+    array, indices, k, end = args
+    found = [cgutils.alloca_once_value(builder, _ZEROS) for _ in range(2)]
+
+    def put(lane: int, entry: Any) -> None:
+        both = builder.load(_pair(builder, array, indices, entry), align=8)
+        for place, room in enumerate(found):
+            number = builder.extract_element(both, _INTEGER(place))
+            builder.store(builder.insert_element(builder.load(room), number, _INTEGER(lane)), room)
+
+    _each_entry(builder, k, end, put)
+    return cgutils.pack_array(builder, [builder.load(room) for room in found])
+
+
+def _emit_scatter_pair(builder: Any, args: Any, kinds: Any) -> None:
+    array, indices, k, end, *new = args
+
+    def put(lane: int, entry: Any) -> None:
+        both = ir.Constant(ir.VectorType(ir.DoubleType(), 2), [0.0, 0.0])
+        for place, lanes in enumerate(new):
+            both = builder.insert_element(both, builder.extract_element(lanes, _INTEGER(lane)), _INTEGER(place))
+        builder.store(both, _pair(builder, array, indices, entry), align=8)
+
+    _each_entry(builder, k, end, put)
+
+
+def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:
+    room, k = args
+    return builder.load(builder.bitcast(builder.gep(room, [k]), _ROW.vector.as_pointer()), align=8)
+
+
+def _emit_put(builder: Any, args: Any, kinds: Any) -> None:
+    room, k, new = args
+    builder.store(new, builder.bitcast(builder.gep(room, [k]), _ROW.vector.as_pointer()), align=8)
+
+
+def _emit_total(builder: Any, args: Any, kinds: Any) -> Any:
+    a, b, c, d = (builder.extract_element(args[0], _INTEGER(lane)) for lane in range(4))
+    return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+
+
+@_emitted(_laned, _emit_entries)
+def entries(values: np.ndarray, k: int, end: int) -> Any:
+    """The values of the entries from k on, of a row that ends before ``end``."""
+    return values[k]
+
+
+@_emitted(_laned, _emit_gathered)
+def gathered(array: np.ndarray, indices: np.ndarray, k: int, end: int) -> Any:
+    """What a vector holds at the columns of the entries from k on."""
+    return array[indices[k]]
+
+
+@_emitted(lambda *kinds: types.none, _emit_scatter)
+def scatter(array: np.ndarray, indices: np.ndarray, k: int, end: int, new: Any) -> None:
+    """Write to a vector at the columns of the entries from k on."""
+    array[indices[k]] = new
+
+
+@_emitted(lambda *kinds: types.UniTuple(_ROW, 2), _emit_gathered_pair)
+def gathered_pair(array: np.ndarray, indices: np.ndarray, k: int, end: int) -> Any:
+    """What a vector of pairs holds at the columns of the entries from k on."""
+    return array[2 * indices[k]], array[2 * indices[k] + 1]
+
+
+@_emitted(lambda *kinds: types.none, _emit_scatter_pair)
+def scatter_pair(array: np.ndarray, indices: np.ndarray, k: int, end: int, first: Any, second: Any) -> None:
+    """Write to a vector of pairs at the columns of the entries from k on."""
+    array[2 * indices[k]] = first
+    array[2 * indices[k] + 1] = second
+
+
+@_emitted(lambda array, first: types.CPointer(array.dtype), lambda builder, args, kinds: builder.gep(args[0], [args[1]]))
+def room(array: np.ndarray, first: int) -> Any:
+    """The memory of ``array`` from a place on, for the functions of a kernel to share: an array would be counted in and out
+    with each call. The array has to be an argument of the kernel, which outlives it."""
+    return array[first:]
+
+
+def numbers(room: Any, count: int) -> np.ndarray:
+    """The first numbers of a room as an array."""
+    return room[:count]
+
+
+@overload(numbers)
+def _numbers(room, count):  # type: ignore[no-untyped-def]
+    if isinstance(room, types.Array):
+        return lambda room, count: room[:count]
+    return lambda room, count: carray(room, (count,))
+
+
+@_emitted(_laned, _emit_taken)
+def taken(room: np.ndarray, k: int) -> Any:
+    """room[k:], for a place within the room."""
+    return room[k]
+
+
+@_emitted(lambda *kinds: types.none, _emit_put)
+def put(room: np.ndarray, k: int, new: Any) -> None:
+    """Write room[k:]."""
+    room[k] = new
+
+
+@_emitted(_laned, lambda builder, args, kinds: _ZEROS)
+def nothing() -> Any:
+    """0 in every lane: an empty sum."""
+    return 0.0
+
+
+@_emitted(lambda *kinds: types.float64, _emit_total)
+def total(lanes: Any) -> float:
+    """The sum over the lanes."""
+    return lanes  # type: ignore[no-any-return]
+
+
+@_emitted(lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1]))
+def lane(lanes: Any, place: int) -> float:
+    """One lane."""
+    return lanes  # type: ignore[no-any-return]
+
+
+def _emit_joined(builder: Any, args: Any, kinds: Any) -> Any:
+    found = _ZEROS
+    for place, value in enumerate(args):
+        found = builder.insert_element(found, value, _INTEGER(place))
+    return found
+
+
+@_emitted(_laned, _emit_joined)
+def joined(a: float, b: float, c: float, d: float) -> Any:
+    """Lanes of four numbers."""
+    return a
+
+
+def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
+    mask, a, b = args
+    zero = ir.Constant(mask.type, None) if kinds[0] != _ROW else _ZEROS
+    holds = builder.fcmp_unordered("!=", mask, zero) if kinds[0] == _ROW else builder.icmp_unsigned("!=", mask, zero)
+    return builder.select(holds, a, b)
+
+
+@_emitted(lambda mask, a, b: a, _emit_where)
+def where(mask: Any, a: Any, b: Any) -> Any:
+    """``a`` where the mask holds, else ``b``; numbers or lanes."""
+    return a if mask else b
+
+
+# --- lanes that are outputs ------------------------------------------------------------------------------------------
+
+
+def _row_of_outputs(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """The address of row args[1] of the (n, WIDTH) array args[0]."""
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    row = context.cast(builder, args[1], signature.args[1], types.uintp)
+    return builder.gep(data, [builder.mul(row, row.type(WIDTH))])
+
+
+@intrinsic
+def lanes(typing: Any, array: Any, row: Any) -> Any:
+    """Row ``row`` of an (n, WIDTH) array of doubles, C-ordered."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(
+            builder.bitcast(_row_of_outputs(context, builder, signature, args), _OUTPUTS.vector.as_pointer()), align=8
+        )
+
+    return _OUTPUTS(array, row), body
+
+
+@intrinsic
+def put_lanes(typing: Any, array: Any, row: Any, values: Any) -> Any:
+    """Write ``values`` to row ``row`` of an (n, WIDTH) array."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = builder.bitcast(_row_of_outputs(context, builder, signature, args), _OUTPUTS.vector.as_pointer())
+        builder.store(args[2], target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, row, _OUTPUTS), body
+
+
+@intrinsic
+def fetch_lanes(typing: Any, array: Any, row: Any) -> Any:
+    """Ask for row ``row`` of an (n, WIDTH) array ahead of its use."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, _INTEGER, _INTEGER, _INTEGER])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        place = builder.bitcast(_row_of_outputs(context, builder, signature, args), pointer)
+        builder.call(fetch, [place, _INTEGER(0), _INTEGER(3), _INTEGER(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, row), body
+
+
+@intrinsic
+def same_lanes(typing: Any, value: Any) -> Any:
+    """A number in every lane."""
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _spread(context, builder, args[0], signature.args[0], _OUTPUTS)
+
+    return _OUTPUTS(value), body
+
+
+@intrinsic
+def chosen(typing: Any, marks: Any, a: Any, b: Any) -> Any:
+    """``a`` in the lanes whose mark has all bits set, ``b`` in those whose mark has none.
+
+    By bits, not by a comparison, of which LLVM makes masked stores: those are slow on some machines.
+    """
+
+    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = ir.VectorType(ir.IntType(64), WIDTH)
+        marks, a, b = (builder.bitcast(value, bits) for value in args)
+        return builder.bitcast(builder.or_(builder.and_(marks, a), builder.and_(builder.not_(marks), b)), _OUTPUTS.vector)
+
+    return _OUTPUTS(marks, a, b), body
+
+
 # --- clocks in arrays ------------------------------------------------------------------------------------------------
 
 
@@ -325,179 +747,3 @@ def store(values: tuple[float, ...], array: np.ndarray, first: int) -> None:
     """Write the tuple ``values`` to ``array[first:]``."""
     for k in range(len(values)):
         array[first + k] = values[k]
-
-
-# --- eight numbers at once -------------------------------------------------------------------------------------------
-#
-# ``Lanes`` is a type of compiled code only: WIDTH doubles in one vector register, or as many as the machine needs. What a
-# part's method says of one number it then says of eight, with the same bits: every operation is the scalar one, lane by lane.
-
-WIDTH = 8
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-
-
-class _LanesType(types.Type):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__(name=f"Lanes{WIDTH}")
-
-
-class _MaskType(types.Type):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__(name=f"Mask{WIDTH}")
-
-
-_LANES, _MASK = _LanesType(), _MaskType()
-_INTEGER = ir.IntType(32)
-
-
-@register_model(_LanesType)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)
-
-
-@register_model(_MaskType)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), WIDTH))
-
-
-def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    """The value in every lane; lanes as they are."""
-    if isinstance(kind, _LanesType):
-        return value
-    nothing = ir.Constant(_VECTOR, ir.Undefined)
-    first = builder.insert_element(nothing, context.cast(builder, value, kind, _DOUBLE), _INTEGER(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INTEGER, WIDTH), [0] * WIDTH))
-
-
-def _offer(name: Any, code: Callable[..., Any], result: Any = _LANES) -> None:
-    """Let kernels call ``name`` with lanes on either side or both."""
-
-    @intrinsic
-    def lanewise(typing: Any, a: Any, b: Any) -> Any:
-        def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return code(builder, *(_spread(context, builder, *pair) for pair in zip(args, signature.args, strict=True)))
-
-        return result(a, b), body
-
-    @overload(name)
-    def of_two(a, b):  # type: ignore[no-untyped-def]
-        kinds = isinstance(a, _LanesType), isinstance(b, _LanesType)
-        if any(kinds) and all(kind or isinstance(x, types.Number) for kind, x in zip(kinds, (a, b), strict=True)):
-            return lambda a, b: lanewise(a, b)
-        return None
-
-
-def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
-    kind = ir.FunctionType(_VECTOR, [_VECTOR, _VECTOR])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.copysign.v{WIDTH}f64"), [size, sign])
-
-
-def _offer_arithmetic() -> None:
-    for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
-        for form in (name, f"i{name}"):
-            _offer(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b))
-    _offer(operator.ne, lambda builder, a, b: builder.fcmp_unordered("!=", a, b), _MASK)
-    # As Python has it: the first argument unless the second is larger, or smaller.
-    _offer(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
-    _offer(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
-    _offer(math.copysign, _with_sign)
-
-
-@intrinsic
-def _negated(typing: Any, a: Any) -> Any:
-    return _LANES(a), lambda context, builder, signature, args: builder.fneg(args[0])
-
-
-@overload(operator.neg)
-def _neg(a):  # type: ignore[no-untyped-def]
-    return (lambda a: _negated(a)) if isinstance(a, _LanesType) else None
-
-
-@intrinsic
-def _counted(typing: Any, a: Any, mask: Any) -> Any:
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(
-            args[1], _spread(context, builder, args[0], signature.args[0]), ir.Constant(_VECTOR, [0.0] * WIDTH)
-        )
-
-    return _LANES(a, mask), body
-
-
-@overload(operator.mul)
-def _times_mask(a, b):  # type: ignore[no-untyped-def]
-    return (lambda a, b: _counted(a, b)) if isinstance(a, types.Float) and isinstance(b, _MaskType) else None
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The address of row args[1] of the (n, WIDTH) array args[0]."""
-    data = context.make_array(signature.args[0])(context, builder, args[0]).data
-    row = context.cast(builder, args[1], signature.args[1], types.uintp)
-    return builder.gep(data, [builder.mul(row, row.type(WIDTH))])
-
-
-@intrinsic
-def lanes(typing: Any, array: Any, row: Any) -> Any:
-    """Row ``row`` of an (n, WIDTH) array of doubles, C-ordered."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(builder.bitcast(_place(context, builder, signature, args), _VECTOR.as_pointer()), align=8)
-
-    return _LANES(array, row), body
-
-
-@intrinsic
-def put_lanes(typing: Any, array: Any, row: Any, values: Any) -> Any:
-    """Write ``values`` to row ``row`` of an (n, WIDTH) array."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = builder.bitcast(_place(context, builder, signature, args), _VECTOR.as_pointer())
-        builder.store(args[2], target, align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, row, _LANES), body
-
-
-@intrinsic
-def fetch_lanes(typing: Any, array: Any, row: Any) -> Any:
-    """Ask for row ``row`` of an (n, WIDTH) array ahead of its use."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, _INTEGER, _INTEGER, _INTEGER])
-        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        place = builder.bitcast(_place(context, builder, signature, args), pointer)
-        builder.call(fetch, [place, _INTEGER(0), _INTEGER(3), _INTEGER(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, row), body
-
-
-@intrinsic
-def same_lanes(typing: Any, value: Any) -> Any:
-    """A number in every lane."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _spread(context, builder, args[0], signature.args[0])
-
-    return _LANES(value), body
-
-
-@intrinsic
-def chosen(typing: Any, marks: Any, a: Any, b: Any) -> Any:
-    """``a`` in the lanes whose mark has all bits set, ``b`` in those whose mark has none.
-
-    By bits, not by a comparison, of which LLVM makes masked stores: those are slow on some machines.
-    """
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = ir.VectorType(ir.IntType(64), WIDTH)
-        marks, a, b = (builder.bitcast(value, bits) for value in args)
-        return builder.bitcast(builder.or_(builder.and_(marks, a), builder.and_(builder.not_(marks), b)), _VECTOR)
-
-    return _LANES(marks, a, b), body
-
-
-if COMPILED:
-    _offer_arithmetic()

@@ -11,7 +11,8 @@ per step for all coordinates, and a coordinate keeps a number, its *potential*, 
 
 For the elastic net (MATH 11.1): P_t = prod (1 + eta l2), Q_t = l1 sum eta P_{t-1}; |v| = P|w| + Q. A user's penalty offers
 ``value`` and ``prox`` (of one weight, or of a vector), and the three methods above with ``start()``, the first clock, if it
-is not (1.0, 0.0). Kernels work with raw weights, P w (``unit(clock)`` is P, 1 for a user's penalty).
+is not (1.0, 0.0). Kernels work with raw weights, P w (``unit(clock)`` is P, 1 for a user's penalty), four at a time: the raw
+methods take numbers or lanes (jit.py).
 
 Dual averaging asks for the primal point of a sum of gradients,
 
@@ -88,7 +89,7 @@ class ElasticNet(NamedTuple):
         return soft(v, clock[1])
 
     def raw_potential(self, u: float, clock: Clock) -> float:
-        return u + copysign(clock[1], u) if u != 0.0 else 0.0
+        return u + copysign(clock[1] * (u != 0.0), u)
 
     def raw_deposit(self, u: float, eta: float, clock: Any, after: Any) -> float:
         return u + copysign(clock[1], u)
@@ -157,7 +158,7 @@ class Box(NamedTuple):
     def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
         """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
         w, free = ElasticNet(self.l1, self.l2).land(u, threshold, shrink)
-        return min(max(w, self.lower), self.upper), free * (self.lower < w < self.upper)
+        return min(max(w, self.lower), self.upper), free * (self.lower < w) * (w < self.upper)
 
 
 class FusedLasso(NamedTuple):

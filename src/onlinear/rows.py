@@ -2,8 +2,8 @@
 
 Every layout becomes the same stream of non-zero entries in increasing column order, so a kernel exists once and the layouts
 give the same bits: an entry equal to 0 is no entry, repeated indices are summed in float64. Dense arrays are turned into
-blocks of rows of bounded size (a quarter of the work of learning them); CSR arrays that are already in order, with 32-bit
-indices, are not copied.
+blocks of rows of bounded size; those of arrays with many zeros are kept while the values are checked, so that the array is read
+once. CSR arrays that are already in order, with 32-bit indices, are not copied.
 All checks of values and indices run before the first block is handed out.
 """
 
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from onlinear.jit import COMPILED, entry, function, kernel
 
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
+LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
 LARGEST_COLUMN = 2**31 - 2
 
 
@@ -44,7 +45,7 @@ class Source(NamedTuple):
 
     @property
     def nnz(self) -> int:
-        return self.data.values.shape[0] if isinstance(self.data, Rows) else int(np.count_nonzero(self.data))
+        return len(self.data.values) if isinstance(self.data, Rows) else int(np.count_nonzero(self.data))
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows); those of a dense array hold until the next block is asked for."""
@@ -53,8 +54,10 @@ class Source(NamedTuple):
             return
         first, room = 0, None
         for block in self.dense_blocks():
-            room = dense_room(block) if room is None else room
-            yield slice(first, first + len(block)), dense_rows(block, room)
+            room = Room(len(block), block.size, block.dtype) if room is None else room
+            room.clear()
+            room.add(block)
+            yield slice(first, first + len(block)), room.rows()
             first += len(block)
 
     def dense_blocks(self) -> Iterator[np.ndarray]:
@@ -74,8 +77,7 @@ class Source(NamedTuple):
         if isinstance(self.data, Rows):
             return self
         if self.n == 0:
-            empty = plain(self.data)
-            return self._replace(data=dense_rows(empty, dense_room(empty)))
+            return self._replace(data=Room(0, 0, self.data.dtype).rows())
         pieces = [Rows(*(array.copy() for array in rows)) for _, rows in self.blocks()]
         ends = np.cumsum([0, *(len(rows.values) for rows in pieces)])
         indptr = np.concatenate([rows.indptr[:-1] + np.uint64(end) for rows, end in zip(pieces, ends, strict=False)])
@@ -95,14 +97,21 @@ def read(X: Any, name: str = "X") -> Source:
     array = dense(X, name)
     source = Source(array.shape[0], array.shape[1], 0, 0.0, array)
     largest, width = 0.0, 0
+    most = max(LEAST_KEPT, array.nbytes // 2) // (4 + array.itemsize)
+    room: Room | None = Room(source.n, min(most, array.size), array.dtype)
     for part in source.dense_blocks():
-        bits, width = _scan_dense(part, _as_bits(part), _mask(part.dtype), width)
-        size = _from_bits(bits, part.dtype)
+        if room is not None and room.fits(part):
+            look = scan(room.add(part))
+            size, width = look.largest, max(width, look.size)
+        else:
+            room = None
+            bits, width = _scan_dense(part, _as_bits(part), _mask(part.dtype), width)
+            size = _from_bits(bits, part.dtype)
         if not np.isfinite(size):
             row, column = map(int, np.argwhere(~np.isfinite(array))[0])
             raise _not_finite(name, array[row, column], row, column)
         largest = max(largest, size)
-    return source._replace(size=int(width), largest=largest)
+    return Source(source.n, source.width, int(width), largest, array if room is None else room.rows())
 
 
 def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
@@ -363,27 +372,44 @@ def _fill_row(indices, values, size, starts, columns, entries):  # type: ignore[
     return largest
 
 
-def dense_room(X: np.ndarray) -> Rows:
-    """Room for the non-zeros of dense blocks no larger than ``X``: touching new memory costs more than the conversion."""
-    return Rows(np.zeros(X.shape[0] + 1, np.uint64), np.empty(X.size, np.uint32), np.empty(X.size, X.dtype))
+class Room:
+    """Room for the non-zeros of dense blocks of up to ``n`` rows and ``most`` entries. What is not used is never touched:
+    touching new memory costs more than the conversion."""
 
+    def __init__(self, n: int, most: int, dtype: Any) -> None:
+        self._room = Rows(np.zeros(n + 1, np.uint64), np.empty(most, np.uint32), np.empty(most, dtype))
+        self._rows = self._entries = 0
 
-def dense_rows(X: np.ndarray, room: Rows) -> Rows:
-    """The non-zeros of a dense block, in ``room``."""
-    nnz = _compress(X, *room)
-    return Rows(room.indptr[: len(X) + 1], room.indices[:nnz], room.values[:nnz])
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._rows = self._entries = 0
+
+    def fits(self, X: np.ndarray) -> bool:
+        """Whether there is room for a block, whatever its non-zeros."""
+        return self._entries + X.size <= len(self._room.values)
+
+    def add(self, X: np.ndarray) -> Rows:
+        """Add the rows of a block; give them as rows of their own."""
+        first, begin = self._rows, self._entries
+        self._rows, self._entries = first + len(X), _compress(X, *self._room, first, begin)
+        starts = self._room.indptr[first : self._rows + 1] - np.uint64(begin)
+        return Rows(starts, self._room.indices[begin : self._entries], self._room.values[begin : self._entries])
+
+    def rows(self) -> Rows:
+        """All rows added, in the room's own memory."""
+        starts, indices, values = self._room
+        return Rows(starts[: self._rows + 1], indices[: self._entries], values[: self._entries])
 
 
 @kernel
-def _compress(X, indptr, indices, values):  # type: ignore[no-untyped-def]
-    end = 0
+def _compress(X, indptr, indices, values, first, end):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = X[i, j]
             indices[end] = j
             values[end] = x
             end += x != 0.0
-        indptr[i + 1] = end
+        indptr[first + i + 1] = end
     return end
 
 

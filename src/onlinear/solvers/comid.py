@@ -19,8 +19,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, NamedTuple
 
-from onlinear.averages import moved, record
-from onlinear.jit import adopt, kernel, load, store
+from onlinear.averages import close_fallen, fallen, record, turned
+from onlinear.jit import LANES, adopt, entries, gathered, kernel, load, nothing, scatter, store, total
 from onlinear.schedules import Power
 from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
 from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, CLOCK, HUGE, ONE, VISIT, Engine, Preset, Problem, State, T
@@ -68,10 +68,15 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
             clock = visit(penalty, clock, V, B, A, table, t, now)
         eta = solver.schedule.at(t + 1)
 
-        p, unit = 0.0, penalty.unit(clock)
-        for k in range(indptr[i], indptr[i + 1]):
-            p += penalty.raw_weight(V[indices[k]], clock) * values[k]
-        p = p / unit + b * one
+        begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(clock)
+
+        product, falls = nothing(), nothing()
+        for k in range(begin, end, LANES):
+            v = gathered(V, indices, k, end)
+            product += penalty.raw_weight(v, clock) * entries(values, k, end)
+            if B is not None:
+                falls += fallen(v, clock[1])
+        p = total(product) / unit + b * one
         scores[i] = p
         g = s[i] * loss.slope(p, y[i])
         if not isfinite(p + eta * g):
@@ -85,17 +90,20 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
             mark = record(table, c, average.om(t), clock[1], clock[2])
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
+            if B is not None and total(falls) > 0.0:
+                close_fallen(table, c, mark, V, B, indices, begin, end)
             step = eta * g * unit
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                v = penalty.raw_deposit(penalty.raw_weight(V[j], clock) - step * values[k], eta, clock, after)
+            for k in range(begin, end, LANES):
+                old = gathered(V, indices, k, end)
+                new = penalty.raw_deposit(penalty.raw_weight(old, clock) - step * entries(values, k, end), eta, clock, after)
                 if B is not None:
-                    v = moved(table, c, mark, B, j, V[j], v)
-                V[j] = v
+                    gained, new = turned(mark, old, new)
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
+                scatter(V, indices, k, end, new)
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                if not all_finite(V, indices, begin, end):
                     done = i
                     break
         clock = after

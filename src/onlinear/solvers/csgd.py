@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt, function, kernel
+from onlinear.jit import LANES, adopt, entries, function, gathered, gathered_pair, kernel, nothing, scatter, scatter_pair, total
 from onlinear.losses import Squared
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
@@ -129,17 +129,17 @@ def visit(t, p, S, B, A, now):
             norm += S[j] * S[j]
             product += S[j] * p[j]
     if S is not None:
-        total = now[MASS] * one
-        now[BIAS] -= now[C] * total
-        now[NORM] = norm + total * total
-        now[GAP] = product + total * now[BIAS] - now[Y]
+        mass = now[MASS] * one
+        now[BIAS] -= now[C] * mass
+        now[NORM] = norm + mass * mass
+        now[GAP] = product + mass * now[BIAS] - now[Y]
     now[BIAS_TOTAL] += now[BIAS_SUM]
     now[BIAS_SUM] = now[C] = now[E] = now[F] = 0.0
     now[VISIT] = t
 
 
 @kernel
-def learn_rows(rows, largest, y, s, solver, average, p, S, B, A, now, scores):
+def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores):
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -150,13 +150,18 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, B, A, now, scores):
         eta, before = solver.schedule.at(t + 1), now[C]
 
         b = now[BIAS] - before * now[MASS] * one
-        px, sx, xx = now[BIAS] * one, now[MASS] * one, one
-        for k in range(indptr[i], indptr[i + 1]):
-            j, x = indices[k], np.float64(values[k])
-            px += p[j] * x
-            if S is not None:
-                sx += S[j] * x
-                xx += x * x
+        begin, end = indptr[i], indptr[i + 1]
+        product, product_S, squares = nothing(), nothing(), nothing()
+        for k in range(begin, end, LANES):
+            x = entries(values, k, end)
+            if pS is None:
+                product += gathered(p, indices, k, end) * x
+            else:
+                p_k, S_k = gathered_pair(pS, indices, k, end)
+                product += p_k * x
+                product_S += S_k * x
+                squares += x * x
+        px, sx, xx = total(product) + now[BIAS] * one, total(product_S) + now[MASS] * one, total(squares) + one
         a = px if S is None else px - before * sx
         scores[i] = a
         r = s[i] * (y[i] - a)
@@ -178,13 +183,16 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, B, A, now, scores):
             now[F] += om * before
             now[BIAS_SUM] += om * b
         if s[i] > 0.0 and (S is not None or r != 0.0):
-            for k in range(indptr[i], indptr[i + 1]):
-                j, x = indices[k], np.float64(values[k])
-                p[j] += move * x
-                if S is not None:
-                    S[j] += s[i] * x
+            for k in range(begin, end, LANES):
+                x = entries(values, k, end)
+                if pS is None:
+                    scatter(p, indices, k, end, gathered(p, indices, k, end) + move * x)
+                else:
+                    p_k, S_k = gathered_pair(pS, indices, k, end)
+                    scatter_pair(pS, indices, k, end, p_k + move * x, S_k + s[i] * x)
                 if B is not None:
-                    B[j] -= move * x * now[E] - (s[i] * x * now[F] if S is not None else 0.0)
+                    change = move * x * now[E] - (s[i] * now[F] if S is not None else 0.0) * x
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) - change)
             now[BIAS] += move * one
             if S is not None:
                 now[MASS] += s[i]
@@ -194,7 +202,7 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, B, A, now, scores):
                 now[C] = before + c
             if careful or abs(a) > HUGE or abs(move) > HUGE or abs(now[C]) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
-                if not all_finite(p, indices, indptr[i], indptr[i + 1]):
+                if not all_finite(p, indices, begin, end):
                     done = i
                     break
     now[T] = t
@@ -249,8 +257,13 @@ class Unconstrained(Engine):
         return [state.arrays.get(name) for name in "pSBA"]
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        run, args = self.call(state, rows, largest, y, s, scores)
+        return run(*args)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         p, S, B, A = self.vectors(state)
-        return learn_rows(rows, largest, y, s, self.solver, self.average, p, S, B, A, state.now, scores)
+        pS = state.arrays.get("pS")
+        return learn_rows, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import moved, record
-from onlinear.jit import adopt, function, kernel, load, store
+from onlinear.averages import close_fallen, fallen, record, turned
+from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, load, nothing, scatter, store, total, where
 from onlinear.penalties import Box
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -146,13 +146,17 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
         kappa = lam / solver.lam_at(t - 1)
         after = penalty.tick(clock, solver.decay_step(t))
 
-        p, pu, norm, unit = 0.0, 0.0, one, penalty.unit(after)
-        for k in range(indptr[i], indptr[i + 1]):
-            v, x = V[indices[k]], values[k]
-            p += penalty.raw_weight(v, after) * x
-            pu += penalty.raw_weight(v, clock) * x
-            norm += x * x
-        p, pu = p / unit + b * one, pu / penalty.unit(clock) + b * one
+        begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(after)
+        product, product_u, squares, falls = nothing(), nothing(), nothing(), nothing()
+        for k in range(begin, end, LANES):
+            v, x = gathered(V, indices, k, end), entries(values, k, end)
+            product += penalty.raw_weight(v, after) * x
+            product_u += penalty.raw_weight(v, clock) * x
+            squares += x * x
+            if B is not None:
+                falls += fallen(v, after[1])
+        p, pu = total(product) / unit + b * one, total(product_u) / penalty.unit(clock) + b * one
+        norm = total(squares) + one
         scores[i] = p
         if not isfinite(p + pu + lam * norm):
             t -= 1
@@ -165,15 +169,18 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
             mark = record(table, c, average.om(t), after[1], after[2])
             now[BIAS_SUM] += average.om(t) * b
         if theta != 0.0:
+            if B is not None and total(falls) > 0.0:
+                close_fallen(table, c, mark, V, B, indices, begin, end)
             step = lam * theta * unit
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                u = penalty.raw_potential(penalty.raw_weight(V[j], after) - step * values[k], after)
+            for k in range(begin, end, LANES):
+                v, x = gathered(V, indices, k, end), entries(values, k, end)
+                new = penalty.raw_potential(penalty.raw_weight(v, after) - step * x, after)
                 if B is not None:
-                    u = moved(table, c, mark, B, j, V[j], u)
+                    gained, new = turned(mark, v, new)
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
                 if M is not None:
-                    M[j] -= theta * values[k]
-                V[j] = u
+                    scatter(M, indices, k, end, gathered(M, indices, k, end) - theta * x)
+                scatter(V, indices, k, end, new)
             b -= lam * theta * one
         now[THETA] = theta
         before, clock = clock, after
@@ -202,12 +209,15 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
         kappa, kappa_before = lam / last, last / solver.lam_at(t - 2)
         after = penalty.tick(clock, solver.decay_step(t))
 
-        p, pz = b * one, b * one
-        for k in range(indptr[i], indptr[i + 1]):
-            j, x = indices[k], values[k]
-            v = V[j]
-            p += penalty.weight(v, after) * x
-            pz += z_of(penalty, kappa_before, clock, before, v, Z[j]) * x
+        begin, end = indptr[i], indptr[i + 1]
+        product, product_z, falls = nothing(), nothing(), nothing()
+        for k in range(begin, end, LANES):
+            v, x = gathered(V, indices, k, end), entries(values, k, end)
+            product += penalty.weight(v, after) * x
+            product_z += z_of(penalty, kappa_before, clock, before, v, gathered(Z, indices, k, end)) * x
+            if B is not None:
+                falls += fallen(v, after[1])
+        p, pz = total(product) + b * one, total(product_z) + b * one
         scores[i] = p
         g = s[i] * loss.slope(pz, y[i])
         if not isfinite(p + lam * g):
@@ -221,19 +231,21 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
             mark = record(table, c, average.om(t), after[1], after[2])
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                u, X = penalty.weight(V[j], clock), penalty.weight(V[j], after)
-                z = (1.0 + kappa) * X - kappa * u - lam * g * values[k]
-                new = penalty.potential(X - lam * g * values[k], after)
+            if B is not None and total(falls) > 0.0:
+                close_fallen(table, c, mark, V, B, indices, begin, end)
+            for k in range(begin, end, LANES):
+                v, move = gathered(V, indices, k, end), (lam * g) * entries(values, k, end)
+                u, X = penalty.weight(v, clock), penalty.weight(v, after)
+                new = penalty.potential(X - move, after)
                 if B is not None:
-                    new = moved(table, c, mark, B, j, V[j], new)
-                V[j] = new
-                Z[j] = z
+                    gained, new = turned(mark, v, new)
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
+                scatter(V, indices, k, end, new)
+                scatter(Z, indices, k, end, (1.0 + kappa) * X - kappa * u - move)
             b -= lam * g * one
             if careful or abs(p) > HUGE or abs(lam * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                if not all_finite(V, indices, begin, end):
                     done = i
                     break
         now[THETA] = g
@@ -247,7 +259,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
 @function
 def z_of(penalty, kappa, clock, before, v, kept):
     """z after the step that ended at ``clock``: as kept for that step's columns, else (1 + kappa) u_t - kappa u_{t-1}."""
-    return kept if kept == kept else (1.0 + kappa) * penalty.weight(v, clock) - kappa * penalty.weight(v, before)
+    return where(kept == kept, kept, (1.0 + kappa) * penalty.weight(v, clock) - kappa * penalty.weight(v, before))
 
 
 @function

@@ -22,14 +22,32 @@ Cost:   O(k) per row with k = nnz(x_t) (sort: O(k log k)).   Needs: a loss with 
 
 from __future__ import annotations
 
-from math import copysign, inf, isfinite
+from math import copysign, inf, isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import moved, record
-from onlinear.jit import adopt, bind_loss, function, kernel, load, store
+from onlinear.averages import close_fallen, fallen, record, turned
+from onlinear.jit import (
+    LANES,
+    adopt,
+    bind_loss,
+    entries,
+    function,
+    gathered,
+    kernel,
+    load,
+    nothing,
+    numbers,
+    put,
+    room,
+    scatter,
+    store,
+    taken,
+    total,
+)
 from onlinear.penalties import Box, ElasticNet
+from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.engine import BIAS, BIAS_SUM, CLOCK, ONE, THETA, VISIT, Engine, Problem, State, T, everything
 from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
@@ -41,13 +59,14 @@ MOST_SEGMENTS = 200
 @function
 def segment(x, v, m, theta, eta, penalty):
     """A(theta) and its slope -D on the segment at theta."""
-    threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
-    A = D = 0.0
-    for k in range(m):
-        w, free = penalty.land(v[k] - eta * theta * x[k], threshold, shrink)
-        A += x[k] * w
-        D += free * x[k] * x[k]
-    return A, eta * shrink * D
+    step, threshold, shrink = eta * theta, eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
+    A, D = nothing(), nothing()
+    for k in range(np.uint64(0), np.uint64(m), LANES):
+        x_k = taken(x, k)
+        w, free = penalty.land(taken(v, k) - step * x_k, threshold, shrink)
+        A += x_k * w
+        D += free * x_k * x_k
+    return total(A), eta * shrink * total(D)
 
 
 @function
@@ -61,11 +80,13 @@ class Newton(NamedTuple):
 
     reproduced: float = REPRODUCED
 
-    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, points, owner):
+    def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
         low, high = -inf, inf
         for _ in range(MOST_SEGMENTS):
             A, D = segment(x, v, m, theta, eta, penalty)
             A, D = A + b - D_b * theta, D + D_b
+            if abs(A - expected) <= self.reproduced * D * abs(theta):  # theta moves by at most |A - expected| / D
+                break
             if D == 0.0 and abs(side(loss, A, theta, s, y)) <= self.reproduced * abs(theta / s):
                 break
             new = s * loss.theta(A + D * theta, s * D, y)
@@ -75,7 +96,9 @@ class Newton(NamedTuple):
                 low = theta
             else:
                 high = theta
-            theta = new if low < new < high else 0.5 * (low + high)
+            inside = low < new < high
+            expected = A + D * (theta - new) if inside else nan
+            theta = new if inside else 0.5 * (low + high)
         return theta
 
 
@@ -84,9 +107,10 @@ class Sort(NamedTuple):
 
     reproduced: float = REPRODUCED
 
-    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, points, owner):
-        breakpoints(x, v, m, eta, penalty, points, owner)
-        points[: 2 * m].sort()
+    def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
+        points, owner = numbers(points, 2 * m), numbers(owner, 2 * m)
+        breakpoints(numbers(x, m), numbers(v, m), m, eta, penalty, points, owner)
+        points.sort()
         first, last = 0, 2 * m
         while first < last:
             middle = (first + last) >> 1
@@ -108,7 +132,8 @@ class Partition(NamedTuple):
 
     pivot: float = 0.5
 
-    def root(self, x, v, m, theta, eta, penalty, loss, s, y, b, D_b, points, owner):
+    def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
+        x, v, points, owner = numbers(x, m), numbers(v, m), numbers(points, 2 * m), numbers(owner, 2 * m)
         breakpoints(x, v, m, eta, penalty, points, owner)
         c, D, left, right = b, D_b, -inf, inf
         first, last = 0, 2 * m
@@ -148,7 +173,7 @@ def with_entry(x, v, eta, penalty, owner, upper, c, D):
     """(c, D) with the term x_k^2 (p_k - theta) or x_k^2 (q_k - theta) of MATH 8.4 added, if the entry is of that type."""
     if (owner > 0) != upper:
         return c, D
-    k = abs(owner) - 1
+    k = int(abs(owner)) - 1
     shrink = 1.0 / (1.0 + eta * penalty.l2)
     half = copysign(eta * penalty.l1, x[k])
     kept = v[k] - half if upper else v[k] + half
@@ -212,9 +237,9 @@ class Fiol(NamedTuple):
         eta = self.schedule.at(t)
         b, D_b = U[0, 0] * x[0], eta * x[0] * x[0]
         support = np.flatnonzero(x[1:])
-        xs, v = x[1:][support], U[0, 1:][support]
-        m = len(xs)
-        points, owner = np.empty(2 * m), np.empty(2 * m, np.int64)
+        m = len(support)
+        xs, v = padded(x[1:][support]), padded(U[0, 1:][support])
+        points, owner = np.empty(2 * m), np.empty(2 * m)
         A, D = segment(xs, v, m, 0.0, eta, penalty)
         theta = solve(self.inner, xs, v, m, A, D, eta, penalty, loss, s, y, b, D_b, points, owner)
         U[0, 1:] = penalty.prox_all(U[0, 1:] - eta * theta * x[1:], eta)
@@ -247,50 +272,55 @@ class Fiol(NamedTuple):
 @function
 def solve(inner, x, v, m, A, D, eta, penalty, loss, s, y, b, D_b, points, owner):
     """The root theta of one row with the segment (A, D) at 0; 0 at once where the loss is flat there."""
-    if s * loss.slope(A + b, y) == 0.0:
+    A, D = A + b, D + D_b
+    first = s * loss.theta(A, s * D, y)
+    if first == 0.0:
         return 0.0
-    first = s * loss.theta(A + b, s * (D + D_b), y)
-    return inner.root(x, v, m, first, eta, penalty, loss, s, y, b, D_b, points, owner)
+    return inner.root(x, v, m, first, A - D * first, eta, penalty, loss, s, y, b, D_b, points, owner)
 
 
 @function
-def longest_row(indptr):
-    most = np.int64(0)
-    for i in range(indptr.shape[0] - 1):
-        most = max(most, np.int64(indptr[i + 1]) - np.int64(indptr[i]))
-    return most
+def padded(values):
+    """A copy with room for lanes behind its end."""
+    out = np.zeros(len(values) + 3)
+    out[: len(values)] = values
+    return out
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, table, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, table, now, scores, work):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
-    most = longest_row(indptr)
-    v, points, owner = np.empty(most), np.empty(2 * most), np.empty(2 * most, np.int64)
+    most = len(work) // 6
+    x, v, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, sums, table, t, now)
         eta = solver.schedule.at(t + 1)
         begin, end = indptr[i], indptr[i + 1]
-        x, m = values[begin:end], int(end - begin)
 
         threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
-        p, A, D = b * one, 0.0, 0.0
-        for k in range(m):
-            w = penalty.weight(V[indices[begin + np.uint64(k)]], clock)
-            v[k] = w
-            p += w * x[k]
-            w, free = penalty.land(w, threshold, shrink)
-            A += w * x[k]
-            D += free * x[k] * x[k]
-        D *= eta * shrink
+        product, A, D, falls = nothing(), nothing(), nothing(), nothing()
+        for k in range(begin, end, LANES):
+            x_k, state = entries(values, k, end), gathered(V, indices, k, end)
+            v_k = penalty.weight(state, clock)
+            put(x, k - begin, x_k)
+            put(v, k - begin, v_k)
+            w, free = penalty.land(v_k, threshold, shrink)
+            product += x_k * v_k
+            A += x_k * w
+            D += free * x_k * x_k
+            if B is not None:
+                falls += fallen(state, clock[1])
+        p, A_0, D_0 = total(product) + b * one, total(A), eta * shrink * total(D)
         scores[i] = p
-        if not isfinite(p + D):
+        if not isfinite(p + D_0):
             done = i
             break
-        theta = solve(solver.inner, x, v, m, A, D, eta, penalty, loss, s[i], y[i], b * one, eta * one, points, owner)
+        m = np.int64(end - begin)
+        theta = solve(solver.inner, x, v, m, A_0, D_0, eta, penalty, loss, s[i], y[i], b * one, eta * one, points, owner)
 
         t += 1
         after = penalty.tick(clock, eta)
@@ -299,12 +329,15 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
             mark = record(table, c, average.om(t), clock[1], clock[2])
             now[BIAS_SUM] += average.om(t) * b
         if theta != 0.0:
-            for k in range(m):
-                j = indices[begin + np.uint64(k)]
-                new = penalty.deposit(v[k] - eta * theta * x[k], eta, clock, after)
+            if B is not None and total(falls) > 0.0:
+                close_fallen(table, c, mark, V, B, indices, begin, end)
+            step = eta * theta
+            for k in range(begin, end, LANES):
+                new = penalty.deposit(taken(v, k - begin) - step * taken(x, k - begin), eta, clock, after)
                 if B is not None:
-                    new = moved(table, c, mark, B, j, V[j], new)
-                V[j] = new
+                    gained, new = turned(mark, gathered(V, indices, k, end), new)
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
+                scatter(V, indices, k, end, new)
             b -= eta * theta * one
         now[THETA] = theta
         clock = after
@@ -316,7 +349,8 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
 @kernel
 def one_step(inner, x, v, eta, penalty, loss, s, y):
     m = x.shape[0]
-    points, owner = np.empty(2 * m), np.empty(2 * m, np.int64)
+    x, v = padded(x), padded(v)
+    points, owner = np.empty(2 * m), np.empty(2 * m)
     A, D = segment(x, v, m, 0.0, eta, penalty)
     return solve(inner, x, v, m, A, D, eta, penalty, loss, s, y, 0.0, 0.0, points, owner)
 
@@ -336,6 +370,11 @@ class Lazy(PotentialEngine):
     """FIOL in O(non-zeros)."""
 
     kernel = staticmethod(learn_rows)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        run, args = super().call(state, rows, largest, y, s, scores)
+        most = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
+        return run, (*args, np.empty(6 * (most + 3)))
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

@@ -7,7 +7,7 @@ row is not written.
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf, isfinite, nan
 
 import numpy as np
 
@@ -30,11 +30,39 @@ from onlinear.solvers.engine import (
     T,
     due,
 )
-from onlinear.solvers.fiol import MOST_SEGMENTS, longest_row, side
+from onlinear.solvers.fiol import MOST_SEGMENTS, side
 from onlinear.solvers.potentials import time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once
+
+
+@function
+def empty_sum():
+    """A sum over a row, of which the four parts that ``total`` adds up take every fourth entry."""
+    return same_lanes(0.0), same_lanes(0.0), same_lanes(0.0), same_lanes(0.0)
+
+
+@function
+def added(sums, term):
+    """The sum with the next entry's term in it; the parts take turns."""
+    a, b, c, d = sums
+    return b, c, d, a + term
+
+
+@function
+def whole(sums):
+    """The parts added up, in the order of ``total``, which is the same whose turn it is."""
+    a, b, c, d = sums
+    return (a + c) + (b + d)
+
+
+@function
+def longest_row(indptr):
+    most = np.int64(0)
+    for i in range(indptr.shape[0] - 1):
+        most = max(most, np.int64(indptr[i + 1]) - np.int64(indptr[i]))
+    return most
 
 
 @function
@@ -131,11 +159,11 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
         eta, clock = solver.schedule.at(t + 1), clocks(now)
         unit = penalty.unit(clock)
 
-        sums = same_lanes(0.0)
+        sums = empty_sum()
         for k in range(indptr[i], indptr[i + 1]):
             fetch_lanes(V, indices[min(k + AHEAD, last)])
-            sums += penalty.raw_weight(lanes(V, indices[k]), clock) * values[k]
-        put_lanes(work, 0, sums / unit + lanes(now, BIAS) * one)
+            sums = added(sums, penalty.raw_weight(lanes(V, indices[k]), clock) * values[k])
+        put_lanes(work, 0, whole(sums) / unit + lanes(now, BIAS) * one)
         active = 0
         for o in range(outputs):
             scores[o, i] = p[o]
@@ -208,8 +236,9 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
     penalty = ElasticNet(lanes(strengths, 0), lanes(strengths, 1))
     t, one = int(now[T, 0]), now[ONE, 0]
     settled = np.empty((longest_row(indptr), WIDTH))
-    work = np.zeros((8, WIDTH))
+    work = np.zeros((9, WIDTH))
     p, A0, D0, theta, busy, marks = work[0], work[1], work[2], work[3], work[4], work[7].view(np.int64)
+    expected = work[8]
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
         visit_where_due(penalty, strengths, outputs, V, B, A, tables, t, now)
@@ -218,30 +247,30 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
         x = values[begin : indptr[i + 1]]
         threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
 
-        sums, at_rest, curvature = lanes(now, BIAS) * one, same_lanes(0.0), same_lanes(0.0)
+        sums, at_rest, curvature = empty_sum(), empty_sum(), empty_sum()
         for k in range(x.shape[0]):
             e = begin + np.uint64(k)
             fetch_lanes(V, indices[min(e + AHEAD, last)])
             w = penalty.weight(lanes(V, indices[e]), clock)
             put_lanes(settled, k, w)
-            sums += w * x[k]
+            sums = added(sums, w * x[k])
             w, free = penalty.land(w, threshold, shrink)
-            at_rest += w * x[k]
-            curvature += free * x[k] * x[k]
-        put_lanes(work, 0, sums)
-        put_lanes(work, 1, at_rest)
-        put_lanes(work, 2, curvature * (eta * shrink))
+            at_rest = added(at_rest, w * x[k])
+            curvature = added(curvature, free * x[k] * x[k])
+        put_lanes(work, 0, whole(sums) + lanes(now, BIAS) * one)
+        put_lanes(work, 1, whole(at_rest))
+        put_lanes(work, 2, whole(curvature) * (eta * shrink))
         active = 0
         for o in range(outputs):
             scores[o, i] = p[o]
             if not isfinite(p[o] + D0[o]) and culprit < 0:
                 culprit = o
             b = now[BIAS, o] * one
-            theta[o], busy[o] = 0.0, 0.0
-            if s[i] * loss.slope(A0[o] + b, y[which[o], i]) != 0.0:
-                theta[o] = s[i] * loss.theta(A0[o] + b, s[i] * (D0[o] + eta * one), y[which[o], i])
-                busy[o] = 1.0
-                active += 1
+            A_o, D_o = A0[o] + b, D0[o] + eta * one
+            theta[o] = s[i] * loss.theta(A_o, s[i] * D_o, y[which[o], i]) + 0.0
+            expected[o] = A_o - D_o * theta[o]
+            busy[o] = 1.0 * (theta[o] != 0.0)
+            active += theta[o] != 0.0
         if culprit >= 0:
             done = i
             break
@@ -277,24 +306,27 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
 @function
 def roots(x, v, eta, penalty, inner, loss, s, y, which, i, now, work, outputs):
     """Newton's search of fiol.py for all outputs; each goes on until its own segment is found."""
-    A0, D0, theta, busy, low, high = work[1], work[2], work[3], work[4], work[5], work[6]
+    A0, D0, theta, busy, low, high, expected = work[1], work[2], work[3], work[4], work[5], work[6], work[8]
     threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
     D_b = eta * now[ONE, 0]
     low[:], high[:] = -inf, inf
     for _ in range(MOST_SEGMENTS):
-        A, D, step = same_lanes(0.0), same_lanes(0.0), eta * lanes(work, 3)
+        A, D, step = empty_sum(), empty_sum(), eta * lanes(work, 3)
         for k in range(x.shape[0]):
             w, free = penalty.land(lanes(v, k) - step * x[k], threshold, shrink)
-            A += w * x[k]
-            D += free * x[k] * x[k]
-        put_lanes(work, 1, A)
-        put_lanes(work, 2, eta * shrink * D)
+            A = added(A, w * x[k])
+            D = added(D, free * x[k] * x[k])
+        put_lanes(work, 1, whole(A))
+        put_lanes(work, 2, eta * shrink * whole(D))
         left = 0
         for o in range(outputs):
             if busy[o] == 0.0:
                 continue
             here, label = theta[o], y[which[o], i]
             A_o, D_o = A0[o] + now[BIAS, o] * now[ONE, o] - D_b * here, D0[o] + D_b
+            if abs(A_o - expected[o]) <= inner.reproduced * D_o * abs(here):
+                busy[o] = 0.0
+                continue
             if D_o == 0.0 and abs(side(loss, A_o, here, s, label)) <= inner.reproduced * abs(here / s):
                 busy[o] = 0.0
                 continue
@@ -306,7 +338,9 @@ def roots(x, v, eta, penalty, inner, loss, s, y, which, i, now, work, outputs):
                 low[o] = here
             else:
                 high[o] = here
-            theta[o] = new if low[o] < new < high[o] else 0.5 * (low[o] + high[o])
+            inside = low[o] < new < high[o]
+            expected[o] = A_o + D_o * (here - new) if inside else nan
+            theta[o] = new if inside else 0.5 * (low[o] + high[o])
             left += 1
         if left == 0:
             break

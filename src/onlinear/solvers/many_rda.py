@@ -7,11 +7,11 @@ from math import isfinite
 import numpy as np
 
 from onlinear.averages import record
-from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes
 from onlinear.penalties import ElasticNet, soft
 from onlinear.solvers.dense import all_finite
 from onlinear.solvers.engine import BIAS_SUM, CAREFUL, HUGE, ONE, VISIT, T, due
-from onlinear.solvers.many_potentials import AHEAD
+from onlinear.solvers.many_potentials import AHEAD, added, empty_sum, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, idle_sum, intercept, shrink, threshold, visit
 
 
@@ -33,11 +33,11 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
             lane = ElasticNet(strengths[0, o], strengths[1, o])
             Q[o], inverse[o] = threshold(lane, t), shrink(lane, gamma, t)
 
-        sums, dead = same_lanes(0.0), lanes(work, 2)
+        sums, dead = empty_sum(), lanes(work, 2)
         for k in range(indptr[i], indptr[i + 1]):
             fetch_lanes(G, indices[min(k + AHEAD, last)])
-            sums -= soft(lanes(G, indices[k]), dead) * values[k]
-        put_lanes(work, 0, sums * lanes(work, 3))
+            sums = added(sums, -(soft(lanes(G, indices[k]), dead) * values[k]))
+        put_lanes(work, 0, whole(sums) * lanes(work, 3))
         active = 0
         for o in range(outputs):
             p[o] += intercept(now[GRADIENT_BIAS, o], t, gamma) * one
@@ -87,6 +87,5 @@ def bring_along(strengths, outputs, tables, t, now, g, G, B, j, x):
         if g[o] != 0.0:
             first, l1 = int(now[VISIT, o]), strengths[0, o]
             c = t - first
-            E, R = tables[o, 1, c], tables[o, 2, c]
-            gained = idle_sum(tables[o], first, c, E, R, l1, G[j, o])
-            B[j, o] = (B[j, o] + gained) - idle_sum(tables[o], first, c, E, R, l1, G[j, o] + g[o] * x)
+            gained = idle_sum(tables[o], first, c, l1, G[j, o])
+            B[j, o] = (B[j, o] + gained) - idle_sum(tables[o], first, c, l1, G[j, o] + g[o] * x)

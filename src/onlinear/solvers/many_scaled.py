@@ -21,7 +21,7 @@ from onlinear.solvers.engine import (
     T,
     due,
 )
-from onlinear.solvers.many_potentials import AHEAD, FEW
+from onlinear.solvers.many_potentials import AHEAD, FEW, added, empty_sum, whole
 from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
@@ -40,14 +40,15 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, average, V
             visit_together(V, B, A, now)
         eta = solver.schedule.at(t + 1)
 
-        sums, xx = same_lanes(0.0), 0.0
+        sums, squares = empty_sum(), (0.0, 0.0, 0.0, 0.0)
         for k in range(indptr[i], indptr[i + 1]):
             x = np.float64(values[k])
             fetch_lanes(V, indices[min(k + AHEAD, last)])
-            sums += lanes(V, indices[k]) * x
+            sums = added(sums, lanes(V, indices[k]) * x)
             if needs_norm:
-                xx += x * x
-        put_lanes(work, 0, sums * lanes(now, SCALE))
+                squares = added(squares, x * x)
+        xx = whole(squares)
+        put_lanes(work, 0, whole(sums) * lanes(now, SCALE))
         for o in range(outputs):
             keep, b = 1.0 - eta * strengths[1, o], now[BIAS, o]
             p = b * one + wx[o]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt, function, kernel
+from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, nothing, scatter, total
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
@@ -81,11 +81,13 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
         if B is not None and due(t):
             visit(V, B, A, 1.0, be, now)
             be = 0.0
-        p, size = b * one, one
-        for k in range(indptr[i], indptr[i + 1]):
-            x = np.float64(values[k])
-            p += V[indices[k]] * x
-            size += x * x
+        begin, end = indptr[i], indptr[i + 1]
+        product, squares = nothing(), nothing()
+        for k in range(begin, end, LANES):
+            x = entries(values, k, end)
+            product += gathered(V, indices, k, end) * x
+            squares += x * x
+        p, size = b * one + total(product), one + total(squares)
         scores[i] = p
         short = loss.value(p, y[i])
         tau = 0.0
@@ -101,15 +103,15 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
             now[BIAS_SUM] += average.om(t) * b
         if tau > 0.0:
             move = tau * y[i]
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                V[j] += move * values[k]
+            for k in range(begin, end, LANES):
+                moved = move * entries(values, k, end)
+                scatter(V, indices, k, end, gathered(V, indices, k, end) + moved)
                 if B is not None:
-                    B[j] -= be * (move * values[k])
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) - be * moved)
             b += move * one
             if careful or abs(p) > HUGE or tau > HUGE:
                 careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                if not all_finite(V, indices, begin, end):
                     done = i
                     break
     now[T], now[BIAS], now[SCALE_SUM] = t, b, be

@@ -15,13 +15,13 @@ Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without boun
 
 from __future__ import annotations
 
-from math import copysign, isfinite, sqrt
+from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import record
-from onlinear.jit import adopt, function, kernel
+from onlinear.averages import record, up_to
+from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, nothing, scatter, total
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import Dense, all_finite, dot
@@ -121,14 +121,14 @@ def clipped(w, bounds):
 
 
 @function
-def idle_sum(table, first, c, E, R, l1, G):
+def idle_sum(table, first, c, l1, G):
     """sign(G) (|G| E_K - R_K), the sum of the negated predictors over the c steps of a block that starts after ``first`` rows.
 
-    The K-th step is the last one whose threshold l1 (first + K - 1) is below |G|; E, R are the prefix sums of all c steps.
+    The K-th step is the last one whose threshold l1 (first + K - 1) is below |G|.
     """
     size = abs(G)
     if size > l1 * (first + c - 1):
-        return copysign(size * E - R, G)
+        return up_to(table[1, c], table[2, c], G)
     if not size > l1 * first:
         return 0.0
     K = int(size / l1) - first + 1
@@ -136,7 +136,25 @@ def idle_sum(table, first, c, E, R, l1, G):
         K -= 1
     while size > l1 * (first + K):
         K += 1
-    return copysign(size * table[1, K] - table[2, K], G)
+    return up_to(table[1, K], table[2, K], G)
+
+
+@function
+def between(G, low, high):
+    """Whether |G| lies between the first and the last threshold of a block, so that its sum needs a search; 1.0 or 0.0."""
+    size = abs(G)
+    return (size > low) * (size <= high)
+
+
+@function
+def search(table, first, c, l1, g, G, B, indices, values, begin, end):
+    """Bring B along for those states of a row whose sums, before or after its step g, need a search."""
+    low, high = l1 * first, l1 * (first + c - 1)
+    for k in range(begin, end):
+        j = indices[k]
+        new = G[j] + g * values[k]
+        if between(G[j], low, high) or between(new, low, high):
+            B[j] = (B[j] + idle_sum(table, first, c, l1, G[j])) - idle_sum(table, first, c, l1, new)
 
 
 @function
@@ -145,7 +163,7 @@ def visit(table, t, l1, G, B, A, now):
     first = int(now[VISIT])
     c = t - first
     for j in range(G.shape[0]):
-        A[j] += B[j] + idle_sum(table, first, c, table[1, c], table[2, c], l1, G[j])
+        A[j] += B[j] + idle_sum(table, first, c, l1, G[j])
         B[j] = 0.0
     now[BIAS_TOTAL] += now[BIAS_SUM]
     now[BIAS_SUM] = 0.0
@@ -164,13 +182,15 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
         Q, inverse = threshold(penalty, t), shrink(penalty, gamma, t)
         b = intercept(now[GRADIENT_BIAS], t, gamma)
 
-        p = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
+        begin, end = indptr[i], indptr[i + 1]
+        product = nothing()
+        for k in range(begin, end, LANES):
+            x, kept = entries(values, k, end), soft(gathered(G, indices, k, end), Q)
             if bounds is None:
-                p -= soft(G[indices[k]], Q) * values[k]
+                product -= kept * x
             else:
-                p += clipped(-soft(G[indices[k]], Q) * inverse, bounds) * values[k]
-        p = (p * inverse if bounds is None else p) + b * one
+                product += clipped(kept * -inverse, bounds) * x
+        p = (total(product) * inverse if bounds is None else total(product)) + b * one
         scores[i] = p
         g = s[i] * loss.slope(p, y[i])
         if not isfinite(p + g):
@@ -181,22 +201,29 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
         if B is not None:
             first = int(now[VISIT])
             c = t - first
-            record(table, c, average.om(t), Q, inverse)
-            E, R = table[1, c], table[2, c]
+            _, E, R = record(table, c, average.om(t), Q, inverse)
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                old = G[j]
-                new = old + g * values[k]
-                G[j] = new
+            if B is not None:
+                low, high, searches = l1 * first, l1 * (first + c - 1), nothing()
+                for k in range(begin, end, LANES):
+                    old = gathered(G, indices, k, end)
+                    searches += between(old, low, high) + between(old + g * entries(values, k, end), low, high)
+                if total(searches) > 0.0:
+                    search(table, first, c, l1, g, G, B, indices, values, begin, end)
+            for k in range(begin, end, LANES):
+                old = gathered(G, indices, k, end)
+                new = old + g * entries(values, k, end)
+                scatter(G, indices, k, end, new)
                 if B is not None:  # added in turn, so that a sum that is 0 stays exactly 0
-                    gained = idle_sum(table, first, c, E, R, l1, old)
-                    B[j] = (B[j] + gained) - idle_sum(table, first, c, E, R, l1, new)
+                    plain = (between(old, low, high) == 0.0) * (between(new, low, high) == 0.0)
+                    gained, lost = (abs(old) > high) * up_to(E, R, old), (abs(new) > high) * up_to(E, R, new)
+                    gained, lost = plain * gained, plain * lost
+                    scatter(B, indices, k, end, (gathered(B, indices, k, end) + gained) - lost)
             now[GRADIENT_BIAS] += g * one
             if careful or abs(p) > HUGE or abs(g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
-                if not all_finite(G, indices, indptr[i], indptr[i + 1]):
+                if not all_finite(G, indices, begin, end):
                     done = i
                     break
     now[T] = t
@@ -214,7 +241,7 @@ def read(G, Q, inverse, bounds, columns, out):
 def read_sums(table, first, c, l1, G, B, A, columns, out):
     for e in range(columns.shape[0]):
         j = columns[e]
-        out[e] = -(A[j] + (B[j] + idle_sum(table, first, c, table[1, c], table[2, c], l1, G[j]))) + 0.0
+        out[e] = -(A[j] + (B[j] + idle_sum(table, first, c, l1, G[j]))) + 0.0
 
 
 @kernel
@@ -241,12 +268,14 @@ class Lazy(Engine):
         )
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        run, args = self.call(state, rows, largest, y, s, scores)
+        return run(*args)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         G, B, A = (state.arrays.get(name) for name in "GBA")
-        return learn_rows(
-            rows, largest, y, s, self.loss, self.penalty, self.bounds, self.solver.gamma, self.average,
-            G, B, A, state.table, state.now, scores,
-        )  # fmt: skip
+        parts = (self.loss, self.penalty, self.bounds, self.solver.gamma, self.average)
+        return learn_rows, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
 
     def eta(self, t: int) -> float:
         return auxiliary_step(self.solver.gamma, self.penalty, t)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.jit import LANES, entries, function, gathered, kernel, nothing, scatter, total
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -97,13 +97,14 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
         fits = abs(after) <= limit and abs(after) * limit >= 1.0
         rate = eta / after if fits else eta
 
-        wx = xx = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            x = np.float64(values[k])
-            wx += V[indices[k]] * x
+        begin, end = indptr[i], indptr[i + 1]
+        product, squares = nothing(), nothing()
+        for k in range(begin, end, LANES):
+            x = entries(values, k, end)
+            product += gathered(V, indices, k, end) * x
             if needs_norm:
-                xx += x * x
-        wx *= al
+                squares += x * x
+        wx, xx = al * total(product), total(squares)
         p = b * one + wx
         scores[i] = p
         g = s[i] * solver.pull(loss, p, b * one + keep * wx, s[i] * eta * (xx + one), y[i])
@@ -130,15 +131,15 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
                 break
         if g != 0.0:
             step = rate * g
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                V[j] -= step * values[k]
+            for k in range(begin, end, LANES):
+                move = step * entries(values, k, end)
+                scatter(V, indices, k, end, gathered(V, indices, k, end) - move)
                 if B is not None:
-                    B[j] += be * (step * values[k])
+                    scatter(B, indices, k, end, gathered(B, indices, k, end) + be * move)
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                if not all_finite(V, indices, begin, end):
                     done = i
                     break
         if ball is not None:
