@@ -533,6 +533,16 @@ def _emit_scatter_pair(builder: Any, args: Any, kinds: Any) -> None:
     _each_entry(builder, k, end, put)
 
 
+def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
+    array, indices, k = args
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, _INTEGER, _INTEGER, _INTEGER])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    for lane in range(ENTRIES):
+        place = _at(builder, array, indices, builder.add(k, ir.Constant(k.type, lane)))
+        builder.call(ask, [builder.bitcast(place, pointer), _INTEGER(0), _INTEGER(3), _INTEGER(1)])
+
+
 def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:
     room, k = args
     return builder.load(builder.bitcast(builder.gep(room, [k]), _ROW.vector.as_pointer()), align=8)
@@ -596,6 +606,11 @@ def _numbers(room, count):  # type: ignore[no-untyped-def]
     if isinstance(room, types.Array):
         return lambda room, count: room[:count]
     return lambda room, count: carray(room, (count,))
+
+
+@_emitted(lambda *kinds: types.none, _emit_fetch)
+def fetch(array: np.ndarray, indices: np.ndarray, k: int) -> None:
+    """Ask for what a vector holds at the columns of the four entries from k on, which must exist, ahead of its use."""
 
 
 @_emitted(_laned, _emit_taken)

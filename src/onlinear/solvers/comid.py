@@ -20,11 +20,11 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.jit import LANES, adopt, entries, gathered, kernel, load, nothing, scatter, store, total
+from onlinear.jit import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
 from onlinear.schedules import Power
 from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
 from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, CLOCK, HUGE, ONE, VISIT, Engine, Preset, Problem, State, T
-from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.potentials import AHEAD, PotentialEngine, entries_to_fetch, time_to_visit, visit, why_not_lazy
 
 
 class Comid(NamedTuple):
@@ -62,6 +62,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    known = entries_to_fetch(V, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
@@ -72,6 +73,8 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
 
         product, falls = nothing(), nothing()
         for k in range(begin, end, LANES):
+            if k < known:
+                fetch(V, indices, k + AHEAD)
             v = gathered(V, indices, k, end)
             product += penalty.raw_weight(v, clock) * entries(values, k, end)
             if B is not None:

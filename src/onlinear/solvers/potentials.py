@@ -31,6 +31,17 @@ from onlinear.solvers.engine import (
     scalars,
 )
 
+AHEAD = np.uint64(128)  # entries between asking for a state and its use
+NEAR = 1 << 17  # features whose states the processor keeps at hand: asking ahead would only cost
+
+
+@function
+def entries_to_fetch(V, indices):
+    """The entries before which to ask for the states of four entries AHEAD: none where states are near."""
+    last = AHEAD + np.uint64(4)
+    count = np.uint64(indices.shape[0])
+    return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
+
 
 @function
 def time_to_visit(t, visited, decay, B):
