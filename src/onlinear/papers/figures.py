@@ -123,9 +123,9 @@ def draw(study: Study, figure: Figure) -> tuple[str, list[list[Any]]]:
         if handles:
             longest = max(map(len, handles))
             width = max(1, min(len(handles), int(columns * 4.3 / max(1.35, 0.6 + 0.075 * longest))))
-            canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=width)
+            canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=width, markerscale=2.0)
         text = io.StringIO()
-        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        canvas.savefig(text, format="svg", dpi=200, metadata={"Date": None, "Creator": None})
         plt.close(canvas)
     svg = text.getvalue()
     return svg[svg.index("<svg") :], rows
