@@ -46,6 +46,12 @@ class Curve:
             raise KeyError(f"the method {self.method.name!r} has no measure {name!r} here.")
         t = sorted(set.intersection(*(set(result["t"]) for result in found)))
         values = [[result["series"][name][k] for k, at in enumerate(result["t"]) if at in set(t)] for result in found]
+        if all(result["out_of_time"] for result in found):
+            end = float(np.mean([result["t"][-1] for result in found]))
+            if not t or end > t[-1]:  # where the time ended, a step of each run's own
+                t.append(end)
+                for one, result in zip(values, found, strict=True):
+                    one.append(result["series"][name][-1])
         return Series(np.array(t, dtype=float), np.array(values, dtype=float))
 
     @property
