@@ -248,14 +248,15 @@ def settings(study: Study) -> list[dict[str, str]]:
 
 
 def diverged(study: Study) -> list[str]:
-    """The runs that ended before their last row."""
+    """The runs that ended before their last row; where all methods end by the clock it is no news."""
+    by_clock = all(method.seconds is not None for method in study.experiment.method)
     found = []
     for problem in study.problems:
         for curve in problem.curves.values():
             for result in curve.results[:1]:
                 if result["diverged"]:
                     found.append(f"{curve.method.name} on {problem.title}: {result['diverged']}")
-                if result["out_of_time"]:
+                if result["out_of_time"] and not by_clock:
                     found.append(
                         f"{curve.method.name} on {problem.title}: stopped at its time limit of {curve.spec.seconds:g} s, "
                         f"after {result['t'][-1] if result['t'] else 0:,} of {curve.spec.checkpoints[-1]:,} steps."
