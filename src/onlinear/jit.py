@@ -198,12 +198,13 @@ def _bridge(name: str) -> None:
         if text is None:
             return None
         body = _compiled(text)
-        if _ROW in args and not _is_home(self.instance_class):  # a method from outside the package knows numbers only
-            return lambda self, v, *rest: joined(
-                body(self, lane(v, 0), *rest),
-                body(self, lane(v, 1), *rest),
-                body(self, lane(v, 2), *rest),
-                body(self, lane(v, 3), *rest),
+        starred = len(args) == 1 and isinstance(args[0], (types.StarArgTuple, types.StarArgUniTuple))  # so when it is lowered
+        if _ROW in (args[0] if starred else args) and not _is_home(self.instance_class):  # methods of users know numbers only
+            return lambda self, *args: joined(
+                body(self, lane(args[0], 0), *args[1:]),
+                body(self, lane(args[0], 1), *args[1:]),
+                body(self, lane(args[0], 2), *args[1:]),
+                body(self, lane(args[0], 3), *args[1:]),
             )
         return lambda self, *args: body(self, *args)
 
