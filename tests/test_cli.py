@@ -359,4 +359,10 @@ def test_a_wrong_line_counts_once_in_all_passes(tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1\noops\n-1 1:2\n")
     result = CliRunner().invoke(app, ["train", str(tmp_path / "a.svm"), "--max-errors", "1", "--passes", "3"])
     assert result.exit_code == 0, result.stderr
-    assert "1 wrong lines skipped" in result.stderr
+    assert "1 wrong line skipped" in result.stderr
+
+
+def test_a_target_of_text_is_not_regressed(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,red\n2,blue\n")
+    shown = run("train", tmp_path / "t.csv", "--target", "y", "--task", "regress", code=2)
+    assert "is text ('red', 'blue'), which names classes: --task regress needs numbers" in shown

@@ -143,7 +143,7 @@ class Reading(NamedTuple):
     ] = "hash"
     hash_bits: Annotated[
         int | None,
-        _reading("--hash-bits", metavar="BITS", help="Text is hashed to 2^BITS columns. Default: 18.", min=1, max=31),
+        _reading("--hash-bits", metavar="BITS", help="Text is hashed to 2^BITS columns. Default: 18.", min=1, max=30),
     ] = None
     missing: Annotated[
         str,

@@ -25,7 +25,8 @@ LARGE = 1 << 20  # bytes of a state whose size is said at the start
 def say_errors(stream: Stream) -> None:
     if not stream.errors:
         return
-    typer.echo(f"onlinear: {len(stream.errors)} wrong lines skipped, the first:", err=True)
+    count = len(stream.errors)
+    typer.echo(f"onlinear: {count} wrong {'line' if count == 1 else 'lines'} skipped, the first:", err=True)
     for error in list(stream.errors)[:5]:
         typer.echo(f"  {error}", err=True)
 
