@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from onlinear import Learner
 from onlinear.path import Together
 from onlinear.solvers import many
+from pages import fill
 from throughput import text_like
 
 L1 = [f"l1,l1={l1:g}" for l1 in np.geomspace(1e-7, 1e-4, 32)]
@@ -225,12 +226,6 @@ def main() -> None:
             print(lines[-1], flush=True)
     if args.write:
         fill(Path(args.write), "many", "\n".join(lines))
-
-
-def fill(page: Path, name: str, text: str) -> None:
-    """Put ``text`` between the page's markers ``name``."""
-    before, rest = page.read_text().split(f"<!-- {name}: begin -->")
-    page.write_text(f"{before}<!-- {name}: begin -->\n{text}\n<!-- {name}: end -->{rest.split(f'<!-- {name}: end -->')[1]}")
 
 
 if __name__ == "__main__":

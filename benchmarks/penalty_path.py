@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from many import fill
 from onlinear import OnlineClassifier, PenaltyPath
+from pages import fill
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "onlinear"

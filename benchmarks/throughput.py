@@ -30,6 +30,7 @@ from sklearn.linear_model import SGDClassifier
 from onlinear import Learner, rows
 from onlinear.build import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers.engine import Problem
+from pages import fill
 
 Case = tuple[str, str, str, str, str, float | None]  # label, solver, loss, penalty, average, target ratio
 CASES: list[Case] = [
@@ -183,9 +184,10 @@ def main() -> int:
     full = "\n".join([head, "", *found.solvers(cases), "", *found.peers()])
     print(full)
     if args.write:
-        fill(Path(args.write) / "docs" / "benchmarks.md", full)
+        fill(Path(args.write) / "docs" / "benchmarks.md", "benchmark", full)
         fill(
             Path(args.write) / "README.md",
+            "benchmark",
             "\n".join([*found.readme(cases), "", f"({head} More: [benchmarks](docs/benchmarks.md).)"]),
         )
     if args.json:
@@ -233,14 +235,6 @@ class Figures:
         named |= {name: name for name in self.seconds if name.startswith("scikit")}
         named["bare hinge"] = "the bare loop (a dot product and an update, no penalty)"
         return lines + [f"| {shown} | {self.mnnz(name)} |" for name, shown in named.items() if name in self.seconds]
-
-
-def fill(path: Path, text: str) -> None:
-    """Put ``text`` between the page's benchmark markers."""
-    page = path.read_text()
-    begin, end = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
-    before, rest = page.split(begin)
-    path.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """P1's inequality and VI gap against their definitions; runs that end by the clock; a panel over all problems."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from onlinear import Learner
 from onlinear.losses import Hinge
-from onlinear.papers import experiments, reproduce
+from onlinear.papers import experiments, reproduce, runs
 from onlinear.papers.data import Split, Where
 from onlinear.papers.experiments import parse
 from onlinear.papers.figures import draw
@@ -98,9 +100,15 @@ def test_measures_that_a_method_does_not_have(problem):
     assert np.isnan(MEASURES["dual norm"].take(moment))
 
 
+def ticking(count, seconds):
+    """A clock that goes on by ``seconds`` whenever it is read."""
+    return lambda: next(count) * seconds
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, reproduce.workers(1, Where(), Store(tmp_path_factory.mktemp("runs"))) as team:
+        patch.setattr(runs.time, "process_time", ticking(itertools.count(), 1e-4))
         patch.setattr(experiments, "load", lambda name, quick: parse(TEXT, name, quick))
         return reproduce.one("p/tiny", False, Where(), team, lambda done, of: None).study
 

@@ -51,8 +51,8 @@ def reproduce(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from onlinear.papers.data import Where
-    from onlinear.papers.reproduce import cores
     from onlinear.papers.reproduce import reproduce as run
+    from onlinear.streams.ahead import cores
 
     out.mkdir(parents=True, exist_ok=True)
     where = Where(str(data_dir.resolve()) if data_dir is not None else None, download)

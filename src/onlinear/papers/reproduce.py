@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
@@ -117,11 +116,6 @@ def one(name: str, quick: bool, where: Where, team: Workers, step: Callable[[int
 def not_run(experiment: Experiment, why: str) -> list[Judged]:
     """The experiment's claims without a verdict."""
     return [Judged(claim, NOT_RUN, (), (), why) for claim in experiment.claim]
-
-
-def cores() -> int:
-    """Processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def reproduce(

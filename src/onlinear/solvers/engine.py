@@ -95,11 +95,16 @@ class State:
     def reserve(self, steps: int) -> None:
         """Make room in the table for a block of ``steps`` steps, or the longest there is."""
         assert self.table is not None
-        needed = min(LONGEST_BLOCK, steps) + 1
-        if needed > self.table.shape[1]:
-            bigger = np.zeros((3, 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1))
+        if min(LONGEST_BLOCK, steps) + 1 > self.table.shape[1]:
+            bigger = np.zeros((3, table_length(steps)))
             bigger[:, : self.table.shape[1]] = self.table
             self.table = bigger
+
+
+def table_length(steps: int) -> int:
+    """Columns of a prefix table for a block of ``steps`` steps: a power of two, or what the longest block needs."""
+    needed = min(LONGEST_BLOCK, steps) + 1
+    return 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1
 
 
 class Problem(NamedTuple):

@@ -23,7 +23,7 @@ from onlinear.jit import COMPILED, WIDTH
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers import comid, fiol, implicit, rda, scaled
-from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, State
+from onlinear.solvers.engine import SCALARS, VISIT, Engine, State, table_length
 from onlinear.solvers.many_potentials import learn_comid, learn_fiol
 from onlinear.solvers.many_rda import learn_rda
 from onlinear.solvers.many_scaled import learn_scaled
@@ -148,8 +148,7 @@ class Pack:
         if self._states[0].table is None:
             return
         steps = max(state.t - int(state.now[VISIT]) for state in self._states) + rows
-        length = min(LONGEST_BLOCK, steps) + 1
-        length = 1 << (length - 1).bit_length() if length < LONGEST_BLOCK else LONGEST_BLOCK + 1
+        length = table_length(steps)
         held = self._tables
         tables = held if held is not None and held.shape[2] >= length else np.zeros((WIDTH, 3, max(65, length)))
         for o, state in enumerate(self._states):

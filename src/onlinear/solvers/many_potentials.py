@@ -201,15 +201,23 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
         for o in range(outputs):
             if g[o] != 0.0:
                 now[BIAS, o] -= intercept_step(eta, t, solver.tied) * g[o] * one
-                if largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p[o]) > HUGE or abs(eta * g[o]) > HUGE:
-                    now[CAREFUL, o] = 1.0
-                    if not all_finite(V[:, o], indices, indptr[i], indptr[i + 1]) and culprit < 0:
-                        culprit = o
+                if burst(rows, i, largest, p[o], eta * g[o], V, now, o) and culprit < 0:
+                    culprit = o
         if culprit >= 0:
             done = i
             break
     now[T, :outputs] = t
     return done, culprit
+
+
+@function
+def burst(rows, i, largest, p, move, V, now, o):
+    """Whether output o is no longer finite on row i; looked at where numbers are, or once were, large enough for that."""
+    indptr, indices, _ = rows
+    if largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p) > HUGE or abs(move) > HUGE:
+        now[CAREFUL, o] = 1.0
+        return not all_finite(V[:, o], indices, indptr[i], indptr[i + 1])
+    return False
 
 
 @function

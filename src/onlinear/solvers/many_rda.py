@@ -9,9 +9,8 @@ import numpy as np
 from onlinear.averages import record
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.dense import all_finite
-from onlinear.solvers.engine import BIAS_SUM, CAREFUL, HUGE, ONE, VISIT, T, due
-from onlinear.solvers.many_potentials import AHEAD, added, empty_sum, whole
+from onlinear.solvers.engine import BIAS_SUM, ONE, VISIT, T, due
+from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, idle_sum, intercept, shrink, threshold, visit
 
 
@@ -69,10 +68,8 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
         for o in range(outputs):
             if g[o] != 0.0:
                 now[GRADIENT_BIAS, o] += g[o] * one
-                if largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p[o]) > HUGE or abs(g[o]) > HUGE:
-                    now[CAREFUL, o] = 1.0
-                    if not all_finite(G[:, o], indices, indptr[i], indptr[i + 1]) and culprit < 0:
-                        culprit = o
+                if burst(rows, i, largest, p[o], g[o], G, now, o) and culprit < 0:
+                    culprit = o
         if culprit >= 0:
             done = i
             break

@@ -7,21 +7,19 @@ from math import isfinite
 import numpy as np
 
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
-from onlinear.solvers.dense import all_finite, intercept_step
+from onlinear.solvers.dense import intercept_step
 from onlinear.solvers.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
-    HUGE,
     ONE,
     THETA,
     T,
     due,
 )
-from onlinear.solvers.many_potentials import AHEAD, FEW, added, empty_sum, whole
+from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, whole
 from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
@@ -103,12 +101,9 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, average, V
                     put_lanes(B, j, chosen(moving, held + lag * move, held))
         for o in range(outputs):
             if g[o] != 0.0:
-                p = scores[o, i]
                 now[BIAS, o] -= intercept_step(eta, t, solver.tied) * g[o] * one
-                if largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p) > HUGE or abs(eta * g[o]) > HUGE:
-                    now[CAREFUL, o] = 1.0
-                    if not all_finite(V[:, o], indices, indptr[i], indptr[i + 1]) and culprit < 0:
-                        culprit = o
+                if burst(rows, i, largest, scores[o, i], eta * g[o], V, now, o) and culprit < 0:
+                    culprit = o
         if culprit >= 0:
             done = i
             break

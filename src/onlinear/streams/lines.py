@@ -7,6 +7,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import closing
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,16 @@ def block_of(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
     size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
     largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
     return Block(rows, y, lines, (name,), size, largest)
+
+
+def part_of(lines_of: Text, block: Block, errors: dict[int, str], beyond: dict[int, str], began: float) -> Part:
+    """A parsed block without its rows ``beyond`` the doubles (row: message), and all errors (line: message) in order."""
+    if beyond:
+        errors |= {int(block.lines[row]): message for row, message in beyond.items()}
+        block = block.take(np.delete(np.arange(block.n), list(beyond)))
+        block = block_of(block.rows, block.y, block.lines, lines_of.name)._replace(weights=block.weights)
+    found = [(at, f"{lines_of.name}:{at}: {errors[at]}.") for at in sorted(errors)]
+    return Part(lines_of, block if block.n else None, found, perf_counter() - began)
 
 
 def infinite(rows: Rows) -> list[tuple[int, int]]:

@@ -29,7 +29,7 @@ import numpy as np
 from onlinear.jit import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
 from onlinear.streams.files import Text, count_byte
-from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, refuse_foreign, shown, token_at
+from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, part_of, refuse_foreign, shown, token_at
 
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)
@@ -315,13 +315,7 @@ class Svmlight(Lines):
         if descents:
             for row, column in infinite(rows):
                 beyond.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
-        block = block_of(rows, y, lines, name)
-        if beyond:
-            errors |= {int(lines[row]): message for row, message in beyond.items()}
-            block = block.take(np.delete(np.arange(n), list(beyond)))
-            block = block_of(block.rows, block.y, block.lines, name)
-        found = [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)]
-        return Part(lines_of, block if block.n else None, found, perf_counter() - began)
+        return part_of(lines_of, block_of(rows, y, lines, name), errors, beyond, began)
 
 
 class _Room(NamedTuple):

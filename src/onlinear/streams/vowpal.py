@@ -20,7 +20,7 @@ from onlinear.rows import Rows
 from onlinear.streams.encoding import hashed_text
 from onlinear.streams.files import Text
 from onlinear.streams.hashing import TOP_BIT, absorb, finish, tidy
-from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, refuse_foreign, shown, token_at
+from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, part_of, refuse_foreign, shown, token_at
 from onlinear.streams.svmlight import (
     BAD,
     COLON,
@@ -233,12 +233,7 @@ class Vowpal(Lines):
         for row, _ in infinite(rows):
             beyond.setdefault(row, "expected features with finite values and sums, got infinity")
         block = block_of(rows, y, lines, name)._replace(weights=None if np.all(weights == 1.0) else weights)
-        if beyond:
-            errors |= {int(lines[row]): message for row, message in beyond.items()}
-            block = block.take(np.delete(np.arange(n), list(beyond)))
-            block = block_of(block.rows, block.y, block.lines, name)._replace(weights=block.weights)
-        found = [(at, f"{name}:{at}: {errors[at]}.") for at in sorted(errors)]
-        return Part(lines_of, block if block.n else None, found, perf_counter() - began)
+        return part_of(lines_of, block, errors, beyond, began)
 
 
 class _Room(NamedTuple):
