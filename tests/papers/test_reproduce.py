@@ -12,6 +12,7 @@ from onlinear.papers import experiments, reproduce
 from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
+from onlinear.papers.report import folded
 from onlinear.papers.store import Store
 from onlinear.papers.study import Names, value_of
 
@@ -175,8 +176,15 @@ def test_the_report(done, monkeypatch):
     with (folder / "data" / "p5-tiny-table-1.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["paper"] for row in rows if row["method"] == "SGD"] == ["0.25", "0.25"]
+    table = (folder / "claims.md").read_text()
+    assert all(one.numbers in table for judged in outcomes[0].claims for one in judged.decisions if one.holds is not None)
     with (folder / "claims.csv").open() as file:
         assert [row["verdict"] for row in csv.DictReader(file)] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN]
+
+
+def test_few_numbers_stand_in_the_cell_and_many_fold():
+    assert folded(["1 < 2", "3 < 2"]) == "1 < 2; 3 < 2"
+    assert folded(["1 < 2"] * 4) == "<details><summary>4 checks</summary>1 < 2<br>1 < 2<br>1 < 2<br>1 < 2</details>"
 
 
 def test_one_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):

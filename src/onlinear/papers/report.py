@@ -31,6 +31,7 @@ TITLES = {
     "p5": "Mu, Ding, Zhou, Tao: Constrained stochastic gradient descent for large scale least squares (CSGD), KDD 2013",
     "ours": "All solvers on all sets",
 }
+FEW = 3  # checks whose numbers stand in a table's cell as they are
 PACKAGES = ("onlinear", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 
 
@@ -219,10 +220,17 @@ def claim_row(judged: Judged, anchor: str) -> dict[str, Any]:
         "rule": judged.rule,
         "note": judged.claim.note,
         "numbers": "; ".join(each),
-        "brief": ("; ".join(each) if len(each) <= 2 else "") if not judged.needs else "no data",
+        "brief": folded(each) if not judged.needs else "no data",
         "decisions": judged.decisions,
         "shown": shown,
     }
+
+
+def folded(numbers: list[str]) -> str:
+    """The numbers of a claim in a cell of a Markdown table: a few as they are, many behind a line that opens."""
+    if len(numbers) <= FEW:
+        return "; ".join(numbers)
+    return f"<details><summary>{len(numbers)} checks</summary>{'<br>'.join(numbers)}</details>"
 
 
 def settings(study: Study) -> list[dict[str, str]]:
