@@ -29,7 +29,11 @@ import numpy as np
 from llvmlite import ir
 from numba import carray, cfunc, config, njit, types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
+from numba.core.ccallback import CFunc
 from numba.core.errors import NumbaError
+from numba.core.runtime import rtsys
+from numba.core.sigutils import normalize_signature
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, overload, overload_method, register_model
 from numba.np.unsafe.ndarray import to_fixed_tuple
@@ -75,16 +79,25 @@ def _private(folder: Path) -> bool:
     return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
-def _kept(compiler: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call ``compiler`` with the disk cache pointed at the folder of these sources."""
-    if _CACHE is None:
-        return compiler(*args, **options)
-    with _LOCK:
-        before, config.CACHE_DIR = config.CACHE_DIR, str(_CACHE / _DIGEST)
-        try:
-            return compiler(*args, cache=True, **options)
-        finally:
-            config.CACHE_DIR = before
+class _Disk(FunctionCache):  # type: ignore[misc]
+    """Compiled code on disk. Numba readies its whole compiler before it looks there; what is found needs the runtime alone."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def _kept(found: Any, text: Callable[..., Any]) -> Any:
+    """What Numba made of ``text``, with the disk cache in the folder of these sources."""
+    if _CACHE is not None:
+        with _LOCK:
+            before, config.CACHE_DIR = config.CACHE_DIR, str(_CACHE / _DIGEST)
+            try:
+                found._cache = _Disk(text)
+            finally:
+                config.CACHE_DIR = before
+    return found
 
 
 _LOCK = threading.RLock()
@@ -99,14 +112,14 @@ def function(text: Callable[..., Any]) -> Callable[..., Any]:
 
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper that takes no parts and is called from Python too: kept on disk."""
-    return _kept(njit, text) if COMPILED else text
+    return _kept(njit(text), text) if COMPILED else text
 
 
 def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over rows. Kept on disk unless an argument is a part from outside the package; releases the GIL."""
     if not COMPILED:
         return text
-    kept = _kept(njit, text, nogil=True)
+    kept = _kept(njit(text, nogil=True), text)
     fresh = njit(text, nogil=True)
 
     @wraps(text)
@@ -296,7 +309,9 @@ def _compiled_method(cls: Any, name: str) -> Any:
     try:
         if not _is_home(cls):
             return cfunc(signature)(text)
-        return _kept(lambda f, **options: cfunc(signature, **options)(f), text)
+        callback = _kept(CFunc(text, normalize_signature(signature), {}, {}), text)
+        callback.compile()
+        return callback
     except NumbaError as error:
         raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
 
