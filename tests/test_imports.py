@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import onlinear
@@ -18,8 +19,9 @@ LAYERS = [
     {"models", "compatibility"},
     {"learner", "streams"},
     {"run", "final"},
-    {"estimators"},
-    {"checkpoints", "evaluation", "path"},
+    {"tasks"},
+    {"estimators", "checkpoints", "evaluation"},
+    {"path"},
     {"papers"},
     {"cli"},
 ]
@@ -97,6 +99,21 @@ def test_importing_the_package_loads_nothing_heavy():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert found.stdout.strip() == "[]"
+
+
+def test_commands_on_text_load_no_library_of_estimators_or_tables(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1 3:0.5\n-1 2:1\n" * 8)
+    code = """
+        import sys
+        from onlinear.cli import app
+        for line in ("train rows.svm -q -m m", "predict m rows.svm", "evaluate m rows.svm --json", "inspect m --json"):
+            app(line.split(), standalone_mode=False)
+        heavy = "sklearn", "pandas", "pyarrow", "scipy.stats", "scipy.sparse"
+        print(sorted(set(heavy) & set(sys.modules)), file=sys.stderr)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
+    assert found.stderr.strip() == "[]"
 
 
 def test_unknown_public_names():

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from onlinear import models, streams
-from onlinear.estimators import OnlineClassifier, OnlineRegressor, load
 from onlinear.models import ModelFileError
 from onlinear.run import CLASSIFY, Options, State, Training, Written
 from onlinear.streams import Stream
@@ -22,6 +21,7 @@ from onlinear.streams.ahead import Ahead
 from onlinear.streams.bundled import Bundled
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
+from onlinear.tasks import Classifier, Model, Regressor, load
 
 VERSION = 1
 RUN = "run"
@@ -116,8 +116,8 @@ def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
     """A run from its first row."""
     chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
 
-    def make(task: str) -> Any:
-        kind: Any = OnlineClassifier if task == CLASSIFY else OnlineRegressor
+    def make(task: str) -> Model:
+        kind: type[Model] = Classifier if task == CLASSIFY else Regressor
         return kind(**chosen, passes=settings.passes, fit_intercept=settings.intercept, random_state=settings.seed)
 
     return _training(settings, make, checkpoints, None)

@@ -21,26 +21,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from onlinear import checks, models
-from onlinear.build import LOSSES, build_loss, build_penalty, split
+from onlinear import checks, tasks
+from onlinear.build import split
 from onlinear.final import Final
-from onlinear.learner import Learner, PartNeeded
-from onlinear.names import unknown
+from onlinear.learner import Learner
 from onlinear.rows import Rows, Source, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine
-from onlinear.streams import Block, Stream, StreamError, encoding
+from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Wrapped
 from onlinear.streams.labels import Labels, scan
 from onlinear.streams.pairs import Pairs
+from onlinear.tasks import Classifier, Model, Regressor, gives_probabilities, loss_labels, quoted
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
-PARTS = ("solver", "loss", "penalty", "average")
-OBJECT = {"part": "object"}
 
 
 class Progress:
@@ -87,25 +85,8 @@ class Task(NamedTuple):
                     yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
 
 
-class Choice(NamedTuple):
-    """Step size with an average and without, average and scale where nothing is named; measured, see docs/defaults.md."""
-
-    averaged: float
-    single: float
-    average: str
-    scale: str
-
-
-class _Online(BaseEstimator):  # type: ignore[misc]
+class _Online(BaseEstimator, Model):  # type: ignore[misc]
     """What the two estimators share."""
-
-    choice: Choice
-    task: str
-    learner_: Any  # a Learner, or what predicts of one (Final)
-    n_features_in_: int
-    n_iter_: int
-    history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
-    encoding_: dict[str, Any] | None  # how a stream's named features became columns
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -198,7 +179,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         known = getattr(self, "classes_", None)
         if classes is not None and known is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
             raise ValueError(
-                f"classes={_shown(np.unique(classes))} differs from the classes of the first call: {_shown(known)}."
+                f"classes={quoted(np.unique(classes))} differs from the classes of the first call: {quoted(known)}."
             )
         found = classes if known is None else known
         return Options(passes, CLASSIFY, None, None if found is None else np.asarray(found).tolist())
@@ -224,40 +205,6 @@ class _Online(BaseEstimator):  # type: ignore[misc]
                 f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learnt in its order: "
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
-
-    def _new(self, outputs: int, total: int | None) -> Learner:
-        return Learner(
-            self._solver(),
-            self.loss,
-            self.penalty,
-            self._average(),
-            scale=self._scale(),
-            fit_intercept=_flag("fit_intercept", self.fit_intercept),
-            n_features=self.n_features_in_,
-            n_outputs=outputs,
-            total=total,
-            n_jobs=self.n_jobs,
-        )
-
-    def _solver(self) -> Any:
-        if self.solver is not None:
-            return self.solver
-        penalty, none = build_penalty(self.penalty), build_penalty("none")
-        bare = type(penalty) is type(none) and penalty == none  # then both are one method, and this the faster form of it
-        eta = self.choice.single if self._average() in (None, "none") else self.choice.averaged
-        return f"{'implicit-sgd' if bare else 'fiol'},eta={eta:g}"
-
-    def _average(self) -> Any:
-        if self.solver is not None or self.average is not None:
-            return self.average
-        penalty = build_penalty(self.penalty)
-        sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
-        return None if sparse else self.choice.average
-
-    def _scale(self) -> Any:
-        if self.scale is not None:
-            return self.scale
-        return self.choice.scale if self.solver is None else "none"
 
     def _run(self, task: Task) -> Any:
         told = _callbacks(self.callbacks)
@@ -295,7 +242,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        self._learnt()
         if isinstance(X, Stream):
             return self._stream_scores(X)
         _refuse_text(X)
@@ -306,18 +253,11 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     def _stream_scores(self, stream: Stream) -> np.ndarray:
         """The scores of all rows of a stream; columns that the model has never seen have weight 0."""
         width = max(1, self.learner_.size)
-        found = [self.learner_.predict(block.csr(width)) for block in stream]
+        found = [self.learner_.predict(block.within(width)) for block in stream]
         return np.concatenate(found) if found else self.learner_.predict(sp.csr_matrix((0, width)))
 
     def _coef(self, average: bool) -> np.ndarray:
-        check_is_fitted(self)
-        return np.ascontiguousarray(self.learner_.weights(average=average).T)
-
-    @property
-    def t_(self) -> int:
-        """Rows learnt, over all passes and calls."""
-        check_is_fitted(self)
-        return self.learner_.t
+        return np.ascontiguousarray(self._learnt().weights(average=average).T)
 
     @property
     def sparsity_(self) -> float:
@@ -337,87 +277,8 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = self._scale() != "standard"
         return tags
 
-    # --- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], final: bool = False) -> None:
-        """Write a model file; ``load`` gives an estimator that predicts the same and goes on exactly as this one would.
-
-        With ``final`` only what predicts is written, in O(non-zeros): what is loaded then learns no more. Callbacks, and a
-        ``random_state`` that is neither an integer nor None, are not kept.
-        """
-        models.write(path, *self.freeze(final))
-
-    def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What a model file holds: a JSON-able header, and arrays that this estimator shares."""
-        check_is_fitted(self)
-        learner = Final.of(self.learner_) if final else self.learner_
-        header, arrays = learner.freeze()
-        return {"kind": _kind(type(self)), **header, "estimator": self._described(learner)}, arrays
-
-    def feature_names(self, columns: np.ndarray) -> list[str | None]:
-        """The names of some columns, as a data frame or a table gave them; None where there is none."""
-        check_is_fitted(self)
-        if isinstance(self.learner_, Final) and self.learner_.names is not None:
-            return [self.learner_.names.get(int(j)) for j in columns]
-        names = getattr(self, "feature_names_in_", None)
-        if names is None and self.encoding_ is not None:
-            names = encoding.names(self.encoding_, self.learner_.size)
-        return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
-
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in ("callbacks", "n_jobs")}
-        for role in PARTS:  # an object is passed to load again
-            params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
-        if not isinstance(params["random_state"], (int, np.integer)):
-            params["random_state"] = None
-        if isinstance(params.get("class_weight"), dict):
-            params["class_weight"] = [[_plain(key), float(value)] for key, value in params["class_weight"].items()]
-        names = getattr(self, "feature_names_in_", None)
-        described = {
-            "params": {name: _plain(value) for name, value in params.items()},
-            "features": self.n_features_in_,
-            "names": None if names is None else names.tolist(),
-            "passes": self.n_iter_,
-            "history": self.history_,
-            "encoding": self.encoding_,
-        }
-        if isinstance(learner, Final):
-            columns = learner.all_columns()
-            kept = zip(columns.tolist(), self.feature_names(columns), strict=True)
-            described["names"] = (
-                [[column, name] for column, name in kept if name is not None] if self.encoding_ is None else None
-            )
-        return described
-
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
-        self.history_, self.encoding_ = header["history"], header["encoding"]
-        _must(type(self.n_features_in_) is int and self.n_features_in_ == max(1, learner.size), "features")
-        _must(type(self.n_iter_) is int and self.n_iter_ >= 1, "passes")
-        _must(isinstance(self.history_, list) and all(map(_is_report, self.history_)), "history")
-        if self.encoding_ is not None:
-            (encoding.read if encoding.format_of(self.encoding_) == "columns" else encoding.bits_of)(self.encoding_)
-        names = header["names"]
-        if names is None:
-            return
-        if isinstance(learner, Final):
-            learner.names = {int(column): str(name) for column, name in names}
-        else:
-            _must(len(names) == self.n_features_in_ and all(isinstance(name, str) for name in names), "names")
-            self.feature_names_in_ = np.array(names, dtype=object)
-
-
-def _gives_probabilities(estimator: Any) -> bool:
-    learner = getattr(estimator, "learner_", None)
-    if learner is not None:
-        return hasattr(learner.loss, "probability")
-    try:
-        return hasattr(build_loss(estimator.loss), "probability")
-    except (TypeError, ValueError):
-        return False
-
-
-class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
+class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[misc]
     """A linear classifier learnt row by row, by any solver, loss and penalty; several classes one against the rest.
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
@@ -434,41 +295,6 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
     """
-
-    choice = Choice(20.0, 5.0, "weighted-t1", "rms")
-    task = CLASSIFY
-    classes_: np.ndarray
-
-    def __init__(
-        self,
-        loss: Any = "logistic",
-        *,
-        penalty: Any = "none",
-        solver: Any = None,
-        average: Any = None,
-        passes: int = 1,
-        shuffle: bool | str | None = None,
-        scale: str | None = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        random_state: Any = None,
-        verbose: bool | int = False,
-        callbacks: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.average = average
-        self.passes = passes
-        self.shuffle = shuffle
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> OnlineClassifier:
         """Learn ``passes`` passes over the rows from the start; y holds the classes, at least two.
@@ -492,24 +318,12 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         """The class of the largest score, (n,)."""
         return self.labels_of(self._scores(X))
 
-    def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The classes that scores say, (n,)."""
-        return self.classes_[np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)]
-
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (n, K): for the losses logistic, exponential and modified-huber; several classes normalised."""
         return self.probabilities_of(self._scores(X))
 
-    def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
-        """What scores say of each class, (n, K)."""
-        chances = self.learner_.loss.probability(scores)
-        if chances.ndim == 1:
-            return np.column_stack([1.0 - chances, chances])
-        total = chances.sum(axis=1, keepdims=True)
-        return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
-
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of ``predict_proba``, (n, K)."""
         with np.errstate(divide="ignore"):
@@ -523,19 +337,12 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts: (1,) for two classes, else (K,)."""
-        check_is_fitted(self)
-        return np.atleast_1d(np.asarray(self.learner_.intercept(average=True)))
+        return np.atleast_1d(np.asarray(self._learnt().intercept(average=True)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = False
         return tags
-
-    def _new(self, outputs: int, total: int | None) -> Learner:
-        if getattr(build_loss(self.loss), "labels", "real") not in ("signs", "real"):
-            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
-            raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
-        return super()._new(outputs, total)
 
     def _targets(
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
@@ -546,7 +353,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         else:
             self._name_classes(classes, first)
         if len(self.classes_) < 2:
-            raise ValueError(f"there is one class only ({_shown(self.classes_)}); a classifier needs at least two classes.")
+            raise ValueError(f"there is one class only ({quoted(self.classes_)}); a classifier needs at least two classes.")
         places = self._places(y)
         weights = checks.weights(sample_weight, len(y)) * self._class_weights(y, balance)[places]
         outputs = len(self.classes_) if len(self.classes_) > 2 else 1
@@ -559,14 +366,8 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         strange = [label for label in np.unique(y).tolist() if label not in known]
         if strange:
             row = int(np.argmax(y == strange[0]))
-            raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {_shown(self.classes_)}.")
+            raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quoted(self.classes_)}.")
         return np.searchsorted(self.classes_, y)
-
-    def _low(self, outputs: int) -> float:
-        """The target of the rows of other classes."""
-        if outputs == 1 or not isinstance(self.solver, str):
-            return -1.0
-        return 0.0 if SOLVERS[split(self.solver, "solver", SOLVERS)[0]].targets == "one-hot" else -1.0
 
     def _name_classes(self, classes: Any, first: bool) -> None:
         if classes is None:
@@ -577,7 +378,7 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         if first:
             self.classes_ = named
         elif not np.array_equal(named, self.classes_):
-            raise ValueError(f"classes={_shown(named)} differs from the classes of the first call: {_shown(self.classes_)}.")
+            raise ValueError(f"classes={quoted(named)} differs from the classes of the first call: {quoted(self.classes_)}.")
 
     def _class_weights(self, y: Any, balance: bool) -> np.ndarray:
         self._check_class_weight(balance)
@@ -601,65 +402,14 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         self._check_class_weight(balance=False)
         return stream if self.class_weight is None else _ClassWeighted(stream, classes, self.class_weight)
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        values = [_plain(value) for value in self.classes_]
-        if any(not isinstance(value, (str, int, float)) for value in values):
-            raise ValueError(f"classes must be text or numbers to be kept in a model file, got {_shown(self.classes_)}.")
-        return super()._described(learner) | {"classes": values, "class dtype": self.classes_.dtype.str}
 
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        super()._restore(header, learner)
-        values, dtype = header["classes"], np.dtype(header["class dtype"])
-        kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
-        _must(len(values) == (learner.n_outputs if learner.n_outputs > 1 else 2), "classes")
-        _must(all(isinstance(value, kinds.get(dtype.kind, ())) for value in values), "classes")
-        _must(dtype.kind != "U" or dtype.itemsize <= 4 * LONGEST_CLASS, "classes")
-        self.classes_ = np.array(values, dtype=dtype)
-        _must(bool(np.all(self.classes_[1:] > self.classes_[:-1])), "classes")
-        if isinstance(self.class_weight, list):
-            self.class_weight = dict(self.class_weight)
-
-
-class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
+class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
     """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
 
     Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 50 with an average,
     10 without, scale max-abs.
     With the loss poisson, ``predict`` gives exp(score).
     """
-
-    choice = Choice(50.0, 10.0, "weighted-t1", "max-abs")
-    task = REGRESS
-    columns_: int | None
-
-    def __init__(
-        self,
-        loss: Any = "squared",
-        *,
-        penalty: Any = "none",
-        solver: Any = None,
-        average: Any = None,
-        passes: int = 1,
-        shuffle: bool | str | None = None,
-        scale: str | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        verbose: bool | int = False,
-        callbacks: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.average = average
-        self.passes = passes
-        self.shuffle = shuffle
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
         """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K). Or X is a stream, or an iterable of blocks
@@ -675,12 +425,6 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         """Predictions, shaped as the y of fit: <w, x> + b, or the mean that the loss makes of it (poisson: exp)."""
         return self.means_of(self._scores(X))
 
-    def means_of(self, scores: np.ndarray) -> np.ndarray:
-        """The predictions that scores stand for."""
-        scores = scores[:, None] if self.columns_ is not None and scores.ndim == 1 else scores
-        mean = getattr(self.learner_.loss, "mean", None)
-        return scores if mean is None else mean(scores)
-
     @property
     def coef_(self) -> np.ndarray:
         """Weights as ``predict`` uses them, in the columns' own units: (d,), or (K, d) for y of shape (n, K)."""
@@ -690,8 +434,7 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     @property
     def intercept_(self) -> Any:
         """The intercept, a float, or (K,) for y of shape (n, K)."""
-        check_is_fitted(self)
-        found = self.learner_.intercept(average=True)
+        found = self._learnt().intercept(average=True)
         return found if self.columns_ is None else np.atleast_1d(found)
 
     def __sklearn_tags__(self) -> Any:
@@ -702,15 +445,9 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
 
     def _labels(self) -> str:
         try:
-            return getattr(build_loss(self.loss), "labels", "real")
+            return loss_labels(self.loss)
         except (TypeError, ValueError):
             return "real"
-
-    def _new(self, outputs: int, total: int | None) -> Learner:
-        if self._labels() == "signs":
-            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") != "signs")
-            raise ValueError(f"loss {self.loss!r} is for two classes. Losses for numbers: {known}.")
-        return super()._new(outputs, total)
 
     def _targets(
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
@@ -722,13 +459,9 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
             raise ValueError(f"y has shape {y.shape}; the first call's y had {self.columns_ or 'no'} columns.")
         return y, checks.weights(sample_weight, len(y)), columns or 1
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        return super()._described(learner) | {"columns": self.columns_}
 
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        super()._restore(header, learner)
-        self.columns_ = header["columns"]
-        _must((self.columns_ or 1) == learner.n_outputs, "columns")
+KINDS = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
+_ROWS: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
 
 def load(path: str | os.PathLike[str], **parts: Any) -> Any:
@@ -737,42 +470,7 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
     Parts from outside the package are passed by role, e.g. ``load(path, loss=MyLoss())``. Raises FileNotFoundError,
     ModelFileError.
     """
-    for role in parts:
-        if role not in PARTS:
-            raise unknown("part", role, PARTS)
-    header, arrays = models.read(path)
-    try:
-        return _restored(header, arrays, parts)
-    except PartNeeded:
-        raise
-    except models.ModelFileError as error:
-        raise models.ModelFileError(f"{os.fspath(path)}: {error}") from None
-    except KeyError as error:
-        raise models.ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        if parts:  # which may be what is wrong
-            raise
-        raise models.ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
-
-
-def _restored(header: dict[str, Any], arrays: models.Arrays, parts: dict[str, Any]) -> Any:
-    kind = header.get("kind")
-    if kind not in ("learner", *KINDS):
-        raise models.ModelFileError(f"holds a model of the unknown kind {kind!r}.")
-    learner = (Final if header.get("final") is True and kind in KINDS else Learner).thaw(header, arrays, **parts)
-    if kind == "learner":
-        return learner
-    params = header["estimator"]["params"]
-    estimator = KINDS[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
-    estimator._restore(header["estimator"], learner)
-    return estimator
-
-
-KINDS: dict[str, Any] = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
-_ROWS: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
-
-
-LONGEST_CLASS = 1 << 16  # characters of the name of a class in a model file
+    return tasks.load(path, KINDS, **parts)
 
 
 class _ClassWeighted(Wrapped):
@@ -790,17 +488,6 @@ class _ClassWeighted(Wrapped):
             places = self._labels.places(block)
             weights = np.array([float(self._weights.get(name, 1.0)) for name in self._labels.names.tolist()])
             yield block._replace(weights=block.importance * weights[places])
-
-
-def _must(true: bool, name: str) -> None:
-    if not true:
-        raise models.ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
-
-
-def _is_report(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not {"rows", "loss", "since"} <= set(entry):
-        return False
-    return all(value is None or type(value) in (int, float) for value in entry.values()) and type(entry["rows"]) is int
 
 
 def _is_stream(X: Any, y: Any) -> bool:
@@ -822,10 +509,6 @@ def _forget(estimator: Any) -> None:
     """Drop all that was learnt, and the names that came with it."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
-
-
-def _kind(cls: type) -> str:
-    return next(kind for kind, known in KINDS.items() if issubclass(cls, known))
 
 
 @contextmanager
@@ -897,12 +580,6 @@ def _passes(passes: Any) -> int:
     return int(passes)
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
-
-
 def _generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
@@ -927,13 +604,3 @@ def _bar(start: int, total: int | None) -> Iterator[Callable[[Progress], None]]:
     with Shown(*columns, TextColumn("progressive loss {task.fields[loss]:.5g}")) as shown:
         task = shown.add_task("rows", total=total, completed=start, loss=float("nan"))
         yield lambda info: shown.update(task, completed=info.rows, loss=info.loss)
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _shown(classes: np.ndarray) -> str:
-    names = [repr(_plain(value)) for value in classes[:20]]
-    return ", ".join(names) + (", ..." if len(classes) > 20 else "")

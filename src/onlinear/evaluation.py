@@ -1,4 +1,4 @@
-"""How well a model predicts the rows of a stream: measures of classes or of numbers, by scikit-learn where it has them.
+"""How well a model predicts the rows of a stream: measures of classes or of numbers.
 
 Keeps a score, a target and, where rows have weights, a weight for each row (16 to 24 bytes), because AUC needs all scores in
 order; what belongs to single blocks is gone after them.
@@ -6,16 +6,18 @@ order; what belongs to single blocks is gone after them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.estimators import OnlineClassifier
 from onlinear.jit import bind_loss
 from onlinear.learner import Learner, add_losses
+from onlinear.measures import exact_area
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
+from onlinear.tasks import Classifier, gives_probabilities
 
 BINS = 10  # of the calibration table
 
@@ -54,7 +56,7 @@ class _Sums:
 
     def scores(self, block: Block) -> np.ndarray:
         """(n, K)."""
-        return self.learner.predict(block.csr(max(1, self.learner.size))).reshape(block.n, -1)
+        return self.learner.predict(block.within(max(1, self.learner.size))).reshape(block.n, -1)
 
     def add_loss(self, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         s = self._factor * weights
@@ -82,14 +84,12 @@ def evaluate(model: Any, stream: Stream) -> Result:
     """
     if isinstance(model, Learner):
         raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
-    return _classes(model, stream) if isinstance(model, OnlineClassifier) else _numbers(model, stream)
+    return _classes(model, stream) if isinstance(model, Classifier) else _numbers(model, stream)
 
 
-def _classes(model: OnlineClassifier, stream: Stream) -> Result:
-    from sklearn.metrics import confusion_matrix
-
+def _classes(model: Classifier, stream: Stream) -> Result:
     sums, labels = _Sums(model), None
-    several, chances = len(model.classes_) > 2, hasattr(model, "predict_proba")
+    several, chances = len(model.classes_) > 2, gives_probabilities(model)
     table, logs = np.zeros((3, BINS)), 0.0
     for block in _labelled(stream):
         labels = labels or Labels(stream, model.classes_.tolist())
@@ -110,24 +110,24 @@ def _classes(model: OnlineClassifier, stream: Stream) -> Result:
     weight = float(weights.sum())
     measures: dict[str, float | None] = {"error": float(weights @ (guessed != places)) / weight}
     if not several:
-        measures["auc"] = _area(first, places, weights)
+        found = exact_area(first, places == 1.0, weights)
+        measures["auc"] = None if np.isnan(found) else found
     if chances:
         measures["log loss"] = logs / weight
-    matrix = confusion_matrix(places.astype(int), guessed.astype(int), labels=range(len(model.classes_)), sample_weight=weights)
+    count = len(model.classes_)
+    matrix: Any = np.bincount((count * places + guessed).astype(np.intp), weights, count * count).reshape(count, count)
     return Result(
         len(weights),
         weight,
         sums.loss(weight),
         measures,
         model.classes_.tolist(),
-        matrix.astype(float).tolist(),
+        matrix.tolist(),
         _bins(table) if chances else None,
     )
 
 
 def _numbers(model: Any, stream: Stream) -> Result:
-    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
-
     if model.columns_ is not None and model.columns_ > 1:
         raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
     sums = _Sums(model)
@@ -137,11 +137,13 @@ def _numbers(model: Any, stream: Stream) -> Result:
         sums.parts.append((np.ravel(model.means_of(scores[:, 0])), block.y, block.importance))
     predicted, y, weights = sums.columns(stream.name)
     weight = float(weights.sum())
+    off, far = predicted - y, y - np.average(y, weights=weights)
+    square, spread = float(weights @ (off * off)), float(weights @ (far * far))
     varies = np.ptp(y[weights > 0.0]) > 0.0
     measures: dict[str, float | None] = {
-        "mae": float(mean_absolute_error(y, predicted, sample_weight=weights)),
-        "rmse": float(root_mean_squared_error(y, predicted, sample_weight=weights)),
-        "r2": float(r2_score(y, predicted, sample_weight=weights)) if varies else None,
+        "mae": float(weights @ np.abs(off)) / weight,
+        "rmse": math.sqrt(square / weight),
+        "r2": 1.0 - square / spread if varies and spread > 0.0 else None,
     }
     return Result(len(y), weight, sums.loss(weight), measures)
 
@@ -159,16 +161,6 @@ def _log_loss(p: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float:
     """sum of -s log p of the true class; probabilities of 0 count as the smallest double's."""
     own = np.maximum(p[np.arange(len(places)), places], np.finfo(np.float64).tiny)
     return float(-(weights @ np.log(own)))
-
-
-def _area(scores: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float | None:
-    """AUC over all rows, exactly; None without rows of both classes."""
-    from sklearn.metrics import roc_auc_score
-
-    counting = weights > 0.0
-    if len(np.unique(places[counting])) < 2:
-        return None
-    return float(roc_auc_score(places[counting], scores[counting], sample_weight=weights[counting]))
 
 
 def _calibrate(table: np.ndarray, p: np.ndarray, true: np.ndarray, weights: np.ndarray) -> None:

@@ -29,6 +29,21 @@ def running(total: float, values: np.ndarray) -> float:
     return float(np.cumsum(np.append(total, values))[-1])
 
 
+def area(below: np.ndarray, above: np.ndarray) -> float:
+    """AUC of rows in groups of ascending score, from the weights of each group's negatives and positives; nan without both."""
+    pairs = below.sum() * above.sum()
+    # No product of vectors (@): how that is summed depends on the machine, and a history holds the result.
+    return float(np.sum(above * (np.cumsum(below) - below / 2.0)) / pairs) if pairs > 0.0 else np.nan
+
+
+def exact_area(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> float:
+    """AUC of all rows (n,): those of equal scores are a group. nan without rows of both classes."""
+    order = np.argsort(scores, kind="stable")
+    ascending = scores[order]
+    starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
+    return area(*(np.add.reduceat(np.where(those, weights, 0.0)[order], starts) for those in (~positive, positive)))
+
+
 class Area:
     """AUC of all scores so far."""
 
@@ -43,10 +58,7 @@ class Area:
     @property
     def value(self) -> float:
         """The area; nan before there are rows of both classes."""
-        below, above = self.counts
-        pairs = below.sum() * above.sum()
-        # No product of vectors (@): how that is summed depends on the machine, and a history holds the result.
-        return float(np.sum(above * (np.cumsum(below) - below / 2.0)) / pairs) if pairs > 0.0 else np.nan
+        return area(*self.counts)
 
     @property
     def doubt(self) -> float:

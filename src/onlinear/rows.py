@@ -9,11 +9,11 @@ All checks of values and indices run before the first block is handed out.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from onlinear.jit import COMPILED, entry, function, kernel
 
@@ -87,12 +87,14 @@ class Source(NamedTuple):
 
 
 def read(X: Any, name: str = "X") -> Source:
-    """Check ``X`` and give its rows.
+    """Check ``X`` and give its rows; a ``Source`` was checked when it was made.
 
     Raises TypeError for a container or dtype that holds no numbers, ValueError for a wrong shape, for NaN and infinity (with
     row and column), and for indices that are negative or too large.
     """
-    if sp.issparse(X):
+    if isinstance(X, Source):
+        return X
+    if is_sparse(X):
         return _read_sparse(X, name)
     array = dense(X, name)
     source = Source(array.shape[0], array.shape[1], 0, 0.0, array)
@@ -112,6 +114,12 @@ def read(X: Any, name: str = "X") -> Source:
             raise _not_finite(name, array[row, column], row, column)
         largest = max(largest, size)
     return Source(source.n, source.width, int(width), largest, array if room is None else room.rows())
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether ``X`` is a sparse container of SciPy; who has one has imported what it is of."""
+    containers = sys.modules.get("scipy.sparse")
+    return containers is not None and bool(containers.issparse(X))
 
 
 def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:

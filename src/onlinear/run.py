@@ -414,7 +414,7 @@ class Training:
     def _score(self, block: Block, tally: Tally, labels: Labels | None) -> None:
         """Score rows and learn nothing."""
         targets, truth = self._targets(block, labels)
-        scores = self.learner.predict(block.csr(max(1, self.learner.size))).reshape(block.n, -1).T
+        scores = self.learner.predict(block.within(max(1, self.learner.size))).reshape(block.n, -1).T
         s = self.learner.factor * block.importance
         for k in range(self.learner.n_outputs):
             add_losses(self.learner._loss, np.ascontiguousarray(scores[k]), targets[:, k], s, tally.losses)

@@ -33,9 +33,9 @@ def evaluate(
 
     AUC is exact: it keeps 16 bytes for each row, 24 where rows have weights.
     """
-    from onlinear import load
     from onlinear.cli.reading import Watched, opened
     from onlinear.evaluation import evaluate as evaluated
+    from onlinear.tasks import load
 
     learnt = load(model)
     stream = opened(source, reading, learnt, with_target=True)

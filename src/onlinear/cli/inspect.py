@@ -44,8 +44,9 @@ def inspect(
 
 def summary(path: str, top: int) -> dict[str, Any]:
     """All that is shown, for JSON."""
-    from onlinear import load, models
+    from onlinear import models
     from onlinear.final import Final
+    from onlinear.tasks import load
 
     header, _ = models.read(path)
     model = load(path)
@@ -54,7 +55,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
     run: Any = header.get("run")
     loss = learner.progressive_loss
     count, largest = weights(model, learner, top)
-    params = {} if bare else model.get_params(deep=False)
+    params = {} if bare else model.settings()
     return {
         "file": path,
         "bytes": os.path.getsize(path),

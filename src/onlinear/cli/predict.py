@@ -38,8 +38,8 @@ def predict(
     reading: Reading,
 ) -> None:
     """Predict: one line per row, in the order of the rows."""
-    from onlinear import load
     from onlinear.cli.reading import Watched, opened
+    from onlinear.tasks import load
 
     if kind not in KINDS:
         raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")
@@ -58,10 +58,11 @@ def columns(model: Any, kind: str) -> list[str]:
     """The names of the columns that ``predictions`` gives; raises ValueError where the model has no such predictions."""
     from onlinear.learner import Learner
     from onlinear.streams.labels import shown
+    from onlinear.tasks import gives_probabilities
 
     bare = isinstance(model, Learner)
     learner = model if bare else model.learner_
-    if kind == "probabilities" and not hasattr(model, "predict_proba"):
+    if kind == "probabilities" and not gives_probabilities(model):
         why = (
             "holds a bare learner, which gives scores only"
             if bare
@@ -80,7 +81,7 @@ def columns(model: Any, kind: str) -> list[str]:
 def predictions(model: Any, block: Any, kind: str) -> Any:
     """The rows' labels (or predicted numbers), scores or probabilities, (n,) or (n, K); features never seen have weight 0."""
     learner = getattr(model, "learner_", model)
-    scores = learner.predict(block.csr(max(1, learner.size)))
+    scores = learner.predict(block.within(max(1, learner.size)))
     if kind == "scores" or learner is model:
         return scores
     if kind == "probabilities":

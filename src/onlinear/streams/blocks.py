@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from onlinear.rows import Rows, Source, permuted_rows, taken
 
@@ -48,9 +47,21 @@ class Block(NamedTuple):
 
     def csr(self, width: int) -> Any:
         """The rows as a CSR matrix of ``width`` columns, entries beyond it left out."""
+        from scipy.sparse import csr_matrix
+
+        starts, columns, values = self.within(width).data
+        return csr_matrix((values, columns.view(np.int32), starts.astype(np.int64)), shape=(self.n, width))
+
+    def within(self, width: int) -> Source:
+        """The rows as a model of ``width`` columns sees them: entries beyond it left out."""
+        if self.size <= width:
+            return self.source._replace(width=width)
         starts, columns, values = self.rows
-        matrix = sp.csr_matrix((values, columns.view(np.int32), starts.astype(np.int64)), shape=(self.n, max(self.size, width)))
-        return matrix if matrix.shape[1] == width else matrix[:, :width]
+        inside = columns < width
+        before = np.concatenate([[0], np.cumsum(inside)]).astype(np.uint64)
+        rows = Rows(before[starts], columns[inside], values[inside])
+        size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
+        return Source(self.n, width, size, self.largest, rows)
 
     def where(self, row: int) -> str:
         """'file:line' of a row."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from onlinear import checks, rows
 from onlinear.streams.blocks import Block, Stream, StreamError
@@ -49,7 +48,7 @@ class Pairs(Stream):
 
     def _block(self, name: str, X: Any, y: Any, weight: Any = None) -> Block:
         self._name_columns(X)
-        source = rows.read(X if sp.issparse(X) else np.asarray(X)).stored()
+        source = rows.read(X if rows.is_sparse(X) else np.asarray(X)).stored()
         self.width = max(self.width, source.width)
         found = self._targets(np.asarray(y))
         checks.column(found, "y", source.n)
