@@ -34,10 +34,10 @@ print(imported - start, (first - begun) - (again - first))
 """
 
 
-def one_row(solver: str, features: int | None) -> tuple[float, float]:
+def one_row(solver: str, features: int, scale: str = "none") -> tuple[float, float]:
     """p50 and p99 of learn_one in microseconds."""
     rng = np.random.default_rng(0)
-    learner = Learner(solver, "hinge", "l1,l1=1e-6", n_features=features)
+    learner = Learner(solver, "hinge", "l1,l1=1e-6", scale=scale, n_features=features)
     rows = [(np.sort(rng.choice(10_000, 75, replace=False)), rng.standard_normal(75), 1.0 - 2.0 * (i % 2)) for i in range(2000)]
     for row in rows:
         learner.learn_one(*row)
@@ -69,10 +69,12 @@ def imported(module: str) -> float:
 
 def main() -> int:
     print("| learn_one, 75 non-zeros | p50, microseconds | p99 |\n|---|---:|---:|")
-    for solver in ("comid", "rda", "fiol", "odrs"):
+    for solver in ("comid", "rda", "fiol", "odrs", "iodrs", "sadmm"):
         for features in (10_000, 10_000_000):
             middle, late = one_row(solver, features)
             print(f"| {solver}, {features:,} features | {middle:.1f} | {late:.1f} |")
+    middle, late = one_row("comid", 10_000, "rms")
+    print(f"| comid, 10,000 features, scale rms | {middle:.1f} | {late:.1f} |")
     print("\n| seconds over the fit itself | first fit ever | first fit of a later process |\n|---|---:|---:|")
     for solver, loss, penalty in (
         ("comid", "hinge", "l1,l1=1e-5"),

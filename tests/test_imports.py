@@ -16,7 +16,7 @@ LAYERS = [
     {"scaling"},
     {"solvers"},
     {"build"},
-    {"models", "compatibility"},
+    {"models", "compatibility", "one_row"},
     {"learner", "streams"},
     {"run", "final"},
     {"tasks"},

@@ -15,7 +15,7 @@ import pytest
 
 import onlinear
 from onlinear import jit
-from onlinear.jit import COMPILED, bind_loss, entry, kernel, load, store
+from onlinear.jit import COMPILED, Held, bind_loss, kernel, load, opened, store
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet, register
@@ -363,14 +363,35 @@ def _prox_first(penalty, v):
     return penalty.weight(v[0], penalty.tick(penalty.start(), 0.5))
 
 
-def test_the_entry_point_is_the_kernel():
-    args = ElasticNet(l1=1.0), np.array([2.0])
-    assert entry(_prox_first, args)(*args) == _prox_first(*args) == 1.5
+def _first_and_more(here, more):  # as one_row.learn_row: what is held, then what changes
+    (penalty, _, flag), (v, (scale, place)) = opened(here)
+    v[place] += scale * flag
+    return prox_first(penalty, v) + more[0]  # noqa: F821 (named by Held.compile)
 
 
-def test_the_entry_point_of_a_kernel_with_a_users_part_is_the_ordinary_call():
-    register(MySoft())
-    assert entry(_prox_first, (MySoft(), np.array([2.0]))) is _prox_first
+@pytest.mark.parametrize("penalty", [ElasticNet(l1=1.0), None], ids=["ours", "a user's"])
+def test_held_arguments_are_those_of_the_call(penalty):
+    penalty = register(MySoft()) if penalty is None else penalty
+    array = np.array([[2.0, 7.0, 2.0], [0.0, 0.0, 0.0]])
+    v = array[0, ::2]
+    held = Held((penalty, None, True), (v, (0.5, np.int64(1))))
+    call = held.compile(_first_and_more, {"prox_first": _prox_first}, np.zeros(4)[::2])
+    want = _prox_first(penalty, v)
+    assert call(held.here, np.array([3.0, 4.0, 5.0])[1:]) == want + 4.0
+    np.testing.assert_array_equal(array, [[2.0, 7.0, 2.5], [0.0, 0.0, 0.0]])
+    v[0] = 4.0  # held by its memory
+    assert call(held.here, np.zeros(1)) == _prox_first(penalty, v)
+
+
+@only_compiled
+def test_held_arguments_of_the_same_types_are_of_one_kind():
+    v, other = np.zeros(3), np.zeros(4)
+    held = Held(v, other, 1.0, ElasticNet())
+    assert Held(other, v, 2.0, ElasticNet(l1=1.0), like=held).kind is held.kind
+    for different in ((v, other, 1, ElasticNet()), (np.zeros(6)[::2], other, 1.0, ElasticNet()), (v, other, 1.0, None)):
+        assert Held(*different, like=held).kind is not held.kind
+    with pytest.raises(TypeError, match="str arguments cannot be held"):
+        Held(v, "text")
 
 
 @only_compiled

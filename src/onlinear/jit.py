@@ -4,9 +4,9 @@ A *part* (loss, penalty, schedule, average, solver) is a ``NamedTuple`` with ord
 call those methods, so the same text runs interpreted (``NUMBA_DISABLE_JIT=1``) and compiled. ``kernel`` compiles a function
 and keeps the machine code on disk under a digest of this package's sources, so an edited file is never answered with
 yesterday's code; a kernel that was given a part from outside the package is compiled anew in each process. A loss enters a
-kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``entry`` gives
-the compiled code itself, for a call that is made again and again. ``Lanes`` are several numbers at once, on which the methods
-of a part compile as they do on one.
+kernel as the addresses of its compiled methods (``bind_loss``), so one compiled kernel serves every loss. ``Held`` arguments
+cost nothing to pass again and again. ``Lanes`` are several numbers at once, on which the methods of a part compile as they do
+on one.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import operator
 import os
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from inspect import Parameter, Signature
 from inspect import signature as signature_of
+from itertools import count
 from math import copysign
 from pathlib import Path
 from types import FunctionType
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, config, njit, types
+from numba import carray, cfunc, config, njit, typeof, types
 from numba.core import cgutils
 from numba.core.caching import FunctionCache
 from numba.core.ccallback import CFunc
@@ -35,7 +36,16 @@ from numba.core.errors import NumbaError
 from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, overload, overload_method, register_model
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    lower_builtin,
+    models,
+    overload,
+    overload_method,
+    register_model,
+    unbox,
+)
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 COMPILED = not config.DISABLE_JIT
@@ -132,26 +142,8 @@ def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
             foreign = ", ".join(sorted({type(arg).__name__ for arg in args if not _is_ours(arg)}))
             raise TypeError(f"{text.__name__} does not compile with {foreign}: {error}") from error
 
-    call.dispatcher = kept  # type: ignore[attr-defined]
+    call.dispatcher, call.fresh = kept, fresh  # type: ignore[attr-defined]
     return call
-
-
-def entry(call: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
-    """The compiled code of ``call`` for arguments typed as ``args``, without the lookup that each ordinary call makes.
-
-    An entry point checks no layout: give it arguments of the same types only. It is not a documented part of Numba; where it
-    is not to be had, ``call`` itself is given.
-    """
-    if not COMPILED or not all(map(_is_ours, args)):
-        return call
-    dispatcher, signature = call.dispatcher, _signature(call, args)  # type: ignore[attr-defined]
-    dispatcher.compile(signature)
-    found = dispatcher.overloads.get(signature)
-    return getattr(found, "entry_point", call)
-
-
-def _signature(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(map(call.dispatcher.typeof_pyval, args))  # type: ignore[attr-defined]
 
 
 def _is_ours(arg: Any) -> bool:
@@ -757,6 +749,138 @@ def chosen(typing: Any, marks: Any, a: Any, b: Any) -> Any:
         return builder.bitcast(builder.or_(builder.and_(marks, a), builder.and_(builder.not_(marks), b)), _OUTPUTS.vector)
 
     return _OUTPUTS(marks, a, b), body
+
+
+# --- arguments that stay the same ------------------------------------------------------------------------------------
+
+
+class _HeldType(types.Type):  # type: ignore[misc]
+    """The address of arguments in memory; ``content`` is their type, a tuple's."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+        super().__init__(name=f"Held({content})")
+
+
+register_model(_HeldType)(models.OpaqueModel)
+
+
+@unbox(_HeldType)
+def _address(kind: Any, value: Any, c: Any) -> Any:
+    return NativeValue(c.pyapi.long_as_voidptr(value))
+
+
+class Held:
+    """Arguments that stay the same from call to call: numbers, arrays, parts, None and tuples of them, laid out in memory once.
+
+    Unpacking an array or a part costs a call of compiled code far more than the call itself; these cost it one address. Arrays
+    are held by their memory: what is written to them is seen, and so they must not be replaced.
+
+    ``here`` is what the function is given, ``kind`` the same for arguments of the same types; ``like``: what was held before,
+    of which most may have stayed. Raises TypeError for arguments of other types.
+    """
+
+    def __init__(self, *args: Any, like: Held | None = None) -> None:
+        self._args = args
+        self._before: dict[int, Any] = {} if like is None else like._arrays
+        self._arrays: dict[int, Any] = {}
+        self.here: Any = args
+        self.kind: Any = None
+        if COMPILED:
+            words: list[int] = []
+            signs: list[Any] = []
+            self._lay_out(args, words, signs)
+            key = tuple(signs)
+            self.kind = _held_kinds.get(key) or _held_kinds.setdefault(key, _HeldType(typeof(args)))
+            self._words = np.array(words, np.int64)
+            self.here = int(self._words.ctypes.data)
+            self._before = {}
+
+    def _lay_out(self, value: Any, words: list[int], signs: list[Any]) -> None:
+        """Add an argument as numbers of 64 bits, in the order in which ``_from_words`` reads them, and what tells its type."""
+        kind = type(value)
+        signs.append(kind)
+        if kind is np.ndarray:
+            found = self._before.get(id(value))
+            if found is None:
+                place = [value.itemsize, value.ctypes.data, *value.shape, *value.strides]
+                found = value, place, (value.dtype, value.ndim, value.flags.num)
+            self._arrays[id(value)] = found
+            words += found[1]
+            signs.append(found[2])
+        elif isinstance(value, tuple):
+            signs.append(len(value))
+            for inner in value:
+                self._lay_out(inner, words, signs)
+        elif isinstance(value, float):
+            words.append(int(np.float64(value).view(np.int64)))
+        elif isinstance(value, (int, np.integer)):
+            words.append(int(value))
+        elif value is not None:
+            raise TypeError(f"{kind.__name__} arguments cannot be held.")
+
+    def compile(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Callable[..., Any]:
+        """``text``, whose first argument is ``here`` and which calls the ``functions`` by their names, for ``others`` typed as
+        these: the compiled code itself, which looks up and checks nothing. Strided arrays among ``others`` stand for arrays of
+        any layout."""
+        found = _with_functions(text, tuple(functions.items()), all(map(_is_ours, self._args)))
+        if not COMPILED:
+            return found  # type: ignore[no-any-return]
+        kinds = (self.kind, *map(typeof, others))
+        found.compile(kinds)
+        return found.overloads[kinds].entry_point  # type: ignore[no-any-return]
+
+
+_held_kinds: dict[Any, _HeldType] = {}  # by what tells the types of the arguments apart
+
+
+@cache
+def _with_functions(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...], ours: bool) -> Any:
+    """A copy of ``text`` with functions of its own, under a name of its own: the disk cache goes by that."""
+    known = {name: getattr(call, "dispatcher" if ours else "fresh", call) for name, call in functions}
+    copy = FunctionType(text.__code__, {**text.__globals__, **known}, text.__name__)
+    copy.__qualname__ = ".".join([text.__qualname__, *(f"{call.__module__}.{call.__name__}" for _, call in functions)])
+    if not COMPILED:
+        return copy
+    return _kept(njit(copy), copy) if ours else njit(copy)
+
+
+def _from_words(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
+    from numba.np.arrayobj import populate_array  # of the compiler, which is readied when it compiles
+
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder)
+        itemsize, data = next(words), builder.inttoptr(next(words), array.data.type)
+        shape, strides = ([next(words) for _ in range(kind.ndim)] for _ in range(2))
+        populate_array(array, data, shape, strides, itemsize, None)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        return context.make_tuple(builder, kind, [_from_words(context, builder, inner, words) for inner in kind.types])
+    if isinstance(kind, types.NoneType):
+        return context.get_dummy_value()
+    if isinstance(kind, types.Float):
+        return builder.bitcast(next(words), ir.DoubleType())
+    return builder.trunc(next(words), context.get_value_type(kind))
+
+
+@intrinsic
+def _open(typing: Any, held: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.bitcast(args[0], ir.IntType(64).as_pointer())
+        words = (builder.load(builder.gep(first, [_INTEGER(place)])) for place in count())
+        return _from_words(context, builder, held.content, words)
+
+    return held.content(held), code
+
+
+def opened(here: Any) -> Any:
+    """The arguments that are held."""
+    return here
+
+
+@overload(opened)
+def _opened(here):  # type: ignore[no-untyped-def]
+    return lambda here: _open(here)
 
 
 # --- clocks in arrays ------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,9 @@ import numpy as np
 from onlinear import checks, models, rows
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
 from onlinear.checks import DivergenceError
-from onlinear.jit import bind_loss, entry, kernel
+from onlinear.jit import bind_loss, kernel
 from onlinear.names import unknown
+from onlinear.one_row import OneRow, add_loss
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
 from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T
@@ -27,12 +27,7 @@ from onlinear.solvers.many import Output, Team, in_threads, threads_of
 def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
     """total[0] + total[1] += sum of s_i l(score_i, y_i) in row order, compensated (Neumaier)."""
     for i in range(y.shape[0]):
-        if s[i] == 0.0:
-            continue
-        x = s[i] * loss.value(scores[i], y[i])
-        new = total[0] + x
-        total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
-        total[0] = new
+        add_loss(loss, scores[i], y[i], s[i], total)
 
 
 class Learner:
@@ -87,7 +82,7 @@ class Learner:
         self.states: list[State] = [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
         self._losses = np.zeros((self.n_outputs, 2))
         self._diverged: str | None = None
-        self._short: ShortWay | None = None  # made by the first learn_one
+        self._one: OneRow | None = None  # made by the first learn_one
         self._team: Team | None = None  # made by the first learn of several outputs
         if self.growing and not self.engine.grows:
             raise ValueError(f"{type(self.solver).__name__.lower()} cannot take up new columns: n_features must be given.")
@@ -124,6 +119,7 @@ class Learner:
         return found[0] if len(found) == 1 else np.concatenate([np.empty((self.n_outputs, 0)), *found], axis=1)
 
     def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        self._moved()
         block, largest, s = self._weighed(block, largest, weights)
         scores = np.empty((self.n_outputs, len(s)))
         if self.n_outputs == 1:
@@ -158,7 +154,13 @@ class Learner:
         """What a pass learns, output by output."""
         return [Output(self.engine, state, k) for k, state in enumerate(self.states)]
 
+    def _moved(self) -> None:
+        """The state's arrays may be others than before."""
+        if self._one is not None:
+            self._one.stale = True
+
     def _diverge(self, row: int) -> None:
+        self._moved()
         t = self.t
         eta = self.engine.eta(max(t, 1))
         self._diverged = (
@@ -173,8 +175,8 @@ class Learner:
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row given by its non-zeros; give the score before the step (a float, or (K,) for K outputs)."""
-        short = self._short
-        if short is None or (score := short.learn(indices, values, y)) is None:
+        one = self._one
+        if one is None or (score := one.learn(indices, values, y)) is None:
             return self._learn_one(indices, values, y)
         return score
 
@@ -182,15 +184,18 @@ class Learner:
         """Any row, by the way that blocks of rows take."""
         self._refuse_if_diverged()
         row = _one_row(indices, values)
-        source = self._fit_width(rows.read(row, "the row"))
+        if self._centred:
+            row.resize((1, max(row.shape[1], self.size)))
+            row = row.toarray()
+        source = self._read(row, "the row")
         target = checks.targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1, self.n_outputs)
         checks.labels(target, getattr(self.loss, "labels", "real"))
-        if source.size > self.size:
-            self._grow(source.size)
-        scores = self._learn_block(source.data, source.largest, target, np.ones(1))[:, 0]
-        if self.n_outputs == 1 and self.scaler is None and (self._short is None or self._short.room < source.nnz):
-            self._short = ShortWay(self, max(256, 2 * source.nnz))
-        return float(scores[0]) if self.n_outputs == 1 else scores
+        scores = self._learn(source, target, np.ones(1))[:, 0]
+        if self.n_outputs > 1:
+            return scores
+        if not self._centred and (self._one is None or self._one.capacity < source.nnz):
+            self._one = OneRow(self, max(256, 2 * source.nnz))
+        return float(scores[0])
 
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
         """Run a batch solver (``batch-drs``) for a number of iterations over all rows at once."""
@@ -203,9 +208,14 @@ class Learner:
             self.engine.solve(state, source, y[:, k], self.factor * weights, _count("iterations", iterations))
         return self
 
+    @property
+    def _centred(self) -> bool:
+        """Whether rows are centred, which needs dense ones."""
+        return self.scaler is not None and self.scaler.kind == "standard"
+
     def _read(self, X: Any, name: str) -> Source:
-        if self.scaler is not None and self.scaler.kind == "standard":
-            X = self._standardised(X)
+        if self._centred:
+            X = self._standardised(X, name)
         return self._fit_width(rows.read(X, name))
 
     def _fit_width(self, source: Source) -> Source:
@@ -213,13 +223,13 @@ class Learner:
             raise ValueError(f"X has {source.width} columns, the model has {self.size} features (n_features={self.size}).")
         return source
 
-    def _standardised(self, X: Any) -> np.ndarray:
+    def _standardised(self, X: Any, name: str) -> np.ndarray:
         assert self.scaler is not None
         if self.scaler.moments.shape[1] == 0 or not self.scaler.moments[1].any():
             raise ValueError(
                 "scale='standard' needs the mean of all rows before the first: use fit, or scale='rms' for streams."
             )
-        dense = rows.dense(X, "X")
+        dense = rows.dense(X, name)
         if dense.shape[1] != self.scaler.moments.shape[1]:
             raise ValueError(f"X has {dense.shape[1]} columns, the model has {self.scaler.moments.shape[1]} features.")
         return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
@@ -232,8 +242,7 @@ class Learner:
                 state.grow(size)
         if self.scaler is not None:
             self.scaler.grow(size)
-        if self._short is not None:
-            self._short.bind()
+        self._moved()
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -404,64 +413,6 @@ class Learner:
         for state in learner.states:
             learner.engine.rebuild(state)
         return learner
-
-
-class ShortWay:
-    """One row after another with nothing made anew: the same arrays, checked, filled and learnt by three compiled calls.
-
-    For one output without a scale. Whatever else comes goes the long way, with the same result.
-    """
-
-    def __init__(self, learner: Learner, room: int) -> None:
-        self._learner, self._engine, self._state = learner, learner.engine, learner.states[0]
-        self.room = room
-        self._row = rows.OneRow(room)
-        self._rule = getattr(learner.loss, "labels", "real")
-        self._y, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
-        self._rest: tuple[Any, ...] = (self._y, self._s, self._score)
-        self._learn: Any = None
-        self.bind()
-        self._sum = (learner._loss, self._score, self._y, self._s, learner._losses[0])
-        self._add = entry(add_losses, self._sum)
-
-    def bind(self) -> None:
-        """Take the state's arrays as they stand now; find the kernel once, or the engine itself where it is several calls."""
-        engine, self._table = type(self._engine), self._state.table
-        home = next(cls for cls in engine.__mro__ if "learn" in vars(cls))
-        given = (self._state, self._row.rows, 0.0, self._y, self._s, self._score)
-        call = self._engine.call(*given) if "call" in vars(home) else None
-        if call is None:
-            self._learn = partial(self._engine.learn, self._state)
-            return
-        kernel, args = call
-        self._rest, self._table = args[2:], self._state.table
-        if self._learn is None:
-            self._learn = entry(kernel, args)
-
-    def learn(self, indices: Any, values: Any, y: Any) -> float | None:
-        """Learn the row and give its score; None, and nothing done, for a row that has to go the long way."""
-        if type(y) not in _NUMBERS or self._learner._diverged is not None:
-            return None
-        if (y != 1.0 and y != -1.0) if self._rule == "signs" else (y - y != 0.0 or (self._rule != "real" and y < 0.0)):
-            return None
-        state, row = self._state, self._row
-        largest = row.fill(indices, values, rows.LARGEST_COLUMN + 1 if self._learner.growing else state.size)
-        if largest < 0.0:
-            return None
-        if self._learner.growing and (size := row.size()) > state.size:
-            self._learner._grow(size)
-        if state.table is not None:
-            state.prepare(1)
-            if state.table is not self._table:
-                self.bind()
-        self._y[0] = y
-        if self._learn(row.rows, largest, *self._rest) == 0:
-            self._learner._diverge(0)
-        self._add(*self._sum)
-        return float(self._score[0])
-
-
-_NUMBERS = (float, int, np.float64)
 
 
 def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[str, Any]) -> Learner:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import COMPILED, entry, function, kernel
+from onlinear.jit import COMPILED, function, kernel
 
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
@@ -328,47 +328,20 @@ def _scan_dense(X, bits, mask, width):  # type: ignore[no-untyped-def]
     return _sizes(bits, mask)[0], width
 
 
-class OneRow:
-    """Room for one row, filled and checked by one compiled call; the arrays stay the same from row to row."""
+@function
+def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
+    """Take one row into the arrays of a ``Rows`` if it is a plain one, and give its largest absolute value; else -1.
 
-    def __init__(self, capacity: int = 256) -> None:
-        self.rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity))
-        self._fill: dict[Any, Any] = {}
-        for dtype in map(np.dtype, (np.int32, np.int64)):
-            anyhow = np.empty(4, dtype)[::2], np.empty(4)[::2]  # strided: the compiled call then takes every layout
-            self._fill[dtype] = entry(_fill_row, (*anyhow, 0, *self.rows))
-
-    def fill(self, indices: Any, values: Any, size: int) -> float:
-        """Take the row if it is a plain one: its largest absolute value, or -1 for any row that has to be read otherwise.
-
-        Plain: int32 or int64 columns, ascending and below ``size``, and float64 values, finite, no more than there is room for.
-        """
-        if type(indices) is not np.ndarray or type(values) is not np.ndarray or values.dtype is not _FLOAT64:
-            return -1.0
-        fill = self._fill.get(indices.dtype)
-        if fill is None or indices.ndim != 1 or values.ndim != 1:
-            return -1.0
-        return fill(indices, values, size, *self.rows)  # type: ignore[no-any-return]
-
-    def size(self) -> int:
-        """1 + the largest column of the row's non-zero entries."""
-        end = int(self.rows.indptr[1])
-        return int(self.rows.indices[end - 1]) + 1 if end else 0
-
-
-_FLOAT64 = np.dtype(np.float64)
-
-
-@kernel
-def _fill_row(indices, values, size, starts, columns, entries):  # type: ignore[no-untyped-def]
+    Plain: columns ascending and below ``bound``, values finite, no more of them than there is room for.
+    """
     n = indices.shape[0]
     if values.shape[0] != n or n > columns.shape[0]:
         return -1.0
     end, before, largest = 0, -1, 0.0
     for k in range(n):
-        j, x = indices[k], values[k]
+        j, x = int(indices[k]), float(values[k])
         length = abs(x)
-        if j <= before or j >= size or not length < np.inf:
+        if j <= before or j >= bound or not length < np.inf:
             return -1.0
         before = j
         if x != 0.0:

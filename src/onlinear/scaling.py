@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import kernel
+from onlinear.jit import function, kernel
 from onlinear.rows import Rows
 
 
@@ -50,8 +50,13 @@ class Scaler:
     def learn(self, rows: Rows, s: np.ndarray) -> Rows:
         """The rows in scaled units; the scales have moved on past them."""
         out = np.empty(len(rows.values))
-        _move(rows, s, self._room, self.kind == "rms", out)
+        _move(rows, s, *self.running, out)
         return rows._replace(values=out)
+
+    @property
+    def running(self) -> tuple[np.ndarray, bool]:
+        """What ``in_scale`` takes: the room of the moments, which ``grow`` may replace, and whether they are of squares."""
+        return self._room, self.kind == "rms"
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen."""
@@ -76,12 +81,17 @@ def _move(rows, s, moments, rms, out):  # type: ignore[no-untyped-def]
     starts, columns, values = rows
     for i in range(starts.shape[0] - 1):
         for k in range(starts[i], starts[i + 1]):
-            j, x = columns[k], np.float64(values[k])
-            if s[i] > 0.0:
-                if rms:
-                    moments[0, j] += 1.0
-                    moments[1, j] += (x * x - moments[1, j]) / moments[0, j]
-                else:
-                    moments[1, j] = max(moments[1, j], abs(x))
-            scale = np.sqrt(moments[1, j]) if rms else moments[1, j]
-            out[k] = x / scale if scale > 0.0 else 0.0
+            out[k] = in_scale(columns[k], np.float64(values[k]), s[i], moments, rms)
+
+
+@function
+def in_scale(j, x, s, moments, rms):  # type: ignore[no-untyped-def]
+    """An entry of a row in the scale of its column, which has moved on past it unless the row's weight is 0."""
+    if s > 0.0:
+        if rms:
+            moments[0, j] += 1.0
+            moments[1, j] += (x * x - moments[1, j]) / moments[0, j]
+        else:
+            moments[1, j] = max(moments[1, j], abs(x))
+    scale = np.sqrt(moments[1, j]) if rms else moments[1, j]
+    return x / scale if scale > 0.0 else 0.0

@@ -57,7 +57,7 @@ class Batch(Engine):
         U[0, 1:] = w + self.solver.lam * first_dual(self.penalty, w)
         return State(scalars(self.problem, b), {"U": U}, size=len(w), extra=1)
 
-    def learn(self, state: State, rows: Any, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def call(self, state: State, rows: Any, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         raise ValueError("batch-drs takes all rows at once: use solve(X, y, iterations=...) or an estimator's fit, or 'odrs'.")
 
     def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:

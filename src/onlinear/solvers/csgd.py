@@ -256,10 +256,6 @@ class Unconstrained(Engine):
         """p, S, B and A; None for those that are not kept."""
         return [state.arrays.get(name) for name in "pSBA"]
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        run, args = self.call(state, rows, largest, y, s, scores)
-        return run(*args)
-
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         p, S, B, A = self.vectors(state)
         pS = state.arrays.get("pS")

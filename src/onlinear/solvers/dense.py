@@ -52,7 +52,7 @@ def all_finite(V, indices, begin, end):
 
 
 @kernel
-def learn_rows(rows, y, s, loss, penalty, solver, average, U, S, A, M, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, U, S, A, M, now, scores):
     indptr, indices, values = rows
     x = np.zeros(U.shape[1])
     x[0] = now[ONE]
@@ -111,9 +111,10 @@ class Dense(Engine):
                 arrays["M"] = np.zeros((2, *U.shape))
         return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         arrays = (state.arrays.get(name) for name in "USAM")
-        return learn_rows(rows, y, s, self.loss, self.penalty, self.solver, self.average, *arrays, state.now, scores)
+        parts = self.loss, self.penalty, self.solver, self.average
+        return learn_rows, (rows, largest, y, s, *parts, *arrays, state.now, scores)
 
     def predictor(self, state: State) -> np.ndarray:
         """The extended predictor after the last row."""

@@ -43,6 +43,7 @@ from onlinear.solvers.engine import (
     THETA,
     VISIT,
     Engine,
+    LastRow,
     Preset,
     Problem,
     State,
@@ -50,7 +51,7 @@ from onlinear.solvers.engine import (
     everything,
     kept_vector,
 )
-from onlinear.solvers.last_row import learn_keeping_last_row
+from onlinear.solvers.last_row import keep_columns, learn_keeping_last_row
 from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
@@ -272,16 +273,26 @@ def keep_all(penalty, solver, clock, before, V, Z, t):
 
 @function
 def forget(Z, tail, indices, indptr, i, now):
-    """Forget the z kept for the row before row i (``tail`` before the first), or all after a visit."""
+    """Forget the z kept for the row before row i (``tail`` before the first: how many columns, and they), or all after a
+    visit."""
     if now[FORGET] > 0.0:
         Z[:] = nan
         now[FORGET] = 0.0
     elif i == 0:
-        for k in range(tail.shape[0]):
-            Z[tail[k]] = nan
+        for k in range(int(tail[0])):
+            Z[tail[k + 1]] = nan
     else:
         for k in range(indptr[i - 1], indptr[i]):
             Z[indices[k]] = nan
+
+
+@function
+def keep_row(rows, tail, last, u, penalty, V, now):
+    """Keep a row's columns and their u before it."""
+    keep_columns(rows, tail, last)
+    clock = load(penalty.start(), now, CLOCK)
+    for e in range(int(last[0])):
+        u[e] = penalty.weight(V[last[e + 1]], clock) + 0.0
 
 
 @kernel
@@ -310,19 +321,13 @@ class SplittingEngine(PotentialEngine):
         return self.penalty.tick(self.clock(state), self.solver.lam_at(state.t))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        def run(rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray) -> int:
-            return self.run(state, rows, largest, y, s, scores, tail)
-
         def read_u(columns: np.ndarray) -> np.ndarray:
             return self.read_at(state, self.clock(state), columns)
 
-        return learn_keeping_last_row(state, rows, y, s, scores, run, read_u)
+        return learn_keeping_last_row(state, rows, largest, y, s, scores, super().learn, read_u)
 
-    @abstractmethod
-    def run(
-        self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
-    ) -> int:
-        """The kernel over some rows; ``tail``: the columns of the row before them."""
+    def keep(self, state: State, room: LastRow) -> Any:
+        return keep_row, (*room.arrays, self.penalty, state.arrays["V"], state.now)
 
     @abstractmethod
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
@@ -363,13 +368,11 @@ class Exact(SplittingEngine):
             state.arrays["M"] = np.zeros(len(w))
         return state
 
-    def run(
-        self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
-    ) -> int:
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         arrays = (state.arrays.get(name) for name in "VBAM")
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_exact(rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
+        return learn_exact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
         return u + kappa * (x - previous)
@@ -397,13 +400,11 @@ class Inexact(SplittingEngine):
         state.now[FORGET] = 1.0
         return state
 
-    def run(
-        self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray
-    ) -> int:
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         arrays = (state.arrays.get(name) for name in "VBAZ")
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_inexact(rows, largest, y, s, *problem, *arrays, tail, state.table, state.now, scores)
+        return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.buffers["tail"], state.table, state.now, scores)
 
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
         out, before = np.empty(state.size), load(self.penalty.start(), state.now, OWN)

@@ -28,6 +28,7 @@ from onlinear.solvers.engine import (
     THETA,
     VISIT,
     Engine,
+    LastRow,
     Problem,
     State,
     T,
@@ -35,7 +36,7 @@ from onlinear.solvers.engine import (
     everything,
     scalars,
 )
-from onlinear.solvers.last_row import learn_keeping_last_row
+from onlinear.solvers.last_row import keep_columns, learn_keeping_last_row
 
 
 def why_not_relaxed(inexact: bool, problem: Problem) -> str | None:
@@ -84,7 +85,7 @@ def visit(V, L, W, B, A, table, t, k, omega, now):
 
 
 @kernel
-def learn_rows(rows, y, s, loss, penalty, solver, average, V, L, W, B, A, table, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, L, W, B, A, table, now, scores):
     indptr, indices, values = rows
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     lam, omega = solver.lam, solver.relaxation
@@ -131,6 +132,15 @@ def read_u(V, L, t, k, omega, columns, out):
         out[e] = idle(V[columns[e]], t - L[columns[e]], k, omega)
 
 
+@function
+def keep_row(rows, tail, last, u, V, L, now, k, omega):
+    """Keep a row's columns and their u before it."""
+    keep_columns(rows, tail, last)
+    for e in range(int(last[0])):
+        j = last[e + 1]
+        u[e] = idle(V[j], int(now[T]) - L[j], k, omega)
+
+
 @kernel
 def read_sums(table, c, W, B, A, columns, out):
     for e in range(columns.shape[0]):
@@ -162,14 +172,20 @@ class Relaxed(Engine):
         return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+        def read(columns: np.ndarray) -> np.ndarray:
+            return self.u(state, state.t, columns)
+
+        return learn_keeping_last_row(state, rows, largest, y, s, scores, super().learn, read)
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        state.prepare(len(y))
+        arrays = (state.arrays.get(name) for name in "VLWBA")
         problem = self.loss, self.penalty, self.solver, self.average
+        return learn_rows, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
-        def run(rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, tail: np.ndarray) -> int:
-            state.prepare(len(y))
-            arrays = (state.arrays.get(name) for name in "VLWBA")
-            return learn_rows(rows, y, s, *problem, *arrays, state.table, state.now, scores)
-
-        return learn_keeping_last_row(state, rows, y, s, scores, run, lambda columns: self.u(state, state.t, columns))
+    def keep(self, state: State, room: LastRow) -> Any:
+        V, L = state.arrays["V"], state.arrays["L"]
+        return keep_row, (*room.arrays, V, L, state.now, self.threshold, self.solver.relaxation)
 
     def u(self, state: State, t: int, columns: np.ndarray) -> np.ndarray:
         """u after t steps, for columns that the steps since did not touch."""

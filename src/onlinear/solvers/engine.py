@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -107,6 +108,31 @@ def table_length(steps: int) -> int:
     return 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1
 
 
+class LastRow:
+    """Room for what is kept of the last row: its columns after their number, and u there before it; and the columns of the row
+    before, after theirs (``tail``)."""
+
+    def __init__(self, capacity: int) -> None:
+        self.arrays = np.zeros(capacity + 1, np.uint32), np.zeros(capacity + 1, np.uint32), np.empty(capacity)
+        self._given = -1  # how many columns the state was given last
+
+    def take(self, state: State) -> None:
+        """Go on from what the state has kept."""
+        tail, last, u = self.arrays
+        count = len(state.kept["columns"])
+        last[0], last[1 : count + 1], u[:count] = count, state.kept["columns"], state.kept["u"]
+        state.buffers["tail"], self._given = tail, -1
+
+    def give(self, state: State) -> None:
+        """Let the state keep what is here."""
+        _, last, u = self.arrays
+        count = last.item(0)
+        if count == self._given:
+            return
+        self._given = count
+        state.kept["columns"], state.kept["u"] = last[1 : count + 1], u[:count]
+
+
 class Problem(NamedTuple):
     """What a solver is asked to minimise, and how."""
 
@@ -150,13 +176,25 @@ class Engine(ABC):
     def start(self, w: np.ndarray, b: float) -> State:
         """The state before the first row, at weights ``w`` and intercept ``b``."""
 
-    @abstractmethod
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
         """Learn the rows in order; fill the scores before each step; give the number of rows learnt (all, unless the state
         stopped being finite)."""
+        run, args = self.call(state, rows, largest, y, s, scores)
+        return run(*args)  # type: ignore[no-any-return]
 
+    @abstractmethod
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
-        """Where ``learn`` is one kernel call: the kernel and its arguments, rows and largest first. None elsewhere."""
+        """The kernel that learns the rows, none beyond ``lasts``, and its arguments: rows and largest first."""
+
+    def lasts(self, state: State) -> float:
+        """The number of rows learnt after which ``turn`` is due."""
+        return inf
+
+    def turn(self, state: State) -> None:
+        """What is to be done after the row that ``lasts`` names, before anything is read."""
+
+    def keep(self, state: State, room: LastRow) -> Any:
+        """What keeps a row in ``room`` before it is learnt: a function and its arguments after the row. None for nothing."""
         return None
 
     def learn_outputs(

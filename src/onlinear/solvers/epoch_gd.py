@@ -94,28 +94,30 @@ class Epochs(Scaled):
         return state
 
     def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        V, B, A = (state.arrays[name] for name in "VBA")
         first, n = 0, len(y)
         while first < n:
-            k, end = epoch_of(state.t + 1, self.solver.T1)
+            end = self.lasts(state)
             part = slice(first, min(n, first + int(end) - state.t))
             piece = rows._replace(indptr=rows.indptr[first : part.stop + 1])
-            sgd = self.solver.sgd_at(state.t + 1, self.penalty)
-            done = learn_rows(
-                piece, largest, y[part], s[part], self.loss, self.penalty, sgd, UNIFORM, None, V, B, A, state.now, scores[part]
-            )
+            done = super().learn(state, piece, largest, y[part], s[part], scores[part])
             if first + done < part.stop:
                 return first + done
             first = part.stop
             if state.t == end:
-                self.restart(state, 2.0**k * self.solver.T1)
+                self.turn(state)
         return n
 
-    def call(self, *_: Any) -> None:
-        """None: an epoch's end lies between kernel calls."""
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        V, B, A = (state.arrays[name] for name in "VBA")
+        sgd = self.solver.sgd_at(state.t + 1, self.penalty)
+        return learn_rows, (rows, largest, y, s, self.loss, self.penalty, sgd, UNIFORM, None, V, B, A, state.now, scores)
 
-    def restart(self, state: State, length: float) -> None:
-        """Go on from the mean of the epoch's ``length`` iterates."""
+    def lasts(self, state: State) -> float:
+        return float(epoch_of(state.t + 1, self.solver.T1)[1])
+
+    def turn(self, state: State) -> None:
+        """Go on from the mean of the epoch's iterates."""
+        length = 2.0 ** epoch_of(state.t, self.solver.T1)[0] * self.solver.T1
         now, mean = state.now, self.sums(state, everything(state)) / length
         now[BIAS] = now[BIAS_MEAN] = self.sum_bias(state) / length
         now[SCALE], now[SCALE_SUM], now[LAG] = 1.0, 0.0, 0.0

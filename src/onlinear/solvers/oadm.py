@@ -178,7 +178,7 @@ def visit(W, G, L, S, A, k, th, average, t, now):
 
 
 @kernel
-def learn_rows(rows, y, s, loss, penalty, solver, average, W, G, L, S, A, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, W, G, L, S, A, now, scores):
     indptr, indices, values = rows
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     c = 1.0 / (solver.rho + solver.bregman)
@@ -238,9 +238,10 @@ class Lazy(Engine):
         dual = first_dual(self.penalty, w)
         return State(scalars(self.problem, b), arrays, {"mu": dual} if np.any(dual) else {}, size=len(w), stamps=("L",))
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         arrays = (state.arrays.get(name) for name in "WGLSA")
-        return learn_rows(rows, y, s, self.loss, self.penalty, self.solver, self.average, *arrays, state.now, scores)
+        parts = self.loss, self.penalty, self.solver, self.average
+        return learn_rows, (rows, largest, y, s, *parts, *arrays, state.now, scores)
 
     def settled(self, state: State, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(w, a, sums of z) after the last row."""

@@ -88,7 +88,7 @@ def substitute(R, z, w):
 
 
 @kernel
-def learn_rows(rows, y, s, average, R, Z, W, S, A, now, scores):
+def learn_rows(rows, largest, y, s, average, R, Z, W, S, A, now, scores):
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     x, target = np.zeros(W.shape[1]), np.zeros(W.shape[0])
@@ -157,19 +157,23 @@ class Triangular(Engine):
     def learn_outputs(
         self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
     ) -> int:
+        if len(states) == 1:
+            return self.learn(states[0], rows, largest, y[:, 0], s, scores[0])
         names = [*states[0].arrays]
         stacked = {name: np.stack([state.arrays[name] for state in states]) for name in names}
         S, A = stacked.get("S"), stacked.get("A")
         R, now = self.factor(states[0]), states[0].now
-        done = learn_rows(rows, y, s, self.average, R, stacked["z"], stacked["w"], S, A, now, scores)
+        done = learn_rows(rows, largest, y, s, self.average, R, stacked["z"], stacked["w"], S, A, now, scores)
         for k, state in enumerate(states):
             state.now[:] = now
             for name in names:
                 state.arrays[name] = stacked[name][k].copy()
         return done
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        return self.learn_outputs([state], rows, largest, y.reshape(-1, 1), s, scores.reshape(1, -1))
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        z, w, S, A = (state.arrays[name][np.newaxis] if name in state.arrays else None for name in "zwSA")
+        kept = self.factor(state), z, w, S, A, state.now
+        return learn_rows, (rows, largest, y.reshape(-1, 1), s, self.average, *kept, scores.reshape(1, -1))
 
     def eta(self, t: int) -> float:
         return 1.0 / t

@@ -91,10 +91,6 @@ class Signs(Engine):
     def start(self, w: np.ndarray, b: float) -> State:
         return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w))
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        run, args = self.call(state, rows, largest, y, s, scores)
-        return run(*args)
-
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, last = state.arrays["V"], state.arrays["last"]
         return learn_rows, (rows, largest, y, s, self.loss, self.penalty, self.solver, V, last, state.now, scores)

@@ -1,0 +1,184 @@
+"""One row after another by one compiled call each, with the checks, scales, step and running loss of a block of rows.
+
+``learn_row`` is compiled for each solver's kernel, whose arguments are held in memory (``jit.Held``): a call passes the row and
+one address. What a plain row of one output does not need is left to the caller: rows that are not plain (see
+``rows.fill_row``), targets that are refused, and messages.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from onlinear.jit import Held, function, kept_function, opened
+from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
+from onlinear.scaling import in_scale
+from onlinear.solvers.engine import VISIT, LastRow, T
+
+REFUSED, WIDER, DIVERGED, ENDED = range(4)  # why there is no score to give at once
+RULES = ("real", "counts", "signs")
+ARRAY, NUMBERS = np.ndarray, (float, int, np.float64)
+
+
+@function
+def add_loss(loss, score, y, s, total):  # type: ignore[no-untyped-def]
+    """total[0] + total[1] += s l(score, y), compensated (Neumaier)."""
+    if s != 0.0:
+        x = s * loss.value(score, y)
+        new = total[0] + x
+        total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
+        total[0] = new
+
+
+@function
+def allowed(y, rule):  # type: ignore[no-untyped-def]
+    """Whether a target is one that the loss takes."""
+    return (y == 1.0 or y == -1.0) if rule == 2 else (isfinite(y) and (rule == 0 or y >= 0.0))
+
+
+@function
+def scaled_row(rows, largest, scales):  # type: ignore[no-untyped-def]
+    """The row in the scales of its columns, which move on past it; its largest absolute value."""
+    if scales is None:
+        return largest
+    starts, columns, values = rows
+    largest = 0.0
+    for k in range(int(starts[1])):
+        values[k] = in_scale(columns[k], values[k], 1.0, *scales)
+        largest = max(largest, abs(values[k]))
+    return largest
+
+
+@function
+def keep_nothing(rows):  # type: ignore[no-untyped-def]
+    """Nothing of a row is needed once it is learnt."""
+
+
+@kept_function
+def begin(limits, rows, scales, target, report, indices, values, y):  # type: ignore[no-untyped-def]
+    """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learnt."""
+    bound, size, rule, _ = limits
+    starts, columns, entries = rows
+    report[0] = REFUSED
+    if not allowed(y, rule):
+        return -1.0
+    largest = fill_row(indices, values, bound, starts, columns, entries)
+    if largest < 0.0:
+        return -1.0
+    if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size:
+        report[0] = WIDER
+        return -1.0
+    target[0] = y
+    return scaled_row(rows, largest, scales)
+
+
+@kept_function
+def finish(limits, done, loss, score, target, s, now, losses, report):  # type: ignore[no-untyped-def]
+    """The score of a row that was learnt, its loss added; NaN where ``report`` says what is to be done."""
+    if done == 0:
+        report[0] = DIVERGED
+        return nan
+    add_loss(loss, score[0], target[0], s[0], losses)
+    report[0] = ENDED
+    return score[0] if now[T] < limits[3] else nan
+
+
+def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
+    """Learn a row and give its score before the step, or NaN; ``keep`` and ``learn`` are those that Held.compile is given."""
+    limits, rows, scales, (loss, score, target, s, now, losses, report), kept, rest = opened(here)
+    largest = begin(limits, rows, scales, target, report, indices, values, y)
+    if largest < 0.0:
+        return nan
+    keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
+    done = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
+    return finish(limits, done, loss, score, target, s, now, losses, report)
+
+
+class OneRow:
+    """The way that single rows of a learner of one output take. ``stale``: the arrays of its state may have been replaced."""
+
+    def __init__(self, learner: Any, capacity: int) -> None:
+        self._learner, self._engine, self._state = learner, learner.engine, learner.states[0]
+        self.capacity = capacity
+        self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity))
+        self._target, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
+        self._report = np.zeros(1, np.int64)
+        self._rule = RULES.index(getattr(learner.loss, "labels", "real"))
+        self._last: LastRow | None = None
+        self._held: Held | None = None
+        self._columns: Any = None
+        self._values: Any = None  # the types of arrays that ``_run`` takes
+        self._turn, self.stale = inf, True
+
+    def learn(self, indices: Any, values: Any, y: Any) -> float | None:
+        """Learn the row and give its score; None, and nothing done, for a row that has to go the long way."""
+        if type(indices) is not ARRAY or type(values) is not ARRAY or type(y) not in NUMBERS:
+            return None
+        if self.stale and not self._bind():
+            return None
+        if (indices.dtype is not self._columns or values.dtype is not self._values) and not self._choose(indices, values):
+            return None
+        if indices.ndim != 1 or values.ndim != 1:
+            return None
+        score: float = self._run(self._here, indices, values, y)
+        if score != score:
+            return self._look(indices, values, y)
+        if self._last is not None:
+            self._last.give(self._state)
+        return score
+
+    def _look(self, indices: np.ndarray, values: np.ndarray, y: float) -> float | None:
+        """What is to be done where there was no score to give at once."""
+        report = self._report[0]
+        if report == REFUSED:
+            return None
+        if report == WIDER:
+            self._learner._grow(int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1)
+            return self.learn(indices, values, y)
+        if report == DIVERGED:
+            self._learner._diverge(0)
+        if self._last is not None:
+            self._last.give(self._state)
+        if self._state.t == self._turn:
+            self._engine.turn(self._state)
+        self.stale = True
+        return float(self._score[0])
+
+    def _bind(self) -> bool:
+        """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
+        engine, state, learner = self._engine, self._state, self._learner
+        learner._refuse_if_diverged()
+        keep: Any = keep_nothing
+        kept: tuple[Any, ...] = ()
+        if "u" in state.kept:
+            self._last = LastRow(max(self.capacity, len(state.kept["u"])))
+            self._last.take(state)
+            keep, kept = engine.keep(state, self._last)
+        kernel, args = engine.call(state, self._rows, 0.0, self._target, self._s, self._score)
+        self._turn = engine.lasts(state)
+        full = inf if state.table is None else float(state.now[VISIT]) + state.table.shape[1] - 1
+        limits = LARGEST_COLUMN + 1 if learner.growing else state.size, state.size, self._rule, min(full, self._turn)
+        scales = None if learner.scaler is None else learner.scaler.running
+        end = learner._loss, self._score, self._target, self._s, state.now, learner._losses[0], self._report
+        try:
+            held = Held(limits, self._rows, scales, end, kept, args[2:], like=self._held)
+        except TypeError:
+            return False
+        if self._held is None or held.kind is not self._held.kind:
+            self._columns = None
+        self._held, self._here, self._functions = held, held.here, {"learn": kernel, "keep": keep}
+        self.stale = False
+        return True
+
+    def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
+        """Take the code for arrays of these types; False where there is none."""
+        columns, numbers = indices.dtype, values.dtype
+        if columns.kind not in "iu" or numbers.char not in "df" or not (columns.isnative and numbers.isnative):
+            return False
+        assert self._held is not None
+        others = np.empty(4, columns)[::2], np.empty(4, numbers)[::2], 1.0
+        self._run = self._held.compile(learn_row, self._functions, *others)
+        self._columns, self._values = columns, numbers
+        return True

@@ -1,0 +1,110 @@
+"""Rows learnt one by one are learnt as in a block: every kind of state and scale, whatever comes between."""
+
+import numpy as np
+import pytest
+
+from onlinear import DivergenceError, Learner
+
+RNG = np.random.default_rng(11)
+N, D = 90, 12
+X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
+Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
+
+
+def bits(learner):
+    return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
+
+
+def one_by_one(learner, X, y):
+    for row, target in zip(X, y, strict=True):
+        columns = np.flatnonzero(row)
+        learner.learn_one(columns, row[columns], float(target))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"solver": "odrs", "penalty": "l1,l1=0.01"},
+        {"solver": "odrs,relaxation=1.5", "penalty": "l1,l1=0.01"},
+        {"solver": "iodrs", "penalty": "l1,l1=0.01", "scale": "rms"},
+        {"solver": "epoch-gd", "penalty": "l2,l2=0.1"},
+        {"solver": "rls", "loss": "squared"},
+        {"solver": "comid", "penalty": "total-variation,tv=0.1"},
+        {"solver": "comid", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "max-abs"},
+    ],
+    ids=lambda settings: settings["solver"],
+)
+def test_every_kind_of_state(settings):
+    settings = {"loss": "hinge", "n_features": D, "fit_intercept": True} | settings
+    whole, single = Learner(**settings).learn(X, Y), Learner(**settings)
+    one_by_one(single, X[:40], Y[:40])
+    single.learn(X[40:60], Y[40:60])  # what is kept of the last row, tables and scales have moved on
+    one_by_one(single, X[60:], Y[60:])
+    assert bits(single) == bits(whole)
+    assert single.progressive_loss == whole.progressive_loss
+    found = single.variables()
+    for name, value in whole.variables().items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("dtypes", [(np.int32, float), (np.uint32, np.float32), (np.uint64, float)])
+def test_types_of_arrays(dtypes):
+    data = X.astype(dtypes[1])
+    whole, single = Learner("comid", "hinge", n_features=D).learn(data, Y), Learner("comid", "hinge", n_features=D)
+    for row, y in zip(data, Y, strict=True):
+        columns = np.flatnonzero(row).astype(dtypes[0])
+        single.learn_one(columns, row[columns], y)
+    assert bits(single) == bits(whole)
+
+
+def test_rows_that_are_not_plain_are_refused_or_read_as_blocks_are():
+    learner = Learner("comid", "hinge", n_features=D)
+    one_by_one(learner, X[:2], Y[:2])
+    before = bits(learner)
+    columns, values = np.arange(3), np.ones(3)
+    for wrong in (
+        (columns.reshape(1, 3), values.reshape(1, 3), 1.0),
+        (columns, values[:2], 1.0),
+        (columns - 1, values, 1.0),
+        (columns + D, values, 1.0),
+        (columns, values * np.nan, 1.0),
+        (columns, values, 0.5),
+        (columns, values, np.inf),
+    ):
+        with pytest.raises(ValueError, match=r"1-D|negative|features|NaN|infinity|y must be"):
+            learner.learn_one(*wrong)
+    for wrong in ((columns, values, "1"), (columns.astype(float), values, 1.0)):
+        with pytest.raises(TypeError, match="must"):
+            learner.learn_one(*wrong)
+    assert bits(learner) == before
+    whole = Learner("comid", "hinge", n_features=D).learn(X[:2], Y[:2]).learn([[1.0, 2.0, 3.0] + [0.0] * (D - 3)], [1.0])
+    assert np.isfinite(learner.learn_one(columns[::-1], np.array([3.0, 2.0, 1.0]), np.int64(1)))
+    assert bits(learner) == bits(whole)
+
+
+def test_rows_are_centred_where_the_scale_is():
+    whole, single = (Learner("fiol", "squared", scale="standard", n_features=D) for _ in range(2))
+    for learner in (whole, single):
+        learner.scaler.fix(X.mean(axis=0), X.std(axis=0))
+    whole.learn(X, Y)
+    one_by_one(single, X, Y)
+    assert bits(single) == bits(whole)
+
+
+def test_every_new_column_makes_the_state_grow():
+    settings = {"solver": "comid", "loss": "squared", "average": "uniform", "scale": "rms"}
+    whole, single = Learner(**settings), Learner(**settings)
+    whole.learn(np.eye(80), np.ones(80))
+    one_by_one(single, np.eye(80), np.ones(80))
+    assert single.size == 80
+    assert bits(single) == bits(whole)
+
+
+def test_nothing_is_learnt_after_divergence_wherever_it_was_found():
+    learner = Learner("comid", "squared", n_features=D)
+    one_by_one(learner, X[:2], Y[:2])
+    learner.states[0].arrays["V"][0] = np.inf
+    with pytest.raises(DivergenceError, match="stopped being finite"):
+        learner.weights()
+    with pytest.raises(DivergenceError, match="goes on no more"):
+        one_by_one(learner, X[2:3], Y[2:3])
