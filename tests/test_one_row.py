@@ -108,3 +108,19 @@ def test_nothing_is_learnt_after_divergence_wherever_it_was_found():
         learner.weights()
     with pytest.raises(DivergenceError, match="goes on no more"):
         one_by_one(learner, X[2:3], Y[2:3])
+
+
+def test_no_step_is_taken_beyond_what_is_held():
+    settings = {"solver": "comid", "loss": "squared", "average": "uniform", "n_features": D}
+    whole, single = Learner(**settings), Learner(**settings)
+    columns, values = np.arange(3), np.ones(3)
+    one_by_one(single, np.eye(3, D), np.ones(3))
+    for _ in range(100):  # as if what is to be done when prefix tables are full had been interrupted
+        single._one._run(single._one._here, columns, values, 1.0)
+    assert 3 < single.t < 103
+    steps = single.t - 3
+    single.learn_one(columns, values, 1.0)
+    whole.learn(
+        np.vstack([np.eye(3, D), np.tile(np.eye(1, D) + np.eye(1, D, 1) + np.eye(1, D, 2), (steps + 1, 1))]), np.ones(steps + 4)
+    )
+    assert bits(single) == bits(whole)

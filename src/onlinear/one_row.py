@@ -17,7 +17,7 @@ from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.scaling import in_scale
 from onlinear.solvers.engine import VISIT, LastRow, T
 
-REFUSED, WIDER, DIVERGED, ENDED = range(4)  # why there is no score to give at once
+REFUSED, WIDER, OVERDUE, DIVERGED, ENDED = range(5)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
 ARRAY, NUMBERS = np.ndarray, (float, int, np.float64)
 
@@ -57,10 +57,13 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
 
 
 @kept_function
-def begin(limits, rows, scales, target, report, indices, values, y):  # type: ignore[no-untyped-def]
+def begin(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learnt."""
-    bound, size, rule, _ = limits
+    bound, size, rule, limit = limits
     starts, columns, entries = rows
+    if now[T] >= limit:
+        report[0] = OVERDUE
+        return -1.0
     report[0] = REFUSED
     if not allowed(y, rule):
         return -1.0
@@ -88,7 +91,7 @@ def finish(limits, done, loss, score, target, s, now, losses, report):  # type: 
 def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
     """Learn a row and give its score before the step, or NaN; ``keep`` and ``learn`` are those that Held.compile is given."""
     limits, rows, scales, (loss, score, target, s, now, losses, report), kept, rest = opened(here)
-    largest = begin(limits, rows, scales, target, report, indices, values, y)
+    largest = begin(limits, rows, scales, target, now, report, indices, values, y)
     if largest < 0.0:
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
@@ -143,8 +146,9 @@ class OneRow:
             self._last.give(self._state)
         if self._state.t == self._turn:
             self._engine.turn(self._state)
+            self._turn = inf
         self.stale = True
-        return float(self._score[0])
+        return float(self._score[0]) if report == ENDED else self.learn(indices, values, y)
 
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
@@ -158,7 +162,8 @@ class OneRow:
             keep, kept = engine.keep(state, self._last)
         kernel, args = engine.call(state, self._rows, 0.0, self._target, self._s, self._score)
         self._turn = engine.lasts(state)
-        full = inf if state.table is None else float(state.now[VISIT]) + state.table.shape[1] - 1
+        # The step after a full table restarts it.
+        full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
         limits = LARGEST_COLUMN + 1 if learner.growing else state.size, state.size, self._rule, min(full, self._turn)
         scales = None if learner.scaler is None else learner.scaler.running
         end = learner._loss, self._score, self._target, self._s, state.now, learner._losses[0], self._report
