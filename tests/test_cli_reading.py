@@ -114,10 +114,41 @@ def test_a_final_model_predicts_the_same_bits_and_learns_no_more(folder):
 def test_every_format_gives_the_same_scores(folder, tmp_path):
     run("convert", folder / "two.svm", "-o", tmp_path / "two.parquet")
     run("convert", folder / "two.svm", "-o", tmp_path / "two.arrow")
-    run("convert", folder / "two.svm", "-o", tmp_path / "two.svm.gz", "--output-base", 0)
+    run("convert", folder / "two.svm", "-o", tmp_path / "two.svm.gz")
     wanted = scores_of(folder, "two", "two.svm")
-    for name, options in (("two.parquet", ()), ("two.arrow", ()), ("two.svm.gz", ("--base", 0))):
-        np.testing.assert_array_equal(scores_of(folder, "two", tmp_path / name, *options), wanted)
+    for name in ("two.parquet", "two.arrow", "two.svm.gz"):
+        np.testing.assert_array_equal(scores_of(folder, "two", tmp_path / name), wanted)
+
+
+def test_the_first_index_is_kept_in_the_model(folder, tmp_path):
+    zero, one, again = tmp_path / "zero.svm", folder / "two.svm", tmp_path / "again.svm"
+    run("convert", one, "-o", zero, "--output-base", 0)
+    run("train", zero, "--base", 0, "-q", "-m", tmp_path / "m", "--penalty", "l1,l1=1e-3")
+    run("train", zero, "--base", 0, "-q", "-m", tmp_path / "final", "--penalty", "l1,l1=1e-3", "--final")
+    wanted = scores_of(folder, "two", one)
+    for model in ("m", "final"):
+        np.testing.assert_array_equal(scores_of(tmp_path, model, zero), wanted)
+        np.testing.assert_array_equal(scores_of(tmp_path, model, zero, "--base", 0), wanted)
+    measures = [json.loads(run("evaluate", *names, "--json")) for names in ((tmp_path / "m", zero), (folder / "two", one))]
+    assert measures[0] == measures[1]
+    assert "numbered; in svmlight text from 0" in run("inspect", tmp_path / "m")
+    error = run("predict", tmp_path / "m", one, "--base", 1, code=2)
+    assert error.startswith("onlinear: base 1 contradicts the rows that were learnt, whose indices began at 0;")
+    assert "began at 1" in run("evaluate", folder / "two", zero, "--base", 0, code=2)
+    run("convert", one, "--base", 1, "--output-base", 0, "-o", again)
+    np.testing.assert_array_equal(scores_of(tmp_path, "m", again), wanted)
+    for name in ("zero.parquet", "zero.arrow"):
+        run("convert", zero, "--base", 0, "-o", tmp_path / name)
+        run("train", tmp_path / name, "-q", "-m", tmp_path / name[:-1], "--penalty", "l1,l1=1e-3")
+        assert load(tmp_path / name[:-1]).encoding_ == load(tmp_path / "m").encoding_
+        np.testing.assert_array_equal(scores_of(folder, "two", tmp_path / name), wanted)
+
+
+def test_a_model_that_knows_no_first_index_takes_either(folder, tmp_path):
+    OnlineClassifier().fit(X, np.where(SIGNAL > 0.0, 1, -1)).save(tmp_path / "m")
+    run("convert", folder / "two.svm", "-o", tmp_path / "zero.svm", "--output-base", 0)
+    wanted = scores_of(tmp_path, "m", folder / "two.svm")
+    np.testing.assert_array_equal(scores_of(tmp_path, "m", tmp_path / "zero.svm", "--base", 0), wanted)
 
 
 def test_named_columns_are_found_in_any_order_and_without_the_target(folder, tmp_path):

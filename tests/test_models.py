@@ -289,6 +289,7 @@ WRONG = {
     "an encoding that is none": within(encoding=[1]),
     "an encoding of nothing": within(encoding={"version": 1, "format": "columns"}),
     "an encoding of too many bits": within(encoding={"version": 1, "format": "vw", "hash_bits": 99}),
+    "a base that is none": within(encoding={"version": 1, "format": "svmlight", "base": 2}),
     "reports without rows": within(history=[{"loss": 1.0}]),
     "reports of text": within(history=[{"rows": 1, "loss": "1", "since": 1.0}]),
     "names that are none": within(names=[1, 2]),

@@ -45,7 +45,7 @@ class Model(ABC):
     n_features_in_: int
     n_iter_: int
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
-    encoding_: dict[str, Any] | None  # how a stream's named features became columns
+    encoding_: dict[str, Any] | None  # how a stream's features became columns
 
     def __init__(
         self,
@@ -175,9 +175,8 @@ class Model(ABC):
         if isinstance(learner, Final):
             columns = learner.all_columns()
             kept = zip(columns.tolist(), self.feature_names(columns), strict=True)
-            described["names"] = (
-                [[column, name] for column, name in kept if name is not None] if self.encoding_ is None else None
-            )
+            own = self.encoding_ is None or names is not None
+            described["names"] = [[column, name] for column, name in kept if name is not None] if own else None
         return described
 
     @abstractmethod
@@ -188,7 +187,7 @@ class Model(ABC):
         _must(type(self.n_iter_) is int and self.n_iter_ >= 1, "passes")
         _must(isinstance(self.history_, list) and all(map(_is_report, self.history_)), "history")
         if self.encoding_ is not None:
-            (encoding.read if encoding.format_of(self.encoding_) == "columns" else encoding.bits_of)(self.encoding_)
+            encoding.must_be_known(self.encoding_)
         names = header["names"]
         if names is None:
             return

@@ -16,6 +16,7 @@ from onlinear.rows import Rows
 from onlinear.streams import sparse
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.encoding import numbered
 from onlinear.streams.sparse import KEY, Sparse, is_sparse, write_sparse
 from onlinear.streams.svmlight import Svmlight
 
@@ -97,6 +98,7 @@ def test_every_bit_comes_back(tmp_path_factory, rows, suffix, weighted):
 @pytest.mark.parametrize("entries", [500, 1 << 20])
 def test_text_converted_reads_as_the_text_in_groups_of_bounded_size(tmp_path, text, suffix, entries, monkeypatch):
     monkeypatch.setattr(sparse, "ENTRIES", entries)
+    monkeypatch.setattr(sparse, "GROUP", entries)
     path = str(tmp_path / f"a{suffix}")
     assert write_sparse(path, Svmlight((text,), block_bytes=5000)) == 3000
     wanted = list(Svmlight((text,)))
@@ -108,7 +110,7 @@ def test_text_converted_reads_as_the_text_in_groups_of_bounded_size(tmp_path, te
             assert max(len(block.rows.values) for block in blocks) <= 2 * entries
             assert blocks[-1].where(0) == f"{path}:{int(blocks[-1].lines[0])}"
             assert stream.done == stream.rows == 3000
-    assert (stream.base, stream.task, stream.classes, stream.labels, stream.encoding) == (1, None, None, None, None)
+    assert (stream.base, stream.task, stream.classes, stream.labels, stream.encoding) == (1, None, None, None, numbered(1))
     assert os.listdir(tmp_path) == ["a.svm", f"a{suffix}"] or os.listdir(tmp_path) == [f"a{suffix}", "a.svm"]
 
 
@@ -125,7 +127,7 @@ def test_the_metadata_say_what_the_rows_are(tmp_path, text, suffix):
         "version": 1, "rows": 3000, "n_features": 14, "base": 0,
         "task": None, "classes": [-1.0, 1.0], "labels": None, "encoding": None,
     }  # fmt: skip
-    assert Sparse((path,)).base == 0
+    assert (Sparse((path,)).base, Sparse((path,)).encoding) == (0, numbered(0))
     stream = Given([(0, 1, {0: 1.0}), (1, 1, {1: 2.0})], "classify", [0.0, 1.0], ("no", "yes"), {"bits": 4})
     write_sparse(path, stream)
     back = Sparse((path,))

@@ -120,8 +120,9 @@ class Reading(NamedTuple):
         ),
     ] = "auto"
     base: Annotated[
-        int, _reading("--base", help="svmlight: the first index in the files, 1 or 0. Default: 1.", min=0, max=1)
-    ] = 1
+        int | None,
+        _reading("--base", help="svmlight: the first index in the files, 1 or 0. Default: the model's, else 1.", min=0, max=1),
+    ] = None
     sort: Annotated[bool, _reading("--sort", help="svmlight: indices in any order; repeated ones are summed.")] = False
     target: Annotated[str | None, _reading("--target", metavar="COLUMN", help="Columns: the one to predict.")] = None
     weight: Annotated[str | None, _reading("--weight", metavar="COLUMN", help="Columns: the one with the rows' weights.")] = (

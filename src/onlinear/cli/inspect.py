@@ -99,6 +99,8 @@ def _columns(encoding: dict[str, Any]) -> str:
     """How a stream's features became columns, in words."""
     if encoding.get("format") == "vw":
         return f"Vowpal Wabbit features, hashed to 2^{encoding.get('hash_bits')} columns"
+    if encoding.get("format") == "svmlight":
+        return f"numbered; in svmlight text from {encoding.get('base')}"
     features = [kind for _, kind in encoding["features"]]
     texts = features.count("text")
     parts = [f"{len(features) - texts} numeric"] if len(features) > texts else []

@@ -18,7 +18,7 @@ def opened(source: list[str], reading: Reading, model: Any = None, *, with_targe
     options = reading._asdict()
     encoding = getattr(model, "encoding_", None)
     with usage():
-        if with_target and encoding is not None and options["target"] is None and _is_table(source, options, encoding):
+        if with_target and options["target"] is None and encoding is not None and _is_table(source, options, encoding):
             options["target"] = encoding.get("target")
         stream = streams.open(source, **options, encoding=encoding)
         if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
@@ -27,14 +27,18 @@ def opened(source: list[str], reading: Reading, model: Any = None, *, with_targe
 
 
 def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any]) -> bool:
+    kind = formats.one_format(source, options["format"], encoding)
+    if kind not in formats.TABLES:
+        return False
     from onlinear.streams.sparse import is_sparse
 
-    kind = formats.one_format(source, options["format"], encoding)
-    return kind in formats.TABLES and (kind == formats.CSV or not is_sparse(source[0]))
+    return kind == formats.CSV or not is_sparse(source[0])
 
 
 def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether two descriptions number columns alike, as far as both dictionaries go."""
+    """Whether two descriptions number columns alike, as far as both dictionaries go; where one has no names, they do."""
+    if "svmlight" in (found.get("format"), wanted.get("format")):
+        return True
     free = ("target", "values")
     if {**found, **dict.fromkeys(free)} != {**wanted, **dict.fromkeys(free)}:
         return False

@@ -258,7 +258,8 @@ def _agreed(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
         if name in FREE:
             changed[name] = getattr(reading, name)
         elif name in Reading._fields:
-            _same(saved.path, name, getattr(reading, name), then.reading.get(name, Reading._field_defaults[name]))
+            otherwise = 1 if name == "base" else Reading._field_defaults[name]
+            _same(saved.path, name, getattr(reading, name), then.reading.get(name, otherwise))
         elif name in then._fields:
             _same(saved.path, name, getattr(now, name), getattr(then, name))
     return saved._replace(settings=then._replace(reading=changed))

@@ -31,7 +31,7 @@ def open(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     format: str = "auto",
-    base: int = 1,
+    base: int | None = None,
     sort: bool = False,
     target: str | None = None,
     weight: str | None = None,
@@ -59,7 +59,8 @@ def open(
     and Arrow files of converted rows (``onlinear convert``) are known by what is in them.
     ``max_errors``: wrong rows that are skipped; ``block_bytes``: text or numbers in memory at a time. docs/streams.md has all.
 
-    svmlight: ``base``, the first index in the files, 1 or 0; ``sort``: accept indices in any order, repeated ones are summed.
+    svmlight: ``base``, the first index in the files, 1 or 0 (default: that of the encoding, else 1); ``sort``: accept indices
+    in any order, repeated ones are summed.
 
     Columns: ``target`` and ``weight`` name columns; ``features`` and ``exclude`` names or patterns (default: all others).
     ``text``, ``numbers``: columns to be read as categories, or as numbers, whatever their type. ``categories``: hash, or
@@ -85,6 +86,11 @@ def open(
     kind = formats.one_format(paths, format, encoding)
     options = {name: value for name, value in locals().items() if name in formats.ONLY_FOR}
     formats.must_fit(kind, options, hash_bits, encoding)
+    if kind == "svmlight":
+        first = _encoding.base_of(encoding, base)
+        return Svmlight(tuple(paths), base=first, ordered=not sort, max_errors=max_errors, block_bytes=block_bytes)
+    if encoding is not None and _encoding.format_of(encoding) == "svmlight":
+        encoding = None  # says nothing of names
     if kind in TABLES:
         from onlinear.streams.columns import Columns, Options
         from onlinear.streams.sparse import Sparse
@@ -95,13 +101,11 @@ def open(
         own = {name: value for name, value in options.items() if name in Options._fields and value is not None}
         table = Options(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
         return Columns(places, kind, table, encoding, block_bytes)
-    if kind == "vw":
-        from onlinear.streams.vowpal import Vowpal
+    from onlinear.streams.vowpal import Vowpal
 
-        bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
-        lacking = encoding is not None if unlabelled is None else unlabelled
-        return Vowpal(tuple(paths), hash_bits=bits, unlabelled=lacking, max_errors=max_errors, block_bytes=block_bytes)
-    return Svmlight(tuple(paths), base=base, ordered=not sort, max_errors=max_errors, block_bytes=block_bytes)
+    bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
+    lacking = encoding is not None if unlabelled is None else unlabelled
+    return Vowpal(tuple(paths), hash_bits=bits, unlabelled=lacking, max_errors=max_errors, block_bytes=block_bytes)
 
 
 def _expanded(name: str) -> list[str]:

@@ -157,7 +157,7 @@ class Stream(ABC):
     task: str | None  # classify or regress, where known
     classes: np.ndarray | None  # the classes of the target, where known
     labels: tuple[str, ...] | None = None  # the classes' names where the target is text: y holds their places in this order
-    encoding: dict[str, Any] | None = None  # how named features became columns, for ``open(encoding=)``; None: numbered
+    encoding: dict[str, Any] | None = None  # how features became columns, for ``open(encoding=)``; None: they were columns
     total: int | None  # size of a pass, in bytes on the disk or in rows, where known
     done: int  # how much of ``total`` the current pass has taken
     text_bytes: int  # bytes of text read so far
@@ -189,7 +189,7 @@ class Wrapped(Stream):
 
     @property
     def encoding(self) -> dict[str, Any] | None:  # type: ignore[override]
-        """How named features became columns."""
+        """How features became columns."""
         return self.__getattr__("encoding")
 
     @property

@@ -1,11 +1,12 @@
-"""How the named columns of a table become numbered features, as a description that a model file keeps.
+"""How the features of a source become numbered columns, as a description that a model file keeps. Those of a table:
 
     numbers, booleans (0, 1), dates    feature i of the p numeric ones, in the order of the table: column i
     missing numbers, if so asked       column p + i: 1 where feature i is missing
     text, hashed                       column q + h mod 2^hash_bits, an entry of +1 or -1 (``hashing``)
     text, one-hot                      column q + k for the k-th new pair of column and value, counted row by row
 
-with q the number of columns of numeric features. Nothing depends on how the rows are cut into blocks.
+with q the number of columns of numeric features. Nothing depends on how the rows are cut into blocks. The features of Vowpal
+Wabbit text are hashed, those of svmlight text are numbered from a base, 1 or 0.
 """
 
 from __future__ import annotations
@@ -126,10 +127,35 @@ def hashed_text(hash_bits: int) -> dict[str, Any]:
     return {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
 
 
+def numbered(base: int) -> dict[str, Any]:
+    """The description of features that svmlight text numbers from ``base``."""
+    return {"version": VERSION, "format": "svmlight", "base": base}
+
+
+def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> int:
+    """The first index of svmlight text: that of a description, else as asked, else 1; raises ValueError where they differ."""
+    if description is None or format_of(description) != "svmlight":
+        return 1 if asked is None else asked
+    known = description.get("base")
+    if type(known) is not int or known not in (0, 1):
+        raise ValueError(f"encoding: expected the base 0 or 1, got {known!r}.")
+    if asked not in (None, known):
+        raise ValueError(
+            f"base {asked} contradicts the rows that were learnt, whose indices began at {known}; leave base out, or have "
+            f"onlinear convert --base {asked} --output-base {known} renumber the file."
+        )
+    return known
+
+
+def must_be_known(description: Mapping[str, Any]) -> None:
+    """Raise ValueError for what describes no features."""
+    {"columns": read, "vw": bits_of, "svmlight": base_of}[format_of(description)](description)
+
+
 def format_of(description: Mapping[str, Any]) -> str:
-    """``columns`` or ``vw``."""
+    """``columns``, ``vw`` or ``svmlight``."""
     found = description.get("format") if isinstance(description, Mapping) else None
-    if found not in ("columns", "vw") or description.get("version") != VERSION:
+    if found not in ("columns", "vw", "svmlight") or description.get("version") != VERSION:
         raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
     return str(found)
 

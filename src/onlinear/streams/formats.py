@@ -17,7 +17,7 @@ TABLES = (PARQUET, ARROW, CSV)
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
 # option: the formats it is for, and the value that means nothing was asked
 ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
-    "base": (("svmlight",), 1),
+    "base": (("svmlight",), None),
     "sort": (("svmlight",), False),
     **dict.fromkeys(("target", "weight", "features", "dates", "classes"), (TABLES, None)),
     **dict.fromkeys(("exclude", "text", "numbers"), (TABLES, ())),
@@ -81,7 +81,8 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
         return "vw"
     if encoding is None or path != STDIN:
         return "svmlight"
-    return "vw" if format_of(encoding) == "vw" else "csv"
+    found = format_of(encoding)
+    return "csv" if found == "columns" else found
 
 
 def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encoding: Mapping[str, Any] | None) -> None:
@@ -94,8 +95,9 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
             )
     if hash_bits is not None and kind == "svmlight":
         raise ValueError("hash_bits is for columns and vw, whose features have names; svmlight's have numbers.")
-    if encoding is not None and kind != "svmlight" and (format_of(encoding) == "vw") != (kind == "vw"):
-        raise ValueError(f"encoding: expected one of {kind} input, got one of {format_of(encoding)}.")
+    described = "svmlight" if encoding is None else format_of(encoding)
+    if "svmlight" not in (kind, described) and (described == "vw") != (kind == "vw"):
+        raise ValueError(f"encoding: expected one of {kind} input, got one of {described}.")
 
 
 def converted(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@
     indices  list of uint32, from 0, ascending
     values   list of double, or of float where asked for; finite, none equal to 0
 
-A row group (a record batch) holds about ``ENTRIES`` entries and is read back as one block. The metadata's entry
+A record batch holds about ``ENTRIES`` entries, a row group about ``GROUP``, and is read back as one block. The metadata's entry
 ``onlinear-rows`` is JSON: version, rows, n_features (1 + the largest column), base (the first index in the text the rows came
 from), task, classes, labels (the classes' names) and encoding (how named features became columns). A column of a Parquet file
 is compressed by LZ4 where that halves it; Arrow files are mapped, and kernels work on the file's own pages.
@@ -35,10 +35,14 @@ from onlinear.models import atomic
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
 from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, Stream, StreamError, joined
+from onlinear.streams.encoding import numbered
 
 KEY = b"onlinear-rows"
 VERSION = 1
-ENTRIES = 1 << 20
+ENTRIES = 1 << 20  # of a record batch of an Arrow file, which is not copied when it is read
+GROUP = 1 << 18  # of a row group of a Parquet file: the copies that decoding makes of it stay in the cache
+# Of Parquet files: in effect one page for each column of a row group, copied once less. Figures are in docs/streams.md.
+LAYOUT: dict[str, Any] = {"data_page_size": 1 << 28, "use_dictionary": False, "write_statistics": False, "store_schema": False}
 MOST_CLASSES = 256  # different whole labels that are listed as classes where the source names none
 LARGEST_GROUP = 1 << 31  # bytes
 PARQUET = (".parquet", ".pq")
@@ -75,7 +79,8 @@ def write_sparse(path: str | os.PathLike[str], stream: Stream, *, float32: bool 
         raise ValueError(f"{os.fspath(path)}: the name must end with one of {', '.join(PARQUET + ARROW)}, got {suffix!r}.")
     schema = _schema(pa.float32() if float32 else pa.float64())
     totals = _Totals(stream)
-    batches = (_batch(block, schema, float32) for block in totals.counted(_grouped(stream, ENTRIES)))
+    most = GROUP if suffix in PARQUET else ENTRIES
+    batches = (_batch(block, schema, float32) for block in totals.counted(_grouped(stream, most)))
     with atomic(path) as file:
         if suffix in PARQUET:
             _write_parquet(file, schema, batches, totals.metadata)
@@ -106,6 +111,9 @@ class _Totals:
     def metadata(self) -> dict[bytes, bytes]:
         stream = self.stream
         classes = self.found if stream.classes is None else stream.classes.tolist()
+        encoding = stream.encoding
+        if encoding is not None and encoding.get("format") == "svmlight":
+            encoding = None  # which ``base`` says
         header = Header(
             self.rows,
             self.n_features,
@@ -113,7 +121,7 @@ class _Totals:
             stream.task,
             None if classes is None else tuple(sorted(classes)),
             stream.labels,
-            stream.encoding,
+            encoding,
         )
         return {KEY: json.dumps({"version": VERSION, **header._asdict()}, allow_nan=False).encode()}
 
@@ -185,9 +193,7 @@ def _write_parquet(file: BinaryIO, schema: Any, batches: Iterator[Any], metadata
         file,
         schema,
         compression={name: "none" if first is None else _codec(first, name.partition(".")[0]) for name in LEAVES},
-        use_dictionary=False,
-        write_statistics=False,
-        store_schema=False,
+        **LAYOUT,
     ) as writer:
         for batch in () if first is None else chain((first,), batches):
             writer.write_batch(batch, row_group_size=batch.num_rows)
@@ -254,7 +260,8 @@ class Sparse(Stream):
                     raise StreamError(f"{path}: its {what} is not that of {paths[0]}; they cannot be read as one.")
         self.rows = self.total = sum(header.rows for header in self._headers)
         self.n_features = max(header.n_features for header in self._headers)
-        self.base, self.task, self.encoding = first.base, first.task, first.encoding
+        self.base, self.task = first.base, first.task
+        self.encoding = numbered(first.base) if first.encoding is None else first.encoding
         self.labels = None if first.labels is None else tuple(first.labels)
         self.classes = None
         if first.task == "classify" and all(header.classes is not None for header in self._headers):

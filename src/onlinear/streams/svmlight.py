@@ -28,6 +28,7 @@ import numpy as np
 
 from onlinear.jit import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
+from onlinear.streams.encoding import numbered
 from onlinear.streams.files import Text, count_byte
 from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, part_of, refuse_foreign, shown, token_at
 
@@ -286,6 +287,7 @@ class Svmlight(Lines):
             raise ValueError(f"base must be 0 or 1, the first index of the files, got {base!r}.")
         super().__init__(paths, max_errors=max_errors, block_bytes=block_bytes, threads=threads)
         self.base, self.ordered = base, ordered
+        self.encoding = numbered(base)
 
     def parsed(self, lines_of: Text) -> Part:
         """The rows of some lines, without the wrong ones, and their errors in order."""
