@@ -334,3 +334,8 @@ def test_a_penalty_of_single_weights_works_on_vectors():
     register(Clip())
     np.testing.assert_array_equal(Clip().prox_all(np.array([3.0, -0.5, -7.0]), 1.0), [1.0, -0.5, -1.0])
     assert not hasattr(Clip, "deposit")
+
+
+def test_l1_of_weights_whose_squares_overflow():
+    with np.errstate(over="raise", invalid="raise"):
+        assert ElasticNet(l1=0.5).value(np.array([1e200, -1e200])) == 1e200

@@ -53,7 +53,8 @@ class ElasticNet(NamedTuple):
     separable = True
 
     def value(self, w: np.ndarray) -> float:
-        return float(self.l1 * np.sum(np.abs(w)) + 0.5 * self.l2 * np.sum(np.square(w)))
+        squares = 0.5 * self.l2 * np.sum(np.square(w)) if self.l2 > 0.0 else 0.0
+        return float(self.l1 * np.sum(np.abs(w)) + squares)
 
     def prox(self, v: Any, eta: float) -> Any:
         kept = np.maximum(np.abs(v) - eta * self.l1, 0.0) / (1.0 + eta * self.l2)
