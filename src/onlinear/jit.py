@@ -117,20 +117,20 @@ _CACHE = _cache_folder() if COMPILED else None
 
 def function(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper that kernels call; it becomes part of their machine code."""
-    return njit(text, forceinline=True)
+    return njit(text, forceinline=True, no_cfunc_wrapper=True)
 
 
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper that takes no parts and is called from Python too: kept on disk."""
-    return _kept(njit(text), text) if COMPILED else text
+    return _kept(njit(text, no_cfunc_wrapper=True), text) if COMPILED else text
 
 
 def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over rows. Kept on disk unless an argument is a part from outside the package; releases the GIL."""
     if not COMPILED:
         return text
-    kept = _kept(njit(text, nogil=True), text)
-    fresh = njit(text, nogil=True)
+    kept = _kept(njit(text, nogil=True, no_cfunc_wrapper=True), text)
+    fresh = njit(text, nogil=True, no_cfunc_wrapper=True)
 
     @wraps(text)
     def call(*args: Any) -> Any:
@@ -187,11 +187,29 @@ def adopt(cls: C, defaults: dict[str, Callable[..., Any]] | None = None) -> C:
         if name not in _bridged:
             _bridged[name] = cls.__name__
             _bridge(name)
+        _take_arguments(name, cls)
     return cls
 
 
 def _is_method(cls: Any, name: str) -> bool:
     return not name.startswith("_") and name not in ("count", "index") and callable(getattr(cls, name))
+
+
+# The bridge of a method that takes the same number of arguments in every class of this package gives the method's text to
+# Numba. Others give a function around it that takes any number, which is three functions to compile instead of one.
+_bridges: dict[str, Any] = {}
+_counts: dict[str, int] = {}  # of arguments, -1 for any number
+_ANY_NUMBER = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), Parameter("args", Parameter.VAR_POSITIONAL)])
+
+
+def _take_arguments(name: str, cls: Any) -> None:
+    """Let the bridge of a method take as many arguments as the method does in ``cls`` and the classes before."""
+    found = len(signature_of(getattr(cls, name)).parameters) if _is_home(cls) else -1
+    count = found if _counts.get(name, found) == found else -1
+    if COMPILED and _counts.get(name) != count:
+        _counts[name] = count
+        fixed = Signature([Parameter(f"_{k}", Parameter.POSITIONAL_ONLY) for k in range(count)])
+        _bridges[name].__signature__ = fixed if count >= 0 else _ANY_NUMBER
 
 
 def _bridge(name: str) -> None:
@@ -211,13 +229,15 @@ def _bridge(name: str) -> None:
                 body(self, lane(args[0], 2), *args[1:]),
                 body(self, lane(args[0], 3), *args[1:]),
             )
-        return lambda self, *args: body(self, *args)
+        return text if _counts[name] >= 0 else lambda self, *args: body(self, *args)
 
+    _bridges[name] = method
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name)(method)
+        overload_method(kind, name, strict=False, jit_options=_INLINED)(method)
 
 
-_compiled = cache(lambda text: njit(text, forceinline=True))
+_INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
+_compiled = cache(lambda text: njit(text, no_cpython_wrapper=True, **_INLINED))
 
 
 # --- losses by address -----------------------------------------------------------------------------------------------

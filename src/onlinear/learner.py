@@ -77,9 +77,9 @@ class Learner:
         if self.scaler is not None and start is not None:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
         lower, upper = getattr(self.penalty, "lower", -np.inf), getattr(self.penalty, "upper", np.inf)
-        if np.any(weights < lower) or np.any(weights > upper):
+        if start is not None and (np.any(weights < lower) or np.any(weights > upper)):
             raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
-        self.states: list[State] = [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
+        self.states = self._first_states(weights, start is not None)
         self._losses = np.zeros((self.n_outputs, 2))
         self._diverged: str | None = None
         self._one: OneRow | None = None  # made by the first learn_one
@@ -90,6 +90,16 @@ class Learner:
             raise ValueError(
                 f"the penalty {type(self.penalty).__name__} couples neighbouring columns: n_features must be given."
             )
+
+    def _first_states(self, weights: np.ndarray, given: bool) -> list[State]:
+        """The outputs' states before the first row. Where no weights were given, lazy ones grow from nothing: memory of
+        features that no row names is never touched."""
+        if given or not (self.engine.lazy and self.engine.grows):
+            return [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
+        states = [self.engine.start(np.zeros(0), 0.0) for _ in range(self.n_outputs)]
+        for state in states:
+            state.grow(len(weights))
+        return states
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

@@ -270,48 +270,35 @@ def _tidy(rows: Rows, width: int, name: str) -> Source:
     return Source(n, width, size, float(np.abs(sums).max(initial=0.0)), Rows(starts, indices.astype(np.uint32), sums))
 
 
-@function
-def _columns_in_order(columns):  # type: ignore[no-untyped-def]
-    """The largest column, and how often a column does not exceed the one before it."""
-    high, descents = columns[0], np.uint32(0)
-    for k in range(1, columns.shape[0]):
-        high = max(high, columns[k])
-        descents += np.uint32(columns[k] <= columns[k - 1])
-    return high, descents
-
-
-@function
-def _sizes(bits, mask):  # type: ignore[no-untyped-def]
-    """The largest and the smallest absolute value, as bits."""
-    largest = smallest = bits[0] & mask
-    for k in range(bits.shape[0]):
-        size = bits[k] & mask
-        largest = max(largest, size)
-        smallest = min(smallest, size)
-    return largest, smallest
-
-
 @kernel
 def _scan(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
     """Largest column, largest and smallest absolute value (as bits), and how often columns do not ascend inside a row.
 
-    Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise.
+    Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise. Without
+    max and min, each of which Numba compiles as a function, before the first fit.
     """
-    high, largest, smallest, descents = columns.dtype.type(0), bits.dtype.type(0), mask, 0
+    high, largest, smallest, descents = columns.dtype.type(0), bits.dtype.type(0), mask, np.int64(0)
     n = starts.shape[0] - 1
     for i in range(0, n, 64):
-        last = min(i + 64, n)
+        last = i + 64 if i + 64 < n else n
         begin, end = starts[i], starts[last]
         if begin == end:
             continue
-        top, falls = _columns_in_order(columns[begin:end])
-        descents += int(falls)
+        block, falls = columns[begin:end], np.uint32(0)
+        high = high if high > block[0] else block[0]
+        for k in range(1, block.shape[0]):
+            high = high if high > block[k] else block[k]
+            falls += np.uint32(block[k] <= block[k - 1])
+        descents += np.int64(falls)
         for r in range(i + 1, last):
             k = starts[r]
             if begin < k and k < end and k != starts[r - 1]:
-                descents -= int(columns[k] <= columns[k - np.uint64(1)])
-        large, small = _sizes(bits[begin:end], mask)
-        high, largest, smallest = max(high, top), max(largest, large), min(smallest, small)
+                descents -= np.int64(columns[k] <= columns[k - np.uint64(1)])
+        sizes = bits[begin:end]
+        for k in range(sizes.shape[0]):
+            size = sizes[k] & mask
+            largest = largest if largest > size else size
+            smallest = smallest if smallest < size else size
     return high, largest, smallest, descents
 
 
@@ -325,7 +312,11 @@ def _scan_dense(X, bits, mask, width):  # type: ignore[no-untyped-def]
             if X[i, j] != 0.0:
                 width = j + 1
                 break
-    return _sizes(bits, mask)[0], width
+    largest = bits[0] & mask
+    for k in range(bits.shape[0]):
+        size = bits[k] & mask
+        largest = largest if largest > size else size
+    return largest, width
 
 
 @function

@@ -23,8 +23,23 @@ from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.jit import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
 from onlinear.schedules import Power
 from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
-from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, CLOCK, HUGE, ONE, VISIT, Engine, Preset, Problem, State, T
-from onlinear.solvers.potentials import AHEAD, PotentialEngine, entries_to_fetch, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.engine import (
+    AHEAD,
+    BIAS,
+    BIAS_SUM,
+    CAREFUL,
+    CLOCK,
+    HUGE,
+    ONE,
+    VISIT,
+    Engine,
+    Preset,
+    Problem,
+    State,
+    T,
+    entries_to_fetch,
+)
+from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
 
 
 class Comid(NamedTuple):
@@ -75,6 +90,8 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
         for k in range(begin, end, LANES):
             if k < known:
                 fetch(V, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
             v = gathered(V, indices, k, end)
             product += penalty.raw_weight(v, clock) * entries(values, k, end)
             if B is not None:

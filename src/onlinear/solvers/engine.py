@@ -6,7 +6,9 @@ by repeating the dense step (``dense.py``). Engines keep nothing but settings: a
 saved state goes on exactly as the run would have.
 
 Moments at which a run may visit all coordinates follow from the rows learnt so far alone (contract 6): before the row that
-comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a limit.
+comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a limit. A visit
+reads and writes all of the state, which of a wide model is most of a short run, so what can do with fewer has fewer: sums of
+averages restart at powers of 8, potentials alone are visited every 2^18 rows.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ OWN = 16  # up to eight numbers of the solver's own
 SCALARS = 24
 
 FIRST_VISIT, LONGEST_BLOCK = 64, 1 << 18
+POWERS_OF_8 = 0o1111111
 DECAY_LIMIT, DECAY_LIMIT_AVERAGED = 2.0**500, 2.0**10
 HUGE = 1e100
+AHEAD = np.uint64(128)  # entries between asking for a state and its use
+NEAR = 1 << 17  # features whose states the processor keeps at hand: asking ahead would only cost
 
 
 @function
@@ -41,6 +46,20 @@ def due(t: int) -> bool:
     if t < FIRST_VISIT:
         return False
     return t & (t - 1) == 0 if t <= LONGEST_BLOCK else t & (LONGEST_BLOCK - 1) == 0
+
+
+@function
+def sums_due(t: int) -> bool:
+    """Whether the sums of an average restart after t rows: at powers of 8 up to 2^18, then as ``due`` says."""
+    return due(t) and (t > LONGEST_BLOCK or t & POWERS_OF_8 != 0)
+
+
+@function
+def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
+    """The entries before which to ask for the states of four entries AHEAD: none where states are near."""
+    last = AHEAD + np.uint64(4)
+    count = np.uint64(indices.shape[0])
+    return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
 
 
 @dataclass
@@ -71,20 +90,23 @@ class State:
     def grow(self, size: int) -> None:
         """Make room for ``size`` features, which start as they would have stood with this size from the first row.
 
-        Vectors are views of buffers that double, so that growing costs O(1) per new feature.
+        Vectors are views of buffers that double, so that growing costs O(1) per new feature; zeros are left to the system,
+        which hands out memory when it is touched.
         """
         for name, array in self.arrays.items():
             length, old = (size + self.extra) * self.widths.get(name, 1), array.shape[-1]
             if array.ndim == 1:
                 buffer = self.buffers.get(name)
                 if buffer is None or array.base is not buffer or len(buffer) < length:
-                    buffer = self.buffers[name] = np.empty(max(length, 2 * old))
+                    buffer = self.buffers[name] = np.zeros(max(length, 2 * old))
                     buffer[:old] = array
                 bigger = buffer[:length]
             else:
-                bigger = np.empty((*array.shape[:-1], length))
+                bigger = np.zeros((*array.shape[:-1], length))
                 bigger[..., :old] = array
-            bigger[..., old:] = self.now[VISIT] if name in self.stamps else self.fresh.get(name, 0.0)
+            fill = self.now[VISIT] if name in self.stamps else self.fresh.get(name, 0.0)
+            if fill != 0.0:
+                bigger[..., old:] = fill
             self.arrays[name] = bigger
         self.size = size
 

@@ -33,6 +33,7 @@ from onlinear.jit import (
     adopt,
     bind_loss,
     entries,
+    fetch,
     function,
     gathered,
     kernel,
@@ -49,7 +50,21 @@ from onlinear.jit import (
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.engine import BIAS, BIAS_SUM, CLOCK, ONE, THETA, VISIT, Engine, Problem, State, T, everything
+from onlinear.solvers.engine import (
+    AHEAD,
+    BIAS,
+    BIAS_SUM,
+    CLOCK,
+    ONE,
+    THETA,
+    VISIT,
+    Engine,
+    Problem,
+    State,
+    T,
+    entries_to_fetch,
+    everything,
+)
 from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
 
 REPRODUCED = 1e-12
@@ -294,6 +309,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     most = len(work) // 6
     x, v, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
+    known = entries_to_fetch(V, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
@@ -304,6 +320,10 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
         threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
         product, A, D, falls = nothing(), nothing(), nothing(), nothing()
         for k in range(begin, end, LANES):
+            if k < known:
+                fetch(V, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
             x_k, state = entries(values, k, end), gathered(V, indices, k, end)
             v_k = penalty.weight(state, clock)
             put(x, k - begin, x_k)

@@ -28,10 +28,9 @@ from onlinear.solvers.engine import (
     THETA,
     VISIT,
     T,
-    due,
 )
 from onlinear.solvers.fiol import MOST_SEGMENTS, side
-from onlinear.solvers.potentials import time_to_visit, visit
+from onlinear.solvers.potentials import block_ends, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once
@@ -80,7 +79,7 @@ def clocks(now):
 @function
 def visit_where_due(penalty, strengths, outputs, V, B, A, tables, t, now):
     """Let the outputs that are due visit all coordinates after t rows: each at its own decay, or all at once."""
-    if due(t) and now[VISIT, 0] != t:
+    if block_ends(t, B) and now[VISIT, 0] != t:
         visit_together(penalty, outputs, V, B, A, tables, t, now)
         return
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED

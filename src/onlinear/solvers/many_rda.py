@@ -9,7 +9,7 @@ import numpy as np
 from onlinear.averages import record
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.engine import BIAS_SUM, ONE, VISIT, T, due
+from onlinear.solvers.engine import BIAS_SUM, ONE, VISIT, T, sums_due
 from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, idle_sum, intercept, shrink, threshold, visit
 
@@ -24,7 +24,7 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
     p, g, Q, inverse, marks = work[0], work[1], work[2], work[3], work[4].view(np.int64)
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        if B is not None and due(t):
+        if B is not None and sums_due(t):
             for o in range(outputs):
                 if now[VISIT, o] != t:
                     visit(tables[o], t, strengths[0, o], G[:, o], B[:, o], A[:, o], now[:, o])

@@ -17,7 +17,7 @@ from onlinear.solvers.engine import (
     ONE,
     THETA,
     T,
-    due,
+    sums_due,
 )
 from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, whole
 from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
@@ -34,7 +34,7 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, average, V
     wx, g, step, marks = work[0], work[1], work[2], work[3].view(np.int64)
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        if B is not None and due(t):
+        if B is not None and sums_due(t):
             visit_together(V, B, A, now)
         eta = solver.schedule.at(t + 1)
 

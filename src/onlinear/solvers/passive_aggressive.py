@@ -25,7 +25,7 @@ from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers.dense import all_finite, dot
-from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, due
+from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, sums_due
 from onlinear.solvers.scaled import SCALE_SUM, Scaled, visit
 
 
@@ -78,7 +78,7 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
     careful = largest > HUGE or now[CAREFUL] > 0.0
     done = y.shape[0]
     for i in range(y.shape[0]):
-        if B is not None and due(t):
+        if B is not None and sums_due(t):
             visit(V, B, A, 1.0, be, now)
             be = 0.0
         begin, end = indptr[i], indptr[i + 1]

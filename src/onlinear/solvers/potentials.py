@@ -22,25 +22,25 @@ from onlinear.solvers.engine import (
     CLOCK,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
+    LONGEST_BLOCK,
     VISIT,
     Engine,
     Problem,
     State,
-    due,
     everything,
     scalars,
+    sums_due,
 )
-
-AHEAD = np.uint64(128)  # entries between asking for a state and its use
-NEAR = 1 << 17  # features whose states the processor keeps at hand: asking ahead would only cost
 
 
 @function
-def entries_to_fetch(V, indices):
-    """The entries before which to ask for the states of four entries AHEAD: none where states are near."""
-    last = AHEAD + np.uint64(4)
-    count = np.uint64(indices.shape[0])
-    return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
+def block_ends(t, B):
+    """Whether the run visits all coordinates after t > 0 rows whatever its decay.
+
+    Sums restart early. Potentials alone are as exact as l1 times the sum of the steps since the visit, and on the first visit
+    of a wide model all of its memory would be touched, most of it for the first time.
+    """
+    return sums_due(t) if B is not None else t & (LONGEST_BLOCK - 1) == 0
 
 
 @function
@@ -48,7 +48,7 @@ def time_to_visit(t, visited, decay, B):
     """Whether the run visits all coordinates now, after t rows, at clock[0] = decay."""
     if t == visited:
         return False
-    return due(t) or decay > (DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED)
+    return block_ends(t, B) or decay > (DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED)
 
 
 @function
@@ -123,7 +123,8 @@ class PotentialEngine(Engine):
         arrays = {"V": np.zeros(len(w))}
         if self.average is not None:
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
-        store_potentials(self.penalty, clock, self.first_value(w), arrays["V"])
+        if len(w):
+            store_potentials(self.penalty, clock, self.first_value(w), arrays["V"])
         return State(now, arrays, table=np.zeros((3, 65)) if self.average is not None else None, size=len(w))
 
     def first_value(self, w: np.ndarray) -> np.ndarray:

@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import record, up_to
-from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, nothing, scatter, total
+from onlinear.jit import LANES, adopt, entries, fetch, function, gathered, kernel, nothing, scatter, total
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import Dense, all_finite, dot
 from onlinear.solvers.engine import (
+    AHEAD,
     BIAS_SUM,
     BIAS_TOTAL,
     CAREFUL,
@@ -37,9 +38,10 @@ from onlinear.solvers.engine import (
     Problem,
     State,
     T,
-    due,
+    entries_to_fetch,
     everything,
     scalars,
+    sums_due,
 )
 
 GRADIENT_BIAS = OWN  # G of the intercept
@@ -175,9 +177,10 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
     indptr, indices, values = rows
     t, one, l1 = int(now[T]), now[ONE], penalty.l1
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    known = entries_to_fetch(G, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
-        if B is not None and due(t) and now[VISIT] != t:
+        if B is not None and sums_due(t) and now[VISIT] != t:
             visit(table, t, l1, G, B, A, now)
         Q, inverse = threshold(penalty, t), shrink(penalty, gamma, t)
         b = intercept(now[GRADIENT_BIAS], t, gamma)
@@ -185,6 +188,10 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
         begin, end = indptr[i], indptr[i + 1]
         product = nothing()
         for k in range(begin, end, LANES):
+            if k < known:
+                fetch(G, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
             x, kept = entries(values, k, end), soft(gathered(G, indices, k, end), Q)
             if bounds is None:
                 product -= kept * x

@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import LANES, entries, function, gathered, kernel, nothing, scatter, total
+from onlinear.jit import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.dense import all_finite, dot, intercept_step
 from onlinear.solvers.engine import (
+    AHEAD,
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -43,8 +44,9 @@ from onlinear.solvers.engine import (
     Problem,
     State,
     T,
-    due,
+    entries_to_fetch,
     scalars,
+    sums_due,
 )
 
 SCALE, SCALE_SUM, LAG, NORM = CLOCK, CLOCK + 1, CLOCK + 2, OWN  # al, be, what al is too large by, |w|^2
@@ -83,9 +85,10 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     needs_norm = ball is not None or solver.needs_norm()
     sums = ball is not None or B is not None
+    known = entries_to_fetch(V, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
-        if sums and due(t):
+        if sums and sums_due(t):
             visit(V, B, A, al, be, now)
             al, be, lag = 1.0, 0.0, 0.0
             if ball is not None:
@@ -100,6 +103,10 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
         begin, end = indptr[i], indptr[i + 1]
         product, squares = nothing(), nothing()
         for k in range(begin, end, LANES):
+            if k < known:
+                fetch(V, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
             x = entries(values, k, end)
             product += gathered(V, indices, k, end) * x
             if needs_norm:
