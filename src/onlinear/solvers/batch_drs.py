@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from onlinear.losses import Squared
 from onlinear.rows import Source
@@ -125,6 +124,8 @@ class Batch(Engine):
 
 def system(A: np.ndarray, c: np.ndarray, lam: float) -> Callable[[np.ndarray], np.ndarray]:
     """The solution map of (A' diag(c) A + I / lam) z = r, c >= 0; by Woodbury's identity where rows are fewer than columns."""
+    from scipy.linalg import cho_factor, cho_solve
+
     n, d = A.shape
     B = np.sqrt(c)[:, None] * A
     if n >= d:

@@ -21,7 +21,6 @@ from math import hypot, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from onlinear.jit import adopt, function, kernel
 from onlinear.rows import Rows
@@ -200,6 +199,8 @@ class Triangular(Engine):
 
     def covariance(self, state: State) -> np.ndarray:
         """P = (R'R)^{-1} at the features."""
+        from scipy.linalg import solve_triangular
+
         D = state.size + 1
         R = np.zeros((D, D))
         R[np.triu_indices(D)] = state.kept["R"]
