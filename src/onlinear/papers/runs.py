@@ -180,7 +180,8 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     """Learn and measure. CPU time is that of learning alone."""
     problem = problem_of(ByText(spec.data), where, spec.data_seed, spec.loss, spec.penalty, str(store.folder))
     problem.asked = False
-    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):  # a step too large is a result, not an accident
+    # a step that is too large is a result, not an accident
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.filterwarnings("ignore", message="csgd without an intercept")
         learner = new_learner(spec, problem)
         batch = type(learner.engine).solve is not Engine.solve
