@@ -178,6 +178,23 @@ def test_a_users_loss_and_penalty_match_the_built_in_ones(solver):
     assert mine.progressive_loss == pytest.approx(built_in.progressive_loss, rel=1e-13)
 
 
+@only_compiled
+def test_a_users_part_changes_nothing_of_what_compiled_kernels_rely_on():
+    class Lenient(NamedTuple):
+        edge: float = 1.0
+
+        def prox(self, v, eta, times=1):
+            return v
+
+        def weight(self, v, clock, more=0.0, most=0.0):
+            return v
+
+    before = {name: bridge.__signature__ for name, bridge in jit._bridges.items()}
+    jit.adopt(Lenient)
+    assert {name: bridge.__signature__ for name, bridge in jit._bridges.items()} == before
+    assert len(before["prox"].parameters) == 3
+
+
 def test_a_loss_of_several_or_whole_number_fields():
     class Tilted(NamedTuple):
         up: float = 2.0

@@ -195,8 +195,9 @@ def _is_method(cls: Any, name: str) -> bool:
     return not name.startswith("_") and name not in ("count", "index") and callable(getattr(cls, name))
 
 
-# The bridge of a method that takes the same number of arguments in every class of this package gives the method's text to
-# Numba. Others give a function around it that takes any number, which is three functions to compile instead of one.
+# The bridge of a method that takes the same number of arguments in every class of this package gives Numba the method's text,
+# or for a class from elsewhere a function that takes as many. Others give a function that takes any number. What a bridge takes
+# must not change once kernels are compiled, so classes from elsewhere have no say in it.
 _bridges: dict[str, Any] = {}
 _counts: dict[str, int] = {}  # of arguments, -1 for any number
 _ANY_NUMBER = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), Parameter("args", Parameter.VAR_POSITIONAL)])
@@ -204,12 +205,21 @@ _ANY_NUMBER = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), Parameter
 
 def _take_arguments(name: str, cls: Any) -> None:
     """Let the bridge of a method take as many arguments as the method does in ``cls`` and the classes before."""
-    found = len(signature_of(getattr(cls, name)).parameters) if _is_home(cls) else -1
+    found = len(signature_of(getattr(cls, name)).parameters) if _is_home(cls) else _counts.get(name, -1)
     count = found if _counts.get(name, found) == found else -1
     if COMPILED and _counts.get(name) != count:
         _counts[name] = count
         fixed = Signature([Parameter(f"_{k}", Parameter.POSITIONAL_ONLY) for k in range(count)])
         _bridges[name].__signature__ = fixed if count >= 0 else _ANY_NUMBER
+
+
+def _around(body: Any, count: int, laned: bool) -> Any:
+    """A function of ``count`` arguments around the compiled ``body``, which it calls lane by lane where ``laned``."""
+    rest = "".join(f", _{k}" for k in range(2, count))
+    lanes = [f"body(self, lane(_1, {k}){rest})" for k in range(ENTRIES)]
+    first = ", _1" if count > 1 else ""
+    call = f"joined({', '.join(lanes)})" if laned else f"body(self{first}{rest})"
+    return eval(f"lambda self{first}{rest}: {call}", {"body": body, "joined": joined, "lane": lane})
 
 
 def _bridge(name: str) -> None:
@@ -220,16 +230,13 @@ def _bridge(name: str) -> None:
         text = getattr(self.instance_class, name, None)
         if text is None:
             return None
-        body = _compiled(text)
-        starred = len(args) == 1 and isinstance(args[0], (types.StarArgTuple, types.StarArgUniTuple))  # so when it is lowered
-        if _ROW in (args[0] if starred else args) and not _is_home(self.instance_class):  # methods of users know numbers only
-            return lambda self, *args: joined(
-                body(self, lane(args[0], 0), *args[1:]),
-                body(self, lane(args[0], 1), *args[1:]),
-                body(self, lane(args[0], 2), *args[1:]),
-                body(self, lane(args[0], 3), *args[1:]),
-            )
-        return text if _counts[name] >= 0 else lambda self, *args: body(self, *args)
+        count = _counts[name]
+        if count < 0:
+            body = _compiled(text)
+            return lambda self, *args: body(self, *args)
+        if _is_home(self.instance_class):
+            return text
+        return _around(_compiled(text), count, _ROW in args)  # methods from elsewhere know numbers only
 
     _bridges[name] = method
     for kind in (types.NamedTuple, types.NamedUniTuple):
