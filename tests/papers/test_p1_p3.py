@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onlinear import Learner
+from onlinear.checks import DivergenceError
 from onlinear.losses import Hinge
 from onlinear.papers import experiments, reproduce, runs
 from onlinear.papers.data import Split, Where
@@ -128,3 +129,13 @@ def test_a_panel_over_all_problems(study):
     assert svg.count('id="axes_') == 1
     finals = [problem.curves["COMID"].series("objective").values[:, -1].mean() for problem in study.problems]
     assert [(row[4], row[6]) for row in rows] == list(zip([1.0, 2.0], finals, strict=True))
+
+
+def test_a_state_found_infinite_as_it_is_measured(study, monkeypatch, tmp_path):
+    def broken(moment):
+        raise DivergenceError("the state stopped being finite")
+
+    monkeypatch.setitem(MEASURES, "objective", MEASURES["objective"]._replace(take=broken))
+    found = runs.run(study.problems[0].curves["COMID"].spec, Where(), Store(tmp_path))
+    assert found["diverged"] == "the state stopped being finite"
+    assert found["series"]["objective"] == [float("inf")] * len(found["t"])

@@ -190,8 +190,8 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
         feed = Feed(spec, problem, learner, measured, batch)
         for t in spec.checkpoints:
             reached = feed.reach(t)
-            if reached or feed.out_of_time:
-                measured.take(learner.t, feed.cpu)
+            if (reached or feed.out_of_time) and not feed.measured(measured):
+                break
             if not reached:
                 break
     found = measured.result(feed)
@@ -241,6 +241,14 @@ class Feed:
                 self.chunk = max(1, min(self.largest, int(0.01 * self.spec.seconds / max(pace, 1e-9))))
         return True
 
+    def measured(self, measured: Measured) -> bool:
+        """Measure; False where the state turned out to be infinite."""
+        try:
+            measured.take(self.learner.t, self.cpu)
+        except DivergenceError as error:
+            self.diverged = str(error)
+        return not self.diverged
+
     def learn(self, count: int) -> None:
         """Learn the next rows."""
         X, y = self.problem.split.X, self.problem.y
@@ -276,14 +284,14 @@ class Measured:
         self.arrays: dict[str, dict[str, str]] = {}
 
     def take(self, t: int, cpu: float) -> None:
-        """Measure now."""
+        """Measure now. Raises DivergenceError, and keeps nothing, where the state is found to be infinite as it is read."""
         moment = Moment(self.learner, self.problem, self.trackers)
+        with np.errstate(all="ignore"):  # a run that will diverge may overflow first
+            found = {name: MEASURES[name].take(moment) for name in self.spec.measures}
         self.t.append(t)
         self.series["samples"].append(float(t * self.rows_per_step))
         self.series["time"].append(cpu)
-        for name in self.spec.measures:
-            with np.errstate(all="ignore"):  # a run that will diverge may overflow first
-                value = MEASURES[name].take(moment)
+        for name, value in found.items():
             if isinstance(value, np.ndarray):
                 self.arrays.setdefault(name, {})[str(t)] = "".join(map(str, value.tolist()))
             else:
