@@ -190,9 +190,9 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
         feed = Feed(spec, problem, learner, measured, batch)
         for t in spec.checkpoints:
             reached = feed.reach(t)
-            if (reached or feed.out_of_time) and not feed.measured(measured):
-                break
-            if not reached:
+            if reached or feed.out_of_time:
+                feed.measure(measured)
+            if not reached or feed.diverged:
                 break
     found = measured.result(feed)
     if problem.asked:
@@ -241,13 +241,12 @@ class Feed:
                 self.chunk = max(1, min(self.largest, int(0.01 * self.spec.seconds / max(pace, 1e-9))))
         return True
 
-    def measured(self, measured: Measured) -> bool:
-        """Measure; False where the state turned out to be infinite."""
+    def measure(self, measured: Measured) -> None:
+        """Measure where the run stands; a state that turns out to be infinite has diverged."""
         try:
             measured.take(self.learner.t, self.cpu)
         except DivergenceError as error:
             self.diverged = str(error)
-        return not self.diverged
 
     def learn(self, count: int) -> None:
         """Learn the next rows."""

@@ -139,10 +139,6 @@ class PotentialEngine(Engine):
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         """The clock at which the predictor after the last row is read."""
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        run, args = self.call(state, rows, largest, y, s, scores)
-        return run(*args)
-
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         V, B, A = (state.arrays.get(name) for name in "VBA")

@@ -274,10 +274,6 @@ class Lazy(Engine):
             scalars(self.problem, b), arrays, table=np.zeros((3, 65)) if self.average is not None else None, size=len(w)
         )
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        run, args = self.call(state, rows, largest, y, s, scores)
-        return run(*args)
-
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         G, B, A = (state.arrays.get(name) for name in "GBA")

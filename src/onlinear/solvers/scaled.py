@@ -174,10 +174,6 @@ class Scaled(Engine):
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(now, arrays, size=len(w))
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        run, args = self.call(state, rows, largest, y, s, scores)
-        return run(*args)
-
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
         ball = self.solver.ball()
