@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.jit import kernel
 from onlinear.losses import Squared
 from onlinear.rows import Source
 from onlinear.solvers.drs import first_dual
@@ -83,22 +84,23 @@ class Batch(Engine):
     def newton_step(self, A: np.ndarray, y: np.ndarray, s: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """z of a smooth loss: Newton's method with halving, to the last digits of the gradient."""
         n, lam, loss = len(y), self.solver.lam, self.problem.loss
-        value, slope, curvature = (np.vectorize(f, otypes=[float]) for f in (loss.value, loss.slope, loss.curvature))
+        value, slope, curvature = found = np.empty((3, n))
 
         def cost(z: np.ndarray, v: np.ndarray) -> float:
-            return float(s @ value(A @ z, y)) / n + float((z - v) @ (z - v)) / (2.0 * lam)
+            evaluate(loss, A @ z, y, found)
+            return float(s @ value) / n + float((z - v) @ (z - v)) / (2.0 * lam)
 
         def step(v: np.ndarray) -> np.ndarray:
             z = v.copy()
             for _ in range(NEWTON_STEPS):
-                scores = A @ z
-                pull, back = A.T @ (s * slope(scores, y)) / n, (z - v) / lam
+                now = cost(z, v)
+                pull, back = A.T @ (s * slope) / n, (z - v) / lam
                 gradient = pull + back
                 size = max(np.abs(pull).max(initial=0.0), np.abs(back).max(initial=0.0))
                 if np.abs(gradient).max(initial=0.0) <= NEWTON_ACCURACY * size:
                     break
-                move = system(A, s * curvature(scores, y) / n, lam)(gradient)
-                length, now = 1.0, cost(z, v)
+                move = system(A, s * curvature / n, lam)(gradient)
+                length = 1.0
                 while length > 1e-6 and not cost(z - length * move, v) <= now + 1e-15 * abs(now):
                     length *= 0.5
                 z = z - length * move
@@ -120,6 +122,15 @@ class Batch(Engine):
 
     def variables(self, state: State) -> dict[str, Any]:
         return {letter: U[1:].copy() for letter, U in zip(self.solver.letters, state.arrays["U"], strict=True)}
+
+
+@kernel
+def evaluate(loss, scores, y, found):  # type: ignore[no-untyped-def]
+    """The loss's value, slope and curvature at each score, (3, n)."""
+    for i in range(y.shape[0]):
+        found[0, i] = loss.value(scores[i], y[i])
+        found[1, i] = loss.slope(scores[i], y[i])
+        found[2, i] = loss.curvature(scores[i], y[i])
 
 
 def system(A: np.ndarray, c: np.ndarray, lam: float) -> Callable[[np.ndarray], np.ndarray]:
