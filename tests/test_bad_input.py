@@ -1,11 +1,18 @@
 """Whatever is wrong with the input, a learner raises one clear error and stays, bit for bit, as it was."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from onlinear.averages import Average
 from onlinear.checks import DivergenceError
 from onlinear.learner import Learner
+from onlinear.losses import Hinge
+from onlinear.penalties import Box, ElasticNet
+from onlinear.schedules import Power
+from onlinear.solvers.comid import Comid
 
 D, N = 4, 6
 RNG = np.random.default_rng(0)
@@ -205,8 +212,11 @@ def test_wrong_settings(settings, error, message):
 def test_divergence_is_named_and_final():
     learner = Learner("comid,schedule=constant,eta=10", "squared", n_features=2)
     rows = np.tile([[1e3, 1.0]], (500, 1))
-    with pytest.raises(DivergenceError, match=r"stopped being finite at row \d+ of this call \(step \d+, eta = 10\).*implicit"):
+    learner.learn(rows[:3], np.ones(3))
+    with pytest.raises(DivergenceError, match=r"finite at row (\d+) of this call \(step \d+, eta = 10\).*implicit") as caught:
         learner.learn(rows, np.ones(500))
+    row, step = map(int, re.search(r"row (\d+) of this call \(step (\d+)", str(caught.value)).groups())
+    assert step == 3 + row + 1
     for refused in (
         lambda: learner.learn(X[:, :2], Y),
         lambda: learner.learn_one([0], [1.0], 1.0),
@@ -224,10 +234,65 @@ def test_divergence_in_learn_one_is_the_same():
         for _ in range(500):
             learner.learn_one(np.array([0, 1]), np.array([1e3, 1.0]), 1.0)
 
-    with pytest.raises(DivergenceError, match="stopped being finite at row 0 of this call"):
+    with pytest.raises(DivergenceError, match=r"stopped being finite \(step 45, eta = 10\)"):
         many()
     with pytest.raises(DivergenceError, match="goes on no more"):
         learner.learn_one(np.array([0, 1]), np.array([1e3, 1.0]), 1.0)
+
+
+def test_the_first_step_that_overflows_is_the_one_named():
+    learner = Learner("sgd,schedule=constant,eta=1e200", "squared", n_features=1)
+    with pytest.raises(DivergenceError, match=r"at row 1 of this call \(step 2, eta = 1e\+200\)"):
+        learner.learn(np.ones((4, 1)), np.ones(4))
+
+
+LARGE = pytest.mark.parametrize("solver", ["fiol", "fiol,inner=sort", "implicit-sgd", "pa", "comid", "odrs"])
+
+
+@LARGE
+@pytest.mark.parametrize("scale", ["none", "rms"])
+def test_values_without_a_finite_square_are_refused(solver, scale):
+    learner = Learner(solver, "hinge", n_features=D, scale=scale).learn(np.eye(2, D), [1.0, -1.0])
+    message = r"a value of size 1e\+155 at row 1; .* at most 1e\+150"
+    rows = np.diag([1.0, -1e155, 0.0, 0.0])[:2, :D]
+    for given in (rows, sp.csr_matrix(rows)):
+        assert_refused(learner, lambda learner, given=given: learner.learn(given, [1.0, 1.0]), ValueError, message)
+    row = np.array([1]), np.array([1e155])
+    assert_refused(learner, lambda learner: learner.learn_one(*row, 1.0), ValueError, "the row holds a value of size 1e\\+155")
+
+
+@LARGE
+def test_the_largest_values_are_learnt(solver):
+    learner = Learner(solver, "hinge", n_features=1).learn([[1e150]], [1.0])
+    assert np.isfinite(learner.weights()).all()
+    assert learner.weights()[0] != 0.0
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "message"),
+    [
+        ((Comid(Power(-1.0)), Hinge()), ValueError, r"solver Comid Power: eta must be in \(0, inf\), got -1.0"),
+        ((Comid(), Hinge(), ElasticNet(-1.0, 0.0)), ValueError, "penalty ElasticNet: l1 must be in"),
+        ((Comid(), Hinge(), Box(lower=1.0, upper=-1.0)), ValueError, "penalty Box: lower must be in"),
+        ((Comid(), Hinge(), "none", Average(-1.0, 0.0)), ValueError, "average Average: base must be in"),
+        ((Comid(), Hinge(factor=np.nan)), ValueError, "loss Hinge: factor must be in"),
+        ((Comid("inverse"), Hinge()), TypeError, "schedule must be a schedule object such as Power"),
+        ((Comid, Hinge()), TypeError, "solver must be text or a part object, got the class Comid; make one of it"),
+        ((Comid(), Hinge), TypeError, "loss must be text or a part object, got the class Hinge"),
+    ],
+)
+def test_settings_of_part_objects_are_checked_as_those_of_text(parts, error, message):
+    with pytest.raises(error, match=message):
+        Learner(*parts)
+
+
+def test_masked_targets_and_weights():
+    learner = Learner("comid", "hinge", n_features=D)
+    hidden = np.ma.masked_array(Y, mask=Y > 0)
+    assert_refused(learner, lambda learner: learner.learn(X, hidden), ValueError, "y has masked entries")
+    assert_refused(
+        learner, lambda learner: learner.learn(X, Y, np.ma.abs(hidden)), ValueError, "sample_weight has masked entries"
+    )
 
 
 # --- one row at a time, the short way and the long way --------------------------------------------------------------

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -171,13 +172,52 @@ def test_the_file_has_the_permissions_of_an_ordinary_one(path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(ordinary.stat().st_mode)
 
 
-def test_a_users_part_must_be_passed_again(tmp_path):
-    from onlinear.losses import Hinge
+class Steep(NamedTuple):
+    """A loss from outside the package."""
 
-    Learner("comid", Hinge(1.0, 0.5), n_features=5).learn(X, Y).save(tmp_path / "m")
+    slopes: float = 1.0
+
+    def value(self, s, y):
+        return self.slopes * max(0.0, -y * s)
+
+    def slope(self, s, y):
+        return -self.slopes * y if y * s <= 0.0 else 0.0
+
+
+def test_a_users_part_must_be_passed_again(tmp_path):
+    Learner("comid", Steep(2.0), n_features=5).learn(X, Y).save(tmp_path / "m")
     with pytest.raises(ValueError, match=r"pass the same object: load\(path, loss=\.\.\.\)"):
         load(tmp_path / "m")
-    assert load(tmp_path / "m", loss=Hinge(1.0, 0.5)).loss == Hinge(1.0, 0.5)
+    assert load(tmp_path / "m", loss=Steep(np.float64(2.0))).loss == Steep(2.0)
+    with pytest.raises(ValueError, match=r"the model's loss is Steep\(slopes=2.0\), got loss=Steep\(slopes=3.0\)"):
+        load(tmp_path / "m", loss=Steep(3.0))
+
+
+def test_objects_of_the_package_come_back_by_themselves(tmp_path):
+    from onlinear.averages import Average
+    from onlinear.losses import Hinge
+    from onlinear.penalties import Box
+    from onlinear.schedules import Power
+    from onlinear.solvers.comid import Comid
+
+    parts = Comid(Power(0.5, 1.0, 1.0)), Hinge(2.0, 0.5), Box(0.1, np.float64(0.2), -np.inf, 1.0), Average(1.0, 1.0)
+    learner = Learner(*parts, n_features=5).learn(X, Y)
+    learner.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert (again.solver, again.loss, again.penalty, again.average) == parts
+    assert np.array_equal(again.learn(X, Y).weights(), learner.learn(X, Y).weights())
+    model = OnlineClassifier(Hinge(2.0, 0.5), solver=Comid(), penalty=Box(0.0, 0.1, -1.0, 1.0)).fit(X, Y)
+    for final in (False, True):
+        model.save(tmp_path / "m", final=final)
+        assert np.array_equal(load(tmp_path / "m").decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("role", ["solver", "loss", "penalty", "average"])
+def test_a_part_cannot_be_swapped_under_a_state(tmp_path, role):
+    Learner("comid", "hinge", "l2,l2=0.5", n_features=5).learn(X, Y).save(tmp_path / "m")
+    with pytest.raises(ValueError, match=f"the model's {role} is .*, got {role}='none'"):
+        load(tmp_path / "m", **{role: "none"})
+    assert load(tmp_path / "m", loss="hinge").t == len(Y)
 
 
 def test_classes_and_names_of_an_estimator_come_back(tmp_path):

@@ -16,6 +16,7 @@ from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Preset
+from onlinear.specs import is_ours
 
 LOSSES: dict[str, Any] = parts_of(vars(losses))
 PENALTIES: dict[str, tuple[str, ...]] = {
@@ -56,6 +57,9 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "radius": (0.0, inf, True, False),
     "T1": (1.0, 2.0**53, False, False),
     "limit": (1.0, 2.0**31, False, False),
+    "base": (0.0, inf, False, True),
+    "growth": (0.0, inf, False, True),
+    "first": (1.0, 2.0**53, False, False),
 }
 
 
@@ -98,8 +102,14 @@ ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def has_methods(role: str, part: Any, needs: tuple[str, ...]) -> None:
-    """Raise TypeError naming the methods that a part object lacks, or that take other arguments than kernels give."""
+def is_part(role: str, part: Any, needs: tuple[str, ...]) -> None:
+    """Check a part object: its methods, and the settings of one of this package.
+
+    Raises TypeError naming the methods that it lacks or that take other arguments than kernels give; ValueError for a setting
+    out of range.
+    """
+    if isinstance(part, type):
+        raise TypeError(f"{role} must be text or a part object, got the class {part.__name__}; make one of it.")
     missing = [name for name in needs if not callable(getattr(part, name, None))]
     if missing or not hasattr(part, "_fields"):
         what = f"lacks {', '.join(missing)}" if missing else "is not a NamedTuple"
@@ -109,6 +119,24 @@ def has_methods(role: str, part: Any, needs: tuple[str, ...]) -> None:
     for name, given in ARGUMENTS[role].items():
         if callable(method := getattr(part, name, None)) and not _takes(method, len(given)):
             raise TypeError(f"{role} {part!r}: {name} must take ({', '.join(given)}), it takes {signature(method)}.")
+    if is_ours(type(part).__module__):
+        in_range(role, part)
+    elif hasattr(part, "factor"):
+        checked(role, "factor", part.factor)
+
+
+def in_range(role: str, part: Any) -> None:
+    """Check the settings of an object of this package as those of text are; what a class has as its default is right."""
+    cls, role = type(part), f"{role} {type(part).__name__}"
+    for key, value in zip(cls._fields, part, strict=True):
+        default = cls._field_defaults.get(key)
+        if hasattr(default, "at"):
+            if not hasattr(value, "at"):
+                raise TypeError(f"{role}: {key} must be a schedule object such as {default!r}, got {value!r}.")
+            if is_ours(type(value).__module__):
+                in_range(role, value)
+        elif key in RANGES and value != default:
+            checked(role, key, value)
 
 
 def _takes(method: Any, count: int) -> bool:
@@ -126,7 +154,7 @@ def build_loss(spec: Any) -> Any:
         cls = LOSSES[name]
         refuse_unknown(f"loss {name!r}", settings, cls._fields)
         return cls(**{key: checked(f"loss {name!r}", key, value) for key, value in settings.items()})
-    has_methods("loss", spec, ("value", "slope"))
+    is_part("loss", spec, ("value", "slope"))
     adopt(type(spec))
     return spec
 
@@ -134,7 +162,7 @@ def build_loss(spec: Any) -> Any:
 def build_penalty(spec: Any) -> Any:
     """A penalty from text or a NamedTuple with value and prox (and tick, weight, potential to be learnt lazily)."""
     if not isinstance(spec, str):
-        has_methods("penalty", spec, ("value", "prox"))
+        is_part("penalty", spec, ("value", "prox"))
         register(spec)
         return spec
     name, settings = split(spec, "penalty", PENALTIES)
@@ -150,6 +178,8 @@ def build_penalty(spec: Any) -> Any:
 
 def build_average(spec: Any, total: int | None = None) -> Average | None:
     """An average from text; ``total`` is T where the caller knows it."""
+    if isinstance(spec, Average):
+        in_range("average", spec)
     if spec is None or isinstance(spec, Average):
         return spec
     name, settings = split(spec, "average", AVERAGES)
@@ -198,7 +228,7 @@ def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total
 def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any, Preset]:
     """A solver with its settings, and the preset it came from."""
     if not isinstance(spec, str):
-        has_methods("solver", spec, ("engine",))
+        is_part("solver", spec, ("engine",))
         return spec, Preset(type(spec))
     name, settings = split(spec, "solver", SOLVERS)
     preset = SOLVERS[name]

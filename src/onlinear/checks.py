@@ -59,7 +59,21 @@ def weights(values: Any, n: int) -> np.ndarray:
     return array
 
 
+def flag(name: str, value: Any) -> bool:
+    """``value`` as a bool; raises TypeError for what is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise for a masked array with a masked entry, whose hidden value would be taken."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{name} has masked entries; every value must be given.")
+
+
 def _numbers(values: Any, name: str) -> np.ndarray:
+    refuse_masked(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from onlinear import rows
+from onlinear import rows, specs
 from onlinear.build import build_loss
-from onlinear.learner import Learner, known_spec, written_spec
+from onlinear.learner import Learner
 from onlinear.models import Arrays, ModelFileError
 from onlinear.rows import LARGEST_COLUMN, Rows
 
@@ -120,7 +120,7 @@ class Final:
         """Settings and weights as a JSON-able header and arrays."""
         header = {
             "final": True,
-            "spec": {role: written_spec(spec) for role, spec in self.spec.items()},
+            "spec": {role: specs.written(spec) for role, spec in self.spec.items()},
             "size": self.size,
             "growing": self.growing,
             "n_outputs": self.n_outputs,
@@ -146,7 +146,7 @@ class Final:
             values.append(_vector(arrays, f"{k}.values", np.float64, len(columns[k])))
             inside = not len(columns[k]) or int(columns[k][-1]) < size
             _must(inside and bool(np.all(columns[k][1:] > columns[k][:-1])), "columns that do not ascend below its features")
-        spec = {role: known_spec(role, spec, parts, needed=role == "loss") for role, spec in header["spec"].items()}
+        spec = {role: specs.known(role, spec, parts, needed=role == "loss") for role, spec in header["spec"].items()}
         found = float("nan") if loss is None else float(loss)
         return cls(spec, columns, values, intercepts, size=size, growing=header["growing"] is True, t=t, progressive_loss=found)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import checks, models, rows
+from onlinear import checks, models, rows, specs
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
 from onlinear.checks import DivergenceError
 from onlinear.jit import bind_loss, kernel
@@ -64,7 +64,7 @@ class Learner:
         self.penalty = build_penalty(penalty)
         self.solver, preset = build_solver(solver, self.penalty, total)
         self.average = build_average(preset.average if average is None else average, total)
-        self.fit_intercept = bool(fit_intercept)
+        self.fit_intercept = checks.flag("fit_intercept", fit_intercept)
         self.n_outputs = _count("n_outputs", n_outputs)
         self.growing = n_features is None
         self.total = total
@@ -114,7 +114,7 @@ class Learner:
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Source, np.ndarray, np.ndarray]:
         self._refuse_if_diverged()
-        source = self._read(X, "X")
+        source = rows.learnable(self._read(X, "X"), "X")
         y = checks.targets(y, source.n, self.n_outputs)
         checks.labels(y, getattr(self.loss, "labels", "real"))
         weights = checks.weights(sample_weight, source.n)
@@ -125,11 +125,14 @@ class Learner:
         """Learn checked rows; give the scores before each step, (K, n)."""
         if source.size > self.size:
             self._grow(source.size)
-        found = [self._learn_block(rows, source.largest, y[which], weights[which]) for which, rows in source.blocks()]
+        found = [
+            self._learn_block(rows, source.largest, y[which], weights[which], which.start) for which, rows in source.blocks()
+        ]
         return found[0] if len(found) == 1 else np.concatenate([np.empty((self.n_outputs, 0)), *found], axis=1)
 
-    def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int) -> np.ndarray:
         self._moved()
+        before = self.t
         block, largest, s = self._weighed(block, largest, weights)
         scores = np.empty((self.n_outputs, len(s)))
         if self.n_outputs == 1:
@@ -138,7 +141,7 @@ class Learner:
             done, _ = self._together().learn(block, largest, y, s, scores)
         self._add_losses(scores, y, s, done)
         if done < len(s):
-            self._diverge(done)
+            self._diverge(f"at row {first + done} of this call ", before + done + 1)
         return scores
 
     def _weighed(self, block: rows.Rows, largest: float, weights: np.ndarray) -> tuple[rows.Rows, float, np.ndarray]:
@@ -169,12 +172,11 @@ class Learner:
         if self._one is not None:
             self._one.stale = True
 
-    def _diverge(self, row: int) -> None:
+    def _diverge(self, where: str, t: int) -> None:
+        """Raise for a state that step t left infinite, and whenever it is used again."""
         self._moved()
-        t = self.t
-        eta = self.engine.eta(max(t, 1))
         self._diverged = (
-            f"the state stopped being finite at row {row} of this call (step {t}, eta = {eta:.3g}). "
+            f"the state stopped being finite {where}(step {t}, eta = {self.engine.eta(max(t, 1)):.3g}). "
             "Use a smaller step, or an implicit solver, which is safe for any step: 'fiol', 'implicit-sgd' or 'odrs'."
         )
         raise DivergenceError(self._diverged)
@@ -197,7 +199,7 @@ class Learner:
         if self._centred:
             row.resize((1, max(row.shape[1], self.size)))
             row = row.toarray()
-        source = self._read(row, "the row")
+        source = rows.learnable(self._read(row, "the row"), "the row")
         target = checks.targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1, self.n_outputs)
         checks.labels(target, getattr(self.loss, "labels", "real"))
         scores = self._learn(source, target, np.ones(1))[:, 0]
@@ -358,7 +360,7 @@ class Learner:
     def _finite(self, weights: np.ndarray) -> np.ndarray:
         self._refuse_if_diverged()
         if not np.all(np.isfinite(weights)):
-            self._diverge(0)
+            self._diverge("", self.t)
         return weights
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -372,7 +374,7 @@ class Learner:
         """Settings and state as a JSON-able header and arrays."""
         self.weights()
         header = {
-            "spec": {role: written_spec(spec) for role, spec in self.spec.items()},
+            "spec": {role: specs.written(spec) for role, spec in self.spec.items()},
             "scale": self.scaler.kind if self.scaler is not None else "none",
             "fit_intercept": self.fit_intercept,
             "n_outputs": self.n_outputs,
@@ -397,7 +399,7 @@ class Learner:
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
         _plausible(header, arrays)
-        spec = {role: known_spec(role, text, parts) for role, text in header["spec"].items()}
+        spec = {role: specs.known(role, text, parts) for role, text in header["spec"].items()}
         learner = cls(
             **spec,
             scale=header["scale"],
@@ -427,26 +429,6 @@ class Learner:
 
 def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[str, Any]) -> Learner:
     return Learner.thaw(header, arrays, **parts)
-
-
-class PartNeeded(ValueError):  # noqa: N818 (nothing is wrong with the file)
-    """A model has a part of a class from outside the package, which its file does not hold."""
-
-
-def written_spec(spec: Any) -> Any:
-    """A part's text; of a part object, its class and how it shows itself."""
-    if spec is None or isinstance(spec, (str, dict)):
-        return spec
-    return {"class": f"{type(spec).__module__}:{type(spec).__qualname__}", "text": repr(spec)}
-
-
-def known_spec(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -> Any:
-    """What ``written_spec`` was given: text, or the object among ``parts``; raises PartNeeded where it is missing."""
-    if role in parts:
-        return parts[role]
-    if spec is None or isinstance(spec, str) or not needed:
-        return spec
-    raise PartNeeded(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
 
 
 _HEADER: dict[str, Any] = {
@@ -519,8 +501,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _start(start: Any, n_features: int | None, outputs: int) -> np.ndarray:
-    if n_features is not None:
-        _count("n_features", n_features)
+    if n_features is not None and _count("n_features", n_features) > rows.LARGEST_COLUMN + 1:
+        raise ValueError(f"n_features must be at most {rows.LARGEST_COLUMN + 1}, got {n_features}.")
     if start is None:
         return np.zeros((n_features or 0, outputs))
     weights = np.asarray(start, dtype=np.float64)
@@ -544,6 +526,8 @@ def _one_row(indices: Any, values: Any) -> Any:
     if len(columns) and columns.min() < 0:
         raise ValueError(f"indices must not be negative, got {columns.min()}.")
     width = int(columns.max()) + 1 if len(columns) else 1
+    if width > rows.LARGEST_COLUMN + 1:
+        raise ValueError(f"a column index must be at most {rows.LARGEST_COLUMN}, got {width - 1}.")
     return csr_matrix((entries, columns.astype(np.int64), [0, len(columns)]), shape=(1, width))
 
 

@@ -64,7 +64,7 @@ def begin(limits, rows, scales, target, now, report, indices, values, y):  # typ
     if now[T] >= limit:
         report[0] = OVERDUE
         return -1.0
-    report[0] = REFUSED
+    report[0], report[1] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
     largest = fill_row(indices, values, bound, starts, columns, entries)
@@ -107,7 +107,7 @@ class OneRow:
         self.capacity = capacity
         self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity))
         self._target, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
-        self._report = np.zeros(1, np.int64)
+        self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learnt before this one
         self._rule = RULES.index(getattr(learner.loss, "labels", "real"))
         self._last: LastRow | None = None
         self._held: Held | None = None
@@ -141,7 +141,7 @@ class OneRow:
             self._learner._grow(int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1)
             return self.learn(indices, values, y)
         if report == DIVERGED:
-            self._learner._diverge(0)
+            self._learner._diverge("", int(self._report[1]) + 1)
         if self._last is not None:
             self._last.give(self._state)
         if self._state.t == self._turn:

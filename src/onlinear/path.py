@@ -69,12 +69,12 @@ class Together:
         scores = np.empty((len(self._learners), lead.n_outputs, source.n))
         for which, rows in source.blocks():
             block, largest, s = lead._weighed(rows, source.largest, weights[which])
-            own = np.empty((len(self._learners) * lead.n_outputs, len(s)))
+            own, before = np.empty((len(self._learners) * lead.n_outputs, len(s))), lead.t
             done, culprit = self._team.learn(block, largest, y[which], s, own)
             scores[:, :, which] = own.reshape(len(self._learners), lead.n_outputs, len(s))
             self._add_losses(scores[:, :, which], y[which], s, done)
             if done < len(s):
-                self._diverge(culprit // lead.n_outputs, done)
+                self._diverge(culprit // lead.n_outputs, which.start + done, before + done + 1)
         return scores
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
@@ -83,9 +83,9 @@ class Together:
 
         in_threads(add, range(len(self._learners)), self._threads, scores.size)
 
-    def _diverge(self, k: int, row: int) -> None:
+    def _diverge(self, k: int, row: int, t: int) -> None:
         try:
-            self._learners[k]._diverge(row)
+            self._learners[k]._diverge(f"at row {row} of this call ", t)
         except DivergenceError as error:
             told = f"penalty {self._penalties[k]!r}: {error}"
             for learner in self._learners:

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.checks import refuse_masked
 from onlinear.jit import COMPILED, function, kernel
 
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
 LARGEST_COLUMN = 2**31 - 2
+LARGEST_VALUE = 1e150  # of a value that is learnt: its square, and the sum of many, is finite
 
 
 class Rows(NamedTuple):
@@ -116,6 +118,25 @@ def read(X: Any, name: str = "X") -> Source:
     return Source(source.n, source.width, int(width), largest, array if room is None else room.rows())
 
 
+def learnable(source: Source, name: str) -> Source:
+    """The rows, none of whose values is so large that its square is infinite, which no method could learn."""
+    row, value = beyond(source) if source.largest > LARGEST_VALUE else (0, 0.0)
+    if value > LARGEST_VALUE:
+        raise ValueError(
+            f"{name} holds a value of size {value:g} at row {row}; values that are learnt must be at most {LARGEST_VALUE:g} in "
+            "size, so that their squares are finite."
+        )
+    return source
+
+
+def beyond(source: Source) -> tuple[int, float]:
+    """The largest absolute value, and its row."""
+    values = np.abs(source.data.values if isinstance(source.data, Rows) else source.data)
+    at = int(np.argmax(values))
+    row = _row_of(at, source.data.indptr) if isinstance(source.data, Rows) else at // source.width
+    return row, float(values.flat[at])
+
+
 def is_sparse(X: Any) -> bool:
     """Whether ``X`` is a sparse container of SciPy; who has one has imported what it is of."""
     containers = sys.modules.get("scipy.sparse")
@@ -129,8 +150,7 @@ def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
 
 def dense(X: Any, name: str) -> np.ndarray:
     """``X`` as a 2-D array of floats."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
-        raise ValueError(f"{name} has masked entries; every value must be given.")
+    refuse_masked(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -323,7 +343,7 @@ def _scan_dense(X, bits, mask, width):  # type: ignore[no-untyped-def]
 def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
     """Take one row into the arrays of a ``Rows`` if it is a plain one, and give its largest absolute value; else -1.
 
-    Plain: columns ascending and below ``bound``, values finite, no more of them than there is room for.
+    Plain: columns ascending and below ``bound``, values that can be learnt, no more of them than there is room for.
     """
     n = indices.shape[0]
     if values.shape[0] != n or n > columns.shape[0]:
@@ -332,7 +352,7 @@ def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[
     for k in range(n):
         j, x = int(indices[k]), float(values[k])
         length = abs(x)
-        if j <= before or j >= bound or not length < np.inf:
+        if j <= before or j >= bound or not length <= LARGEST_VALUE:
             return -1.0
         before = j
         if x != 0.0:

@@ -19,7 +19,7 @@ from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
 from onlinear.learner import Learner, add_losses
 from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
-from onlinear.rows import Rows, Source
+from onlinear.rows import LARGEST_VALUE, Rows, Source, beyond
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
@@ -374,13 +374,20 @@ class Training:
         targets, truth = self._targets(block, self.labels)
         self._fit_width(block)
         self.learner.engine.check_rows(block.importance)
+        self._refuse_unlearnable(block)
         before = self.learner.t
         try:
             scores = self.learner._learn(block.source, targets, block.importance)
         except DivergenceError as error:
-            raise DivergenceError(f"{block.where(min(self.learner.t - before, block.n - 1))}: {error}") from None
+            row = min(self.learner.t - before, block.n - 1)
+            raise DivergenceError(f"{block.where(row)}: {error}") from None
         self._measure(self.tally, scores, truth, block)
         self.rows += block.n
+
+    def _refuse_unlearnable(self, block: Block) -> None:
+        row, value = beyond(block.source) if block.largest > LARGEST_VALUE else (0, 0.0)
+        if value > LARGEST_VALUE:
+            raise StreamError(f"{block.where(row)}: expected values of at most {LARGEST_VALUE:g} in size, got {value:g}.")
 
     def _fit_width(self, block: Block) -> None:
         size = self.learner.size

@@ -15,10 +15,11 @@ import numpy as np
 from onlinear import models
 from onlinear.build import LOSSES, build_loss, build_penalty, split
 from onlinear.final import Final
-from onlinear.learner import Learner, PartNeeded
+from onlinear.learner import Learner
 from onlinear.names import unknown
 from onlinear.run import CLASSIFY, REGRESS
 from onlinear.solvers import SOLVERS
+from onlinear.specs import PartNeeded
 from onlinear.streams import encoding
 
 PARTS = ("solver", "loss", "penalty", "average")
@@ -89,7 +90,7 @@ class Model(ABC):
             self.penalty,
             self._average(),
             scale=self._scale(),
-            fit_intercept=_flag("fit_intercept", self.fit_intercept),
+            fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
             total=total,
@@ -157,7 +158,7 @@ class Model(ABC):
 
     def _described(self, learner: Learner | Final) -> dict[str, Any]:
         params = {name: value for name, value in self.settings().items() if name not in ("callbacks", "n_jobs")}
-        for role in PARTS:  # an object is passed to load again
+        for role in PARTS:  # what an object is, the learner's header says
             params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
         if not isinstance(params["random_state"], (int, np.integer)):
             params["random_state"] = None
@@ -387,9 +388,3 @@ def _is_report(entry: Any) -> bool:
     if not isinstance(entry, dict) or not {"rows", "loss", "since"} <= set(entry):
         return False
     return all(value is None or type(value) in (int, float) for value in entry.values()) and type(entry["rows"]) is int
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)

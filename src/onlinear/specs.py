@@ -1,0 +1,78 @@
+"""What model files hold of a part: its text, or the class and fields of an object.
+
+Parts of this package are made again from their fields; those of other classes are passed to ``load``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from onlinear.jit import PACKAGE
+
+
+class PartNeeded(ValueError):  # noqa: N818 (nothing is wrong with the file)
+    """A model has a part of a class from outside the package, which its file does not hold."""
+
+
+def written(spec: Any) -> Any:
+    """A part's text; of a part object, its class, how it is shown, and its fields where it is one of this package."""
+    if spec is None or isinstance(spec, (str, dict)):
+        return spec
+    found: dict[str, Any] = {"class": f"{type(spec).__module__}:{type(spec).__qualname__}", "text": shown(spec)}
+    if is_ours(type(spec).__module__):
+        found["fields"] = [_field(value) for value in spec]
+    return found
+
+
+def known(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -> Any:
+    """What ``written`` was given: text, or the object, which must be the one among ``parts`` where there is one.
+
+    Raises PartNeeded for an object of another package that is missing, ValueError for one that is not the model's.
+    """
+    if role in parts:
+        if _differs(spec, parts[role]):
+            found = spec["text"] if isinstance(spec, dict) else repr(spec)
+            raise ValueError(f"the model's {role} is {found}, got {role}={parts[role]!r}; a model goes on with its own parts.")
+        return parts[role]
+    if isinstance(spec, dict) and "fields" in spec:
+        return _made(spec)
+    if spec is None or isinstance(spec, str) or not needed:
+        return spec
+    raise PartNeeded(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
+
+
+def shown(part: Any) -> str:
+    """The part as Python writes it, with Python's numbers."""
+    if not hasattr(part, "_fields"):
+        return repr(part.item() if isinstance(part, np.generic) else part)
+    fields = ", ".join(f"{name}={shown(value)}" for name, value in zip(part._fields, part, strict=True))
+    return f"{type(part).__qualname__}({fields})"
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is one of this package."""
+    return module.partition(".")[0] == PACKAGE
+
+
+def _differs(spec: Any, part: Any) -> bool:
+    if isinstance(spec, dict):
+        return spec["text"] not in (shown(part), repr(part))
+    return bool(spec != part)
+
+
+def _field(value: Any) -> Any:
+    if hasattr(value, "_fields"):
+        return written(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _made(spec: dict[str, Any]) -> Any:
+    """The part of this package that ``spec`` names."""
+    module, _, name = spec["class"].partition(":")
+    cls = getattr(import_module(module), name, None) if is_ours(module) else None
+    if cls is None or not hasattr(cls, "_fields") or len(cls._fields) != len(spec["fields"]):
+        raise ValueError(f"no part of this release is {spec['text']} of {spec['class']}.")
+    return cls(*(_made(value) if isinstance(value, dict) else value for value in spec["fields"]))
