@@ -201,7 +201,7 @@ def test_nothing_to_learn_is_no_error_but_has_no_objective():
         ({"average": "uniforn"}, ValueError, "average 'uniforn' is not known. Did you mean 'uniform'"),
         ({"solver": "comid,eta=-1"}, ValueError, r"eta must be in \(0, inf\), got -1.0"),
         ({"penalty": "l1,l1=much"}, TypeError, r"l1 must be a number in \[0, inf\), got 'much'"),
-        ({"penalty": "total-variation,tv=1", "n_features": None}, ValueError, "n_features must be given"),
+        ({"penalty": "total-variation,tv=1", "n_features": None}, ValueError, r"n_features \(--n-features\) must be given"),
     ],
 )
 def test_wrong_settings(settings, error, message):

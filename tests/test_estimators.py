@@ -752,7 +752,7 @@ def test_streams_of_files_grow(tmp_path):
         ({}, [(np.array([[np.nan]]), [0])], {}, "block 1: X contains NaN at row 0"),
         ({}, [(np.eye(2), ["a", "b"])], {}, "are text: name the classes"),
         ({}, [(np.eye(2), [0, 1]), (np.eye(2), ["a", "b"])], {}, "block 2: y must be text in all blocks or numbers in all"),
-        ({"scale": "standard"}, [(np.eye(2), [0, 1])], {}, "standard"),
+        ({"scale": "standard"}, iter([(np.eye(2), [0, 1])]), {}, "scale 'standard' needs the mean"),
         (
             {"solver": "batch-drs", "loss": "squared", "penalty": "l1,l1=0.1"},
             [(np.eye(2), [0, 1])],
@@ -840,3 +840,55 @@ def test_a_final_models_size_is_that_of_its_non_zeros(tmp_path):
     models.write(tmp_path / "wide", header, arrays)
     expected = arrays["0.values"] + arrays["intercepts"]
     np.testing.assert_array_equal(load(tmp_path / "wide").predict(wide)[:2], expected)
+
+
+def test_standard_scale_of_a_stream_is_that_of_fit(rows):
+    X, y = rows
+    X = np.asarray(X.toarray() if sp.issparse(X) else X) + 3.0
+    weights = np.arange(len(y)) % 3.0
+    whole = OnlineClassifier(scale="standard", shuffle=False).fit(X, y, weights)
+    for cuts in ([len(y)], [1, 40, len(y)]):
+        parts = np.split(np.arange(len(y)), cuts)
+        blocks = [(X[part], y[part], weights[part]) for part in parts]
+        model = OnlineClassifier(scale="standard").fit(blocks, classes=["no", "yes"])
+        assert np.array_equal(model.coef_, whole.coef_)
+        assert np.array_equal(model.decision_function(X), whole.decision_function(X))
+    with pytest.raises(ValueError, match="needs the mean of all rows before the first; the blocks cannot be read twice"):
+        OnlineClassifier(scale="standard").fit(iter(blocks), classes=["no", "yes"])
+    with pytest.raises(ValueError, match="needs the mean of all rows before the first: use fit"):
+        OnlineClassifier(scale="standard").partial_fit(blocks, classes=["no", "yes"])
+
+
+@pytest.mark.parametrize("params", [{"solver": "rls"}, {"penalty": "total-variation,tv=0.01", "solver": "comid"}])
+def test_streams_of_methods_that_must_know_the_columns_are_counted_first(params):
+    X, y = load_diabetes(return_X_y=True)
+    X = np.hstack([X, np.zeros((len(y), 1))])
+    blocks = [(X[:100], y[:100]), (X[100:], y[100:])]
+    model = OnlineRegressor(**params).fit(blocks)
+    assert np.array_equal(model.coef_, OnlineRegressor(**params, shuffle=False).fit(X, y).coef_)
+    with pytest.raises(ValueError, match=r"n_features .* must be given.; the blocks cannot be read twice"):
+        OnlineRegressor(**params).fit(iter(blocks))
+
+
+@pytest.mark.parametrize("wrong", [{"spam": 9.0}, {0: 1.0, "1": 2.0}])
+def test_weights_of_classes_that_do_not_exist_are_refused_of_streams_too(rows, wrong):
+    X, y = rows
+    labels = np.asarray(y == np.unique(y)[1], int)
+    with pytest.raises(ValueError, match="which is none of the classes"):
+        OnlineClassifier(class_weight=wrong).fit([(X, labels)])
+    with pytest.raises(TypeError, match="class_weight: the weight of 0 must be a number"):
+        OnlineClassifier(class_weight={0: "a"}).fit(X, labels)
+
+
+def test_masked_entries_are_refused(rows):
+    X, y = rows
+    hidden = np.ma.masked_array(X.toarray() if sp.issparse(X) else X, mask=False)
+    hidden[3, 1] = np.ma.masked
+    model = OnlineClassifier(random_state=0).fit(X, y)
+    for call in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError, match="X has masked entries"):
+            call(hidden, y)
+    with pytest.raises(ValueError, match="X has masked entries"):
+        model.predict(hidden)
+    with pytest.raises(ValueError, match="block 1: X has masked entries"):
+        OnlineClassifier().fit([(hidden, y)])

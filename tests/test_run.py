@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 from typer.testing import CliRunner
 
 from conftest import folder
-from onlinear import Learner, checkpoints, load, streams
+from onlinear import Learner, OnlineRegressor, checkpoints, load, streams
 from onlinear.cli import app
 from onlinear.run import Held, Report
 from onlinear.streams.holdout import Marked
@@ -213,3 +214,20 @@ def test_every_data_set_trains_from_the_command_line(data, name, tmp_path):
     assert load(tmp_path / "m").t_ == end["rows"]
     if options == CRITEO:
         assert report["auc"] > 0.6
+
+
+def test_a_loss_of_counts_makes_it_a_regression(tmp_path):
+    (tmp_path / "counts").write_text("0 1:1\n1 2:1\n0 1:2\n1 1:1 2:3\n")
+    run = CliRunner().invoke(app, ["train", str(tmp_path / "counts"), "--loss", "poisson", "--json"], catch_exceptions=False)
+    assert run.exit_code == 0
+    assert '"task": "regress"' in run.stdout
+
+
+def test_standard_scale_from_the_command_line_is_that_of_fit(tmp_path):
+    run = CliRunner().invoke(
+        app, ["train", "diabetes", "--scale", "standard", "--shuffle-rows", "0", "--model", str(tmp_path / "m")]
+    )
+    assert run.exit_code == 0, run.output
+    X, y = load_diabetes(return_X_y=True)
+    fitted = OnlineRegressor(scale="standard", shuffle=False).fit(X, y)
+    assert np.array_equal(load(tmp_path / "m").coef_, fitted.coef_)

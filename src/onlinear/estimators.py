@@ -27,8 +27,10 @@ from onlinear import checks, tasks
 from onlinear.build import split
 from onlinear.final import Final
 from onlinear.learner import Learner
-from onlinear.rows import Rows, Source, read
+from onlinear.names import number
+from onlinear.rows import Rows, Source, learnable, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
+from onlinear.scaling import Survey
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Stream, StreamError
@@ -105,7 +107,6 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
                 raise ValueError("every sample weight is zero: fit needs a row that counts.")
             learner = self._new(outputs, total=len(y) * passes)
             if self._scale() == "standard":
-                read(X)
                 _fix_scales(learner, X, weights)
             if _is_batch(learner):
                 return self._solve(learner, X, y, weights, passes)
@@ -144,6 +145,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         if y is not None or sample_weight is not None:
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
         self._refuse_shuffle()
+        if not anew and not hasattr(self, "learner_") and self._scale() == "standard":
+            raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
         passes, told = _passes(passes), _callbacks(self.callbacks)
         stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
         before = dict(vars(self))
@@ -191,7 +194,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
     def _name_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
         """Say what the rows have told: features, their names, classes; the history is that of ``fit``."""
         if isinstance(stream, Pairs):
-            self.learner_._grow(max(stream.width, self.learner_.size))
+            if stream.width > self.learner_.size:
+                self.learner_._grow(stream.width)
             if stream.columns is not None:
                 self.feature_names_in_ = np.array(stream.columns, dtype=object)
         training._name()
@@ -228,7 +232,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return True if preset is None else preset
 
     def _validated(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Any]:
-        _refuse_text(X)
+        _refuse_unseen(X)
+        checks.refuse_masked(y, "y")
         if sp.issparse(y):
             raise TypeError("y must be dense, got a sparse array: use y.toarray().")
         self._refuse_sparse(X)
@@ -245,7 +250,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         self._learnt()
         if isinstance(X, Stream):
             return self._stream_scores(X)
-        _refuse_text(X)
+        _refuse_unseen(X)
         if isinstance(self.learner_, Final):
             X = check_array(X, **_ROWS)  # without the names, of which a final model keeps some
         return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
@@ -390,13 +395,14 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
                 raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
             if not balance:
                 raise ValueError(
-                    "class_weight='balanced' needs the labels of all rows, which partial_fit does not have: compute them with "
+                    "class_weight='balanced' needs the labels of all rows before the first, as fit has them of arrays: use "
                     "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) and pass a dict."
                 )
         elif self.class_weight is not None and not isinstance(self.class_weight, dict):
             raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
-        elif any(not 0.0 <= weight < np.inf for weight in (self.class_weight or {}).values()):
-            raise ValueError(f"class_weight must hold finite weights of at least 0, got {self.class_weight!r}.")
+        else:
+            for name, weight in (self.class_weight or {}).items():
+                number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
 
     def _weighted(self, stream: Stream, classes: Any) -> Stream:
         self._check_class_weight(balance=False)
@@ -486,8 +492,17 @@ class _ClassWeighted(Wrapped):
             if self._labels is None:
                 self._labels = Labels(self._stream, self._classes)
             places = self._labels.places(block)
+            self._refuse_unknown(self._labels)
             weights = np.array([float(self._weights.get(name, 1.0)) for name in self._labels.names.tolist()])
             yield block._replace(weights=block.importance * weights[places])
+
+    def _refuse_unknown(self, labels: Labels) -> None:
+        if labels.classes is None:  # the next rows decide
+            return
+        names = labels.names.tolist()
+        unknown = [name for name in self._weights if name not in names]
+        if unknown:
+            raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {names}.")
 
 
 def _is_stream(X: Any, y: Any) -> bool:
@@ -552,12 +567,12 @@ def _orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int)
             yield draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
 
 
-def _fix_scales(learner: Learner, X: np.ndarray, weights: np.ndarray) -> None:
+def _fix_scales(learner: Learner, X: Any, weights: np.ndarray) -> None:
     """Means and deviations of the columns over the rows that count."""
-    rows = X[weights > 0.0].astype(np.float64)
-    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-    constant = deviation <= 1e-14 * np.abs(rows).max(axis=0)
-    learner.scaler.fix(mean, np.where(constant, 0.0, deviation))  # type: ignore[union-attr]
+    source, survey = learnable(read(X), "X"), Survey()
+    for which, rows in source.blocks():
+        survey.add(rows, source.width, weights[which])
+    learner.scaler.fix(*survey.result(source.width))  # type: ignore[union-attr]
 
 
 def _is_batch(learner: Learner) -> bool:
@@ -565,7 +580,9 @@ def _is_batch(learner: Learner) -> bool:
     return type(learner.engine).solve is not Engine.solve
 
 
-def _refuse_text(X: Any) -> None:
+def _refuse_unseen(X: Any) -> None:
+    """Raise for what scikit-learn's own checks would drop (masks), or name in other words (text)."""
+    checks.refuse_masked(X, "X")
     if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return
     probe = np.asarray(X if isinstance(X, np.ndarray) else X[:1])

@@ -30,6 +30,13 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
         add_loss(loss, scores[i], y[i], s[i], total)
 
 
+COLUMNS_NEEDED = "n_features (--n-features) must be given."
+
+
+class ColumnsNeeded(ValueError):  # noqa: N818 (nothing is wrong, only unknown)
+    """The number of columns must be known before the first row."""
+
+
 class Learner:
     """Learns a linear model from rows in the order given.
 
@@ -85,11 +92,9 @@ class Learner:
         self._one: OneRow | None = None  # made by the first learn_one
         self._team: Team | None = None  # made by the first learn of several outputs
         if self.growing and not self.engine.grows:
-            raise ValueError(f"{type(self.solver).__name__.lower()} cannot take up new columns: n_features must be given.")
+            raise ColumnsNeeded(f"{type(self.solver).__name__.lower()} cannot take up new columns: {COLUMNS_NEEDED}")
         if self.growing and getattr(self.penalty, "separable", True) is False:
-            raise ValueError(
-                f"the penalty {type(self.penalty).__name__} couples neighbouring columns: n_features must be given."
-            )
+            raise ColumnsNeeded(f"the penalty {type(self.penalty).__name__} couples neighbouring columns: {COLUMNS_NEEDED}")
 
     def _first_states(self, weights: np.ndarray, given: bool) -> list[State]:
         """The outputs' states before the first row. Where no weights were given, lazy ones grow from nothing: memory of

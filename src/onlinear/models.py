@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EISDIR, ENOENT
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,6 +62,10 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
 def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file of a temporary name beside ``path`` that is fsynced and renamed to it at the end, or removed after an error."""
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(EISDIR, "is a folder; expected a file", os.fspath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(ENOENT, "no such folder", os.fspath(target.parent))
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

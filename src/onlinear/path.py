@@ -39,7 +39,7 @@ from onlinear.estimators import (
     _unchanged_on_error,
 )
 from onlinear.learner import Learner
-from onlinear.rows import Source, read
+from onlinear.rows import Source
 from onlinear.solvers.many import Team, in_threads, threads_of
 
 
@@ -139,7 +139,6 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError("every sample weight is zero: fit needs a row that counts.")
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead._scale() == "standard":
-                read(X)
                 _fix_scales(lead.learner_, X, weights)
             source, y, weights = group.check(X, y, weights)
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))

@@ -17,9 +17,10 @@ import numpy as np
 
 from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
-from onlinear.learner import Learner, add_losses
+from onlinear.learner import ColumnsNeeded, Learner, add_losses
 from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
-from onlinear.rows import LARGEST_VALUE, Rows, Source, beyond
+from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond
+from onlinear.scaling import Survey
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
@@ -203,14 +204,44 @@ class Training:
         if hasattr(model, "learner_"):
             return model
         options = self.options
-        if model.scale == "standard":
-            raise ValueError("scale 'standard' needs the mean of all rows before the first; a stream has rms and max-abs.")
         model.n_features_in_, model.n_iter_ = options.features, options.passes
-        outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
-        model.learner_ = model._new(outputs, self.stream.rows * options.passes if self.stream.rows else None)
-        if type(model.learner_.engine).solve is not Engine.solve:
-            raise ValueError(f"solver {model.solver!r} needs all rows at once; a stream takes any other solver.")
+        if model._scale() == "standard":
+            survey = self._survey("scale 'standard' needs the mean of all rows before the first")
+            model.n_features_in_ = options.features or survey.width
+            model.learner_ = self._new(model)
+            model.learner_.scaler.fix(*survey.result(model.n_features_in_))
+            return model
+        try:
+            model.learner_ = self._new(model)
+        except ColumnsNeeded as error:
+            model.n_features_in_ = self._survey(str(error)).width
+            model.learner_ = self._new(model)
         return model
+
+    def _new(self, model: Any) -> Learner:
+        outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
+        learner: Learner = model._new(outputs, self.stream.rows * self.options.passes if self.stream.rows else None)
+        if type(learner.engine).solve is not Engine.solve:
+            raise ValueError(f"solver {model.solver!r} needs all rows at once; a stream takes any other solver.")
+        return learner
+
+    def _survey(self, why: str) -> Survey:
+        """What one more pass tells of the rows that will be learnt; the first pass begins anew after it."""
+        if not self.stream.rereadable:
+            raise StreamError(f"{why}; {self.stream.name} cannot be read twice to find it.")
+        survey = Survey()
+        self._restart()
+        for block in self._blocks:
+            s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
+            survey.add(block.rows, max(block.size, getattr(self.stream, "width", 0)), s)
+        self._restart()
+        self._head, self._blocks = _peek(self._blocks, self.stream.name)
+        return survey
+
+    def _restart(self) -> None:
+        if self._shuffled is not None:
+            self._shuffled.restore(self._generator)
+        self._blocks = iter(self.stream)
 
     def _resume(self, saved: State) -> None:
         run = saved.run
@@ -377,12 +408,22 @@ class Training:
         self._refuse_unlearnable(block)
         before = self.learner.t
         try:
-            scores = self.learner._learn(block.source, targets, block.importance)
+            found = [self.learner._learn(rows, targets[part], block.importance[part]) for part, rows in self._sources(block)]
         except DivergenceError as error:
             row = min(self.learner.t - before, block.n - 1)
             raise DivergenceError(f"{block.where(row)}: {error}") from None
-        self._measure(self.tally, scores, truth, block)
+        self._measure(self.tally, found[0] if len(found) == 1 else np.concatenate(found, axis=1), truth, block)
         self.rows += block.n
+
+    def _sources(self, block: Block) -> Iterator[tuple[slice, Source]]:
+        """The rows as the learner takes them; those that are centred are dense, and made a few at a time."""
+        if not self.learner._centred:
+            yield slice(0, block.n), block.source
+            return
+        step = max(1, BLOCK // max(1, self.learner.size))
+        for first in range(0, block.n, step):
+            part = block.cut(first, min(first + step, block.n))
+            yield slice(first, first + part.n), self.learner._read(part.csr(self.learner.size).toarray(), "X")
 
     def _refuse_unlearnable(self, block: Block) -> None:
         row, value = beyond(block.source) if block.largest > LARGEST_VALUE else (0, 0.0)
@@ -519,6 +560,11 @@ class Training:
         else:
             self.model.classes_ = self.labels.names
 
+    def save(self, path: str) -> None:
+        """Write a model of the rows learnt so far. Raises OSError."""
+        self._name()
+        self.model.save(path)
+
     def checkpoint(self) -> Written:
         """Have a checkpoint written; learning goes on as if it had not been."""
         assert self.keeper is not None
@@ -591,8 +637,9 @@ def _task(options: Options, stream: Stream, head: list[Block]) -> str:
         return options.task
     if options.classes is not None or stream.classes is not None or stream.labels is not None:
         return CLASSIFY
-    if options.loss is not None and getattr(build_loss(options.loss), "labels", "real") == "signs":
-        return CLASSIFY
+    rule = "real" if options.loss is None else getattr(build_loss(options.loss), "labels", "real")
+    if rule != "real":
+        return CLASSIFY if rule == "signs" else REGRESS
     y = np.concatenate([block.y for block in head])[:PEEK]
     if np.all(np.isin(y, (-1.0, 0.0, 1.0))):
         return CLASSIFY

@@ -2,10 +2,11 @@
 
     rms       x_j / s_j,  s_j^2 = the mean of the squares of column j's non-zero entries so far, this row's included
     max-abs   x_j / s_j,  s_j   = the largest |x_j| so far, this row's included
-    standard  (x_j - m_j) / s_j with mean and standard deviation of all rows: fixed before the first row, dense input only
+    standard  (x_j - m_j) / s_j with mean and standard deviation of all rows: fixed before the first row, rows made dense
 
 The first two are O(nnz), row by row, hence the same for any cut of the stream; a scale that moves touches no weight. A row of
-weight 0 moves no scale. Scales are kept as (count, mean square) or (largest); a column never seen has scale 0 and weight 0.
+weight 0 moves no scale. Scales are kept as (count, mean square) or (largest); a column never seen has scale 0 and weight 0,
+as has for rms one whose squares are below the smallest float (values of some 1e-162).
 """
 
 from __future__ import annotations
@@ -74,6 +75,49 @@ class Scaler:
     def centre(self, weights: np.ndarray) -> float:
         """What 'standard' adds to the intercept: -sum of w_j m_j / s_j, for scaled weights."""
         return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0
+
+
+class Survey:
+    """Means and deviations of the columns over rows that are looked at once, row by row: the same for any cut of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._moments = np.zeros((3, 0))
+
+    @property
+    def width(self) -> int:
+        """Columns met."""
+        return self._moments.shape[1]
+
+    def add(self, rows: Rows, size: int, s: np.ndarray) -> None:
+        """Look at rows of ``size`` columns, and leave out those of weight 0."""
+        if size > self.width:
+            self._moments = np.pad(self._moments, ((0, 0), (0, size - self.width)))
+        _look(rows, s, self._moments)
+        self.count += int(np.count_nonzero(s))
+
+    def result(self, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the first ``width`` columns; deviation 0 where a column is constant.
+
+        m of n rows have an entry, of mean u and squared deviations q: mean m u / n, variance (q + u^2 m (n - m) / n) / n.
+        """
+        m, u, q = np.pad(self._moments, ((0, 0), (0, max(0, width - self.width))))[:, :width]
+        n = max(1, self.count)
+        return m * u / n, np.sqrt((q + u * u * m * ((n - m) / n)) / n)
+
+
+@kernel
+def _look(rows, s, moments):  # type: ignore[no-untyped-def]
+    """Count, mean and squared deviations of the entries of each column (Welford)."""
+    starts, columns, values = rows
+    for i in range(starts.shape[0] - 1):
+        if s[i] > 0.0:
+            for k in range(starts[i], starts[i + 1]):
+                j, x = columns[k], np.float64(values[k])
+                change = x - moments[1, j]
+                moments[0, j] += 1.0
+                moments[1, j] += change / moments[0, j]
+                moments[2, j] += change * (x - moments[1, j])
 
 
 @kernel

@@ -137,7 +137,7 @@ def test_averages():
 
 
 def test_refusals_name_what_is_missing():
-    with pytest.raises(ValueError, match="n_features must be given"):
+    with pytest.raises(ValueError, match=r"n_features \(--n-features\) must be given"):
         learner()
     with pytest.raises(ValueError, match="limit=16384"):
         learner(n_features=2**14 + 1)

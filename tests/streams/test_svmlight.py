@@ -132,7 +132,7 @@ ERRORS = [
     ("1 1:2\r3", "index:value, got '\\r3'"),
     ("1 2:1 1:1", "ascending indices, got '1:1'"),
     ("1 2:1 2:1", "ascending indices, got '2:1'"),
-    ("1 0:1", "an index from 1 to 2147483647, got '0:1'; indices that begin at 0 need base 0"),
+    ("1 0:1", "an index from 1 to 2147483647, got '0:1'; indices that begin at 0 need base=0 (--base 0)"),
     ("1 2147483648:1", "an index from 1 to 2147483647, got '2147483648:1'"),
     ("1 99999999999999999999999:1", "an index from 1 to 2147483647, got '99999999999999999999999:1'"),
     ("1 qid:x 1:2", "qid:number, got 'qid:x'"),

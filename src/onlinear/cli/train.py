@@ -80,7 +80,11 @@ def train(
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help="Running scale of each column: none, rms, max-abs.", metavar="SCALE", rich_help_panel=MODEL),
+        typer.Option(
+            help="Scale of each column: none; running: rms, max-abs; standard: centred too, found by one more pass.",
+            metavar="SCALE",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     intercept: Annotated[
         bool, typer.Option("--intercept/--no-intercept", help="Fit an intercept.", rich_help_panel=MODEL)
@@ -189,7 +193,7 @@ def train(
                 training = checkpoints.resume(saved, keeper)
         interrupts.training = training
         shown.start(training, resume)
-        _run(training, shown, keeper)
+        _run(training, shown, keeper, model)
         if model is not None:
             try:
                 training.model.save(model, final=final)
@@ -198,7 +202,7 @@ def train(
         shown.end(training, model)
 
 
-def _run(training: Training, shown: Shown, keeper: Checkpoints | None) -> None:
+def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: str | None) -> None:
     """Learn all rows, or end with what can be done about it."""
     from onlinear.checkpoints import CheckpointError
     from onlinear.checks import DivergenceError
@@ -218,13 +222,25 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None) -> None:
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
         message, code = f"{words(error)} It came after {training.rows:,} learnt rows", FAILURE
     if keeper is None:
-        fail(f"{message}, which are lost (--checkpoint FILE keeps them).", code)
+        fail(f"{message}{_left(training, model)}", code)
     elif training.rows > (training.written or 0):
         try:
             shown.event(training.checkpoint())
         except CheckpointError as error:
             fail(f"{message}. {error} {_stands(training, keeper)}", code)
     fail(f"{message}. {_stands(training, keeper)}", code)
+
+
+def _left(training: Training, model: str | None) -> str:
+    """What becomes of the rows that were learnt where there is no checkpoint: a model beside the one that was asked for."""
+    if model is None or not training.rows:
+        return ", which are lost (--checkpoint FILE keeps them)."
+    partial = f"{model}.partial"
+    try:
+        training.save(partial)
+    except OSError as error:
+        return f", which are lost: {partial} cannot be written ({words(error)})"
+    return f". A model of them is in {partial}; with --checkpoint FILE the run could go on from there."
 
 
 def _stands(training: Training, keeper: Checkpoints | None) -> str:

@@ -47,6 +47,8 @@ class Pairs(Stream):
                 raise StreamError(f"block {number}: {error}") from None
 
     def _block(self, name: str, X: Any, y: Any, weight: Any = None) -> Block:
+        checks.refuse_masked(X, "X")
+        checks.refuse_masked(y, "y")
         self._name_columns(X)
         source = rows.read(X if rows.is_sparse(X) else np.asarray(X)).stored()
         self.width = max(self.width, source.width)

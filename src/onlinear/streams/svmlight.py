@@ -386,9 +386,9 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         expected = "one label in each row (several labels are not supported)"
     hint = ""
     if wrong == RANGE and base == 1 and re.match(r"0+:", token):
-        hint = "; indices that begin at 0 need base 0"
+        hint = "; indices that begin at 0 need base=0 (--base 0)"
     elif wrong == ORDER:
-        hint = "; sort=True accepts any order"
+        hint = "; sort=True (--sort) accepts any order"
     elif "\0" in token or "\ufffd" in token:
         hint = "; this looks like binary data"
     elif token.startswith("\ufeff"):
