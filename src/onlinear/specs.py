@@ -5,7 +5,7 @@ Parts of this package are made again from their fields; those of other classes a
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 from typing import Any
 
 import numpy as np
@@ -70,9 +70,9 @@ def _field(value: Any) -> Any:
 
 
 def _made(spec: dict[str, Any]) -> Any:
-    """The part of this package that ``spec`` names."""
+    """The part of this package that ``spec`` names; nothing is imported on the word of a file."""
     module, _, name = spec["class"].partition(":")
-    cls = getattr(import_module(module), name, None) if is_ours(module) else None
+    cls = getattr(sys.modules.get(module), name, None) if is_ours(module) else None
     if cls is None or not hasattr(cls, "_fields") or len(cls._fields) != len(spec["fields"]):
         raise ValueError(f"no part of this release is {spec['text']} of {spec['class']}.")
     return cls(*(_made(value) if isinstance(value, dict) else value for value in spec["fields"]))
