@@ -1,6 +1,6 @@
 """How the estimators' defaults were chosen: every real data set, raw, one pass, against a grid and scikit-learn's SGD.
 
-    python benchmarks/defaults.py --data FOLDER > docs/defaults.md
+    python benchmarks/defaults.py --data FOLDER [--write docs/defaults.md] [--json FILE]
 
 FOLDER (or the variable ONLINEAR_DATA) holds the sets in svmlight form, xz-compressed, and MNIST in idx form. Everything that
 is not a run time is the same in each run on one machine.
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import lzma
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -353,7 +355,7 @@ def page(folder: Path) -> Iterator[str]:
 TEXT = {
     "head": """# Defaults of the estimators, and how they were chosen
 
-Made by `python benchmarks/defaults.py --data FOLDER > docs/defaults.md`; do not edit.
+Made by `python benchmarks/defaults.py --data FOLDER --write docs/defaults.md`; do not edit.
 
 Where no solver is named, `OnlineClassifier` learns the logistic loss with `solver="fiol,eta=20"` (implicit steps of size
 20 / sqrt t), `scale="rms"`, `average="weighted-t1"`; `OnlineRegressor` learns the squared loss with `solver="fiol,eta=50"`,
@@ -401,12 +403,32 @@ it where there are few columns.""",
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
-    folder = parser.parse_args().data
-    if folder is None:
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if args.data is None:
         parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
-    for paragraph in page(Path(folder)):
+    paragraphs = []
+    for paragraph in page(Path(args.data)):
         print(paragraph + "\n", flush=True)
+        paragraphs.append(paragraph)
+    if args.write:
+        args.write.write_text("\n\n".join([*paragraphs, ""]))
+    if args.json:
+        args.json.write_text(json.dumps(tables(paragraphs), indent=1))
     return 0
+
+
+def tables(paragraphs: list[str]) -> dict[str, list[list[str]]]:
+    """The cells of each table, its head first, by the heading above it and the line that leads to it."""
+    found, heading = {}, ""
+    for before, text in pairwise(paragraphs):
+        first = before.splitlines()[0]
+        heading = first.lstrip("# ") if first.startswith("#") else heading
+        if text.startswith("|"):
+            name = heading if first.startswith("#") else f"{heading}: {first}"
+            found[name] = [line[2:-2].split(" | ") for line in text.splitlines() if not line.startswith("| ---")]
+    return found
 
 
 if __name__ == "__main__":

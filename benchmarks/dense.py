@@ -1,11 +1,12 @@
 """Dense rows and several classes: MNIST, even against odd and one against the rest, beside scikit-learn.
 
-python benchmarks/dense.py --data FOLDER [--repeats 5]
+python benchmarks/dense.py --data FOLDER [--repeats 5] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -23,6 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json")
     args = parser.parse_args()
     X, digits = images(Path(args.data) / "mnist", "train")
     dense, y = X.toarray(), np.where(digits % 2 == 0, 1.0, -1.0)
@@ -70,6 +72,8 @@ def main() -> int:
     same = Learner("comid", "hinge", "l1,l1=1e-6", n_features=784)
     twin = Learner("comid", "hinge", "l1,l1=1e-6", n_features=784)
     assert np.array_equal(same.learn(dense, y).weights(), twin.learn(X, y).weights())
+    if args.json:
+        Path(args.json).write_text(json.dumps({"seconds": times}))
     return 0
 
 

@@ -1,10 +1,13 @@
-"""How each cost grows: rows, non-zeros per row, features, classes, data type, order; exponents fitted, one plot each.
+"""How each cost grows: rows, non-zeros per row, features, classes, threads, data type, order; exponents fitted, one plot each.
 
     python benchmarks/growth.py [--repeats 3] [--most 10000000] [--wide] [--plots FOLDER] [--json FILE]
 
 One pass of Learner.learn (COMID, hinge, L1, every check on), seconds as the median of alternating runs, beside
 scikit-learn's SGDClassifier(l1) in stored order where it can do the same. An exponent p means: cost ~ size^p between the first
 and the last size. Rows are drawn from a power law over the features; "sorted by frequency" numbers frequent columns first.
+Rows "shuffled beforehand" are stored in another order; "blocks" are consecutive rows that such an order keeps together. "Not
+asked for ahead": the same loop compiled without prefetching, which it has beyond 131,072 features. Threads share classes or
+penalties learnt in one pass; times are wall times, so the machine has to be quiet.
 --wide prints one pass over 200,000 rows of a million and of ten million features alone, beside what was wanted.
 """
 
@@ -15,18 +18,29 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from sklearn.linear_model import SGDClassifier
 
 from defaults import table
-from onlinear import Learner
+from onlinear import Learner, OnlineClassifier
+from onlinear.path import Together
+from onlinear.solvers import comid, engine
+from onlinear.streams import Shuffled
+from onlinear.streams.pairs import Pairs
 from tools import versions
 
 Runs = dict[str, Callable[[], object]]
+BLOCK, WINDOW, SHUFFLED = 1000, 10_000, 100_000  # rows: of a block, of a window of a stream, in all
+STORED = {"onlinear, fit": " in stored order", "onlinear, stream": " in stored order", "scikit-learn": ", stored order"}
+GRID = [f"l1,l1={l1:g}" for l1 in np.geomspace(1e-7, 1e-4, 32)]
 WANTED = {10**6: 8, 10**7: 4}  # times scikit-learn's L1 epoch, by features
 
 
@@ -50,12 +64,49 @@ def rows(n: int, d: int, draws: int, seed: int = 0, frequent_first: bool = False
     return X, np.where(rng.random(n) < 0.5, -1.0, 1.0)
 
 
-def ours(X: sp.csr_matrix, y: np.ndarray, outputs: int = 1) -> Callable[[], object]:
-    return lambda: Learner("comid", "hinge", "l1,l1=1e-6", n_features=X.shape[1], n_outputs=outputs).learn(X, y)
+def learner(X: sp.csr_matrix, penalty: str = "l1,l1=1e-6", outputs: int = 1, threads: int = 1) -> Learner:
+    return Learner("comid", "hinge", penalty, n_features=X.shape[1], n_outputs=outputs, n_jobs=threads)
 
 
-def peer(X: sp.csr_matrix, y: np.ndarray) -> Callable[[], object]:
-    return lambda: SGDClassifier(penalty="l1", alpha=1e-6, max_iter=1, tol=None, shuffle=False).fit(X, y)
+def ours(X: sp.csr_matrix, y: np.ndarray, outputs: int = 1, threads: int = 1) -> Callable[[], object]:
+    return lambda: learner(X, outputs=outputs, threads=threads).learn(X, y)
+
+
+@cache
+def near_kernel() -> Callable[..., int]:
+    """COMID's loop compiled as if all states were near, so that it asks for none ahead."""
+    near, text = engine.entries_to_fetch.py_func, comid.learn_rows.__wrapped__
+    none = njit(FunctionType(near.__code__, {**near.__globals__, "NEAR": 1 << 62}), forceinline=True)
+    return njit(FunctionType(text.__code__, {**text.__globals__, "entries_to_fetch": none}), nogil=True)
+
+
+def unasked(X: sp.csr_matrix, y: np.ndarray) -> Callable[[], object]:
+    """``ours`` without asking for states ahead."""
+    learn = ours(X, y)
+
+    def run() -> object:
+        with patch.object(comid.Lazy, "kernel", staticmethod(near_kernel())):
+            return learn()
+
+    return run
+
+
+def grid(X: sp.csr_matrix, y: np.ndarray, threads: int) -> Callable[[], object]:
+    """Every penalty of the grid, learnt in one pass."""
+
+    def run() -> object:
+        group = Together([learner(X, penalty) for penalty in GRID], GRID, threads)
+        return group.learn(*group.check(X, y, np.ones(len(y))))
+
+    return run
+
+
+def peer(X: sp.csr_matrix, y: np.ndarray, shuffle: bool = False) -> Callable[[], object]:
+    return lambda: SGDClassifier(penalty="l1", alpha=1e-6, max_iter=1, tol=None, shuffle=shuffle, random_state=0).fit(X, y)
+
+
+def estimator(shuffle: bool | None) -> OnlineClassifier:
+    return OnlineClassifier("hinge", solver="comid", penalty="l1,l1=1e-6", average="none", scale="none", shuffle=shuffle)
 
 
 def seconds(runs: Runs, repeats: int) -> dict[str, float]:
@@ -78,21 +129,69 @@ def both(X: sp.csr_matrix, y: np.ndarray) -> Runs:
     return {"onlinear": ours(X, y), "scikit-learn": peer(X, y)}
 
 
+def one_against_rest(n: int, outputs: int) -> np.ndarray:
+    """(n, outputs) labels of classes drawn at random."""
+    return np.where(np.random.default_rng(1).integers(outputs, size=n)[:, None] == np.arange(outputs), 1.0, -1.0)
+
+
 def several(X: sp.csr_matrix, outputs: int) -> Runs:
-    labels = np.random.default_rng(1).integers(outputs, size=X.shape[0])
-    y = np.where(labels[:, None] == np.arange(outputs), 1.0, -1.0)
+    y = one_against_rest(X.shape[0], outputs)
     return {"onlinear": ours(X, y if outputs > 1 else y[:, 0], outputs)}
+
+
+def shared(X: sp.csr_matrix, y: np.ndarray, threads: int) -> Runs:
+    """Classes and a grid of penalties in one pass, by so many threads."""
+    classes = {
+        f"onlinear, {count} classes": ours(X, np.asfortranarray(one_against_rest(X.shape[0], count)), count, threads)
+        for count in (10, 100)
+    }
+    return {**classes, f"onlinear, grid of {len(GRID)}": grid(X, y, threads)}
+
+
+def in_blocks(n: int) -> np.ndarray:
+    """An order of n rows that permutes blocks of consecutive rows."""
+    blocks = np.array_split(np.arange(n), max(n // BLOCK, 1))
+    return np.concatenate([blocks[k] for k in np.random.default_rng(0).permutation(len(blocks))])
 
 
 def orders(d: int) -> Runs:
     X, y = rows(50_000, d, 68)
     Z, z = rows(50_000, d, 68, frequent_first=True)
-    order = np.random.default_rng(0).permutation(X.shape[0])
+    full, blocks = np.random.default_rng(0).permutation(X.shape[0]), in_blocks(X.shape[0])
     return {
         "onlinear": ours(X, y),
+        "onlinear, states not asked for ahead": unasked(X, y),
         "onlinear, sorted by frequency": ours(Z, z),
-        "onlinear, rows shuffled beforehand": ours(X[order], y),
-    } | {"scikit-learn": peer(X, y)}
+        "onlinear, rows shuffled beforehand": ours(X[full], y[full]),
+        "onlinear, blocks shuffled beforehand": ours(X[blocks], y[blocks]),
+        "scikit-learn": peer(X, y),
+        "scikit-learn, sorted by frequency": peer(Z, z),
+        "scikit-learn, rows shuffled beforehand": peer(X[full], y[full]),
+        "scikit-learn, blocks shuffled beforehand": peer(X[blocks], y[blocks]),
+    }
+
+
+def shuffles(n: int, d: int) -> Runs:
+    """One pass with the shuffle made as it is learnt; the copy that a shuffle beforehand takes, alone."""
+    X, y = rows(n, d, 68)
+    full, blocks = np.random.default_rng(0).permutation(n), in_blocks(n)
+    pieces = [(X[first : first + WINDOW], y[first : first + WINDOW]) for first in range(0, n, WINDOW)]
+    whole = [(X, y)]
+
+    def streamed(stream: Callable[[], object]) -> Callable[[], object]:
+        return lambda: estimator(None).partial_fit(stream(), classes=[-1.0, 1.0])
+
+    return {
+        "onlinear, fit in stored order": lambda: estimator(False).fit(X, y),
+        "onlinear, fit(shuffle=True)": lambda: estimator(True).fit(X, y),
+        "onlinear, stream in stored order": streamed(lambda: Pairs(pieces)),
+        f"onlinear, stream shuffled within {WINDOW:,} rows": streamed(lambda: Shuffled(Pairs(pieces), WINDOW, 0)),
+        "onlinear, stream shuffled whole": streamed(lambda: Shuffled(Pairs(whole), n, 0)),
+        "scikit-learn, stored order": peer(X, y),
+        "scikit-learn, shuffle=True": peer(X, y, True),
+        "copying the rows in a random order": lambda: X[full],
+        f"copying them in blocks of {BLOCK:,} rows": lambda: X[blocks],
+    }
 
 
 def curves(repeats: int, most: int) -> list[Curve]:
@@ -104,6 +203,7 @@ def curves(repeats: int, most: int) -> list[Curve]:
         ),
         grown("features", [d for d in (10**4, 10**5, 10**6, 10**7) if d <= most], orders, repeats),
         grown("classes", [1, 3, 10, 30, 100], lambda k: several(fixed, k), repeats),
+        grown("threads", [1, 2], lambda k: shared(fixed, y, k), repeats),
         Curve("data type", [64, 32], _types(fixed, y, repeats)),
     ]
 
@@ -140,6 +240,16 @@ def wide(repeats: int, most: int) -> list[str]:
     return ["\n200,000 rows of 68 non-zeros over many features, L1:\n", *table(head, body).splitlines()]
 
 
+def shuffled(taken: dict[str, float], n: int) -> list[str]:
+    """What a shuffle costs, each side beside its own stored order."""
+    body = []
+    for name, found in taken.items():
+        kind = next((kind for kind in STORED if name.startswith(kind)), "onlinear, fit")
+        body.append([name, f"{1e3 * found:.0f}", f"{found / taken[kind + STORED[kind]]:.2f}"])
+    head = ["shuffle", "milliseconds", "of the same in stored order (a copy: of fit)"]
+    return [f"\n{n:,} rows of 68 non-zeros, shuffled as they are learnt:\n", *table(head, body).splitlines()]
+
+
 def exponent(sizes: list[int], values: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
@@ -151,7 +261,7 @@ def lines(curve: Curve) -> list[str]:
     body = []
     for name, found in curve.seconds.items():
         shown = (np.array(found) * factor).tolist()
-        power = f"{exponent(curve.sizes, shown):.2f}" if len(curve.sizes) > 2 else ""
+        power = f"{exponent(curve.sizes, shown):.2f}" if curve.size != "data type" else ""
         body.append([name, *[f"{value:.3g}" for value in shown], power])
     sizes = [f"{value:,}" if curve.size != "data type" else f"float{value}" for value in curve.sizes]
     return [f"\n{curve.size}, {unit}:\n", *table([curve.size, *sizes, "exponent"], body).splitlines()]
@@ -186,11 +296,13 @@ def main() -> int:
     found = curves(args.repeats, args.most)
     for curve in found:
         print("\n".join(lines(curve)))
-        if args.plots and len(curve.sizes) > 2:
+        if args.plots and curve.size != "data type":
             plot(Path(args.plots), curve)
+    taken = seconds(shuffles(SHUFFLED, 47_000), args.repeats)
+    print("\n".join(shuffled(taken, SHUFFLED)))
     print("\n".join(extrapolated(found)))
     if args.json:
-        kept: list[dict[str, Any]] = [curve._asdict() for curve in found]
+        kept = {"curves": [curve._asdict() for curve in found], "seconds of shuffles": taken}
         Path(args.json).write_text(json.dumps(kept))
     return 0
 

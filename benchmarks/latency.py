@@ -1,6 +1,6 @@
 """What one row, one process and one import cost.
 
-    python benchmarks/latency.py
+    python benchmarks/latency.py [--json FILE]
 
 learn_one: rows of 75 non-zeros with every check on. Start-up: each figure is that of a process of its own; "first ever" has an
 empty cache of compiled code, "later" the cache that the process before it left.
@@ -8,11 +8,14 @@ empty cache of compiled code, "later" the cache that the process before it left.
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -67,14 +70,20 @@ def imported(module: str) -> float:
         return float(np.median([process(code, cache)[0] for _ in range(5)]))
 
 
+SOLVERS = ("comid", "rda", "fiol", "odrs", "iodrs", "sadmm")
+ROWS = [(solver, features, "none") for solver in SOLVERS for features in (10_000, 10_000_000)] + [("comid", 10_000, "rms")]
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    kept: dict[str, dict[str, tuple[float, ...]]] = {name: {} for name in ("learn_one, microseconds", "first fit", "import")}
     print("| learn_one, 75 non-zeros | p50, microseconds | p99 |\n|---|---:|---:|")
-    for solver in ("comid", "rda", "fiol", "odrs", "iodrs", "sadmm"):
-        for features in (10_000, 10_000_000):
-            middle, late = one_row(solver, features)
-            print(f"| {solver}, {features:,} features | {middle:.1f} | {late:.1f} |")
-    middle, late = one_row("comid", 10_000, "rms")
-    print(f"| comid, 10,000 features, scale rms | {middle:.1f} | {late:.1f} |")
+    for solver, features, scale in ROWS:
+        name = f"{solver}, {features:,} features" + (f", scale {scale}" if scale != "none" else "")
+        kept["learn_one, microseconds"][name] = middle, late = one_row(solver, features, scale)
+        print(f"| {name} | {middle:.1f} | {late:.1f} |")
     print("\n| seconds over the fit itself | first fit ever | first fit of a later process |\n|---|---:|---:|")
     for solver, loss, penalty in (
         ("comid", "hinge", "l1,l1=1e-5"),
@@ -83,11 +92,15 @@ def main() -> int:
     ):
         code = FIT.format(solver=solver, loss=loss, penalty=penalty)
         with tempfile.TemporaryDirectory() as cache:
-            first, later = process(code, cache), process(code, cache)
-        print(f"| {solver}, {loss}, {penalty} | {first[1]:.2f} | {later[1]:.2f} |")
+            first, later = process(code, cache)[1], process(code, cache)[1]
+        kept["first fit"][f"{solver}, {loss}, {penalty}"] = first, later
+        print(f"| {solver}, {loss}, {penalty} | {first:.2f} | {later:.2f} |")
     print("\n| import | seconds |\n|---|---:|")
     for module in ("onlinear", "onlinear.learner", "sklearn.linear_model"):
-        print(f"| {module} | {imported(module):.2f} |")
+        kept["import"][module] = (taken := imported(module),)
+        print(f"| {module} | {taken:.2f} |")
+    if args.json:
+        Path(args.json).write_text(json.dumps(kept))
     return 0
 
 

@@ -1,6 +1,6 @@
 """How Parquet files of converted rows are laid out: what each way takes on disk and to read.
 
-    python benchmarks/layouts.py [--rows 150000] [--repeats 9] [--page docs/streams.md]
+    python benchmarks/layouts.py [--rows 150000] [--repeats 9] [--page docs/streams.md] [--json FILE]
 
 The rows are those of throughput.py, values rounded to six decimals. One thread reads and checks them; rows/s are those of the
 process's CPU time, the best of alternating repeats, as are those of the svmlight text, which one thread parses. ``--page`` is
@@ -10,6 +10,7 @@ where the table goes.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -68,6 +69,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=150_000)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--json")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "rows.svm"
@@ -84,13 +86,16 @@ def main() -> int:
             for name, make in streams.items():
                 best[name] = min(best[name], seconds(make))
         lines = ["| layout | MB | rows per CPU second | of the text's |", "|---|---:|---:|---:|"]
-        for name, path in files.items():
+        size = {name: path.stat().st_size for name, path in files.items()}
+        for name in files:
             rate, times = args.rows / best[name], best["svmlight text"] / best[name]
-            lines.append(f"| {name} | {path.stat().st_size / 1e6:,.0f} | {rate:,.0f} | {times:.1f} |")
+            lines.append(f"| {name} | {size[name] / 1e6:,.0f} | {rate:,.0f} | {times:.1f} |")
     table = "\n".join([*lines, "", f"({args.rows:,} rows, best of {args.repeats}; {pages.machine()}.)"])
     print(table)
     if args.page:
         pages.fill(args.page, "layouts", table)
+    if args.json:
+        Path(args.json).write_text(json.dumps({"rows": args.rows, "bytes": size, "CPU seconds": best}))
     return 0
 
 

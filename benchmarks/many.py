@@ -1,6 +1,6 @@
 """Many outputs in one pass: 10 and 100 classes, grids of 8 and 32 penalties, on one core and on two.
 
-    python benchmarks/many.py [--rows 200000] [--repeats 3] [--only PATTERN] [--write docs/path.md]
+    python benchmarks/many.py [--rows 200000] [--repeats 3] [--only PATTERN] [--write docs/path.md] [--json FILE]
 
 The rows are those of throughput.py (text-like, 47,000 columns, about 68 non-zeros per row). "One" is Learner.learn of one model
 with every check: of the labels -1/+1 for the grids, the mean over the classes for the classes. Every other figure is a multiple
@@ -13,6 +13,7 @@ nothing but the rows they read. With --wall it is the ratio of wall times, for a
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import re
@@ -203,6 +204,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--wall", action="store_true", help="two cores by wall time")
     parser.add_argument("--write", metavar="PAGE", help="put the table between the markers of this page")
+    parser.add_argument("--json")
     args = parser.parse_args()
     X, y = text_like(args.rows)
     lines = [
@@ -213,12 +215,14 @@ def main() -> None:
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     print("\n".join(lines), flush=True)
+    kept: dict[str, dict[str, float]] = {}
     for method in METHODS:
         if not re.search(args.only, method.name):
             continue
         counts = [10, 100] if method is METHODS[0] else [10]
         for name, case in cases_of(method, X, y, counts).items():
             one, turn, together, gain = measured(case, args.repeats, args.wall)
+            kept[f"{method.name}, {name}"] = {"seconds of one": one, "in turn": turn, "one pass": together, "two cores": gain}
             target = f"{TARGETS[name]:g}x" if name in TARGETS else ""
             lines.append(
                 f"| {method.name} | {name} | {1e3 * one:.0f} | {turn:.1f}x | {together:.1f}x | {target} | {gain:.2f}x |"
@@ -226,6 +230,8 @@ def main() -> None:
             print(lines[-1], flush=True)
     if args.write:
         fill(Path(args.write), "many", "\n".join(lines))
+    if args.json:
+        Path(args.json).write_text(json.dumps(kept))
 
 
 if __name__ == "__main__":

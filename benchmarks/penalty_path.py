@@ -1,13 +1,15 @@
 """A path of 32 penalties over a real text set, learnt in one pass: losses, errors and non-zeros, as a plot and a table.
 
-    python benchmarks/penalty_path.py --data FOLDER --write docs/path.md
+    python benchmarks/penalty_path.py --data FOLDER [--write docs/path.md] [--json FILE]
 
-The plot goes to docs/plots/ beside the page. The test rows are looked at once, after the choice, to see whether it was right.
+Prints the table; with --write it goes into the page, and the plot to docs/plots/ beside it. The test rows are looked at once,
+after the choice, to see whether it was right.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import os
 from pathlib import Path
@@ -30,15 +32,22 @@ L1 = np.geomspace(1e-7, 1e-2, 32)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
-    parser.add_argument("--write", type=Path, required=True, metavar="PAGE")
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if args.data is None:
         parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
     (X, y), (X_test, y_test) = (rows(args.data / "rcv1-ccat" / name) for name in ("ccat.svm.xz", "ccat.t.svm.xz"))
     path = PenaltyPath(OnlineClassifier(random_state=0), [f"l1,l1={l1:g}" for l1 in L1]).fit(X, y)
     test = np.mean(path.predict_all(X_test) != y_test, axis=1)
-    draw(path, test, args.write.parent / "plots" / "penalty-path.svg")
-    fill(args.write, "path", table(path, test, X.shape))
+    text = table(path, test, X.shape)
+    print(text)
+    if args.write:
+        draw(path, test, args.write.parent / "plots" / "penalty-path.svg")
+        fill(args.write, "path", text)
+    if args.json:
+        found = {"loss": path.losses_, "error": path.errors_, "test error": test, "non-zeros": path.nonzeros_}
+        args.json.write_text(json.dumps({"l1": L1.tolist(), **{name: values.tolist() for name, values in found.items()}}))
 
 
 def rows(path: Path) -> tuple[sp.csr_matrix, np.ndarray]:

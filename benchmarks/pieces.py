@@ -4,19 +4,23 @@
 
 Text-like rows in stored order, hinge, L1. For each tool: the largest difference of a coefficient between one call and another
 cut of the same rows, how many coefficients change between zero and non-zero, and the cost of a call of one row as the number
-of features grows. The last table compares the non-zeros of averages. These are properties of released versions, named above
-the tables, that their documentation allows; scikit-learn promises no independence of the cut.
+of features grows. Then the non-zeros of averages, and what each tool reports of its weights as it learns (scikit-learn with
+verbose=1, onlinear's sparsity_) beside the weights it hands out. These are properties of released versions, named above the
+tables, that their documentation allows; scikit-learn promises no independence of the cut.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,10 +40,9 @@ def ours(average: str = "none") -> Any:
     return OnlineClassifier("hinge", solver="comid,eta=0.5", penalty=f"l1,l1={L1}", average=average, shuffle=False)
 
 
-def peer(average: bool = False) -> Any:
-    return SGDClassifier(
-        penalty="l1", alpha=L1, shuffle=False, average=average, learning_rate="invscaling", eta0=0.5, power_t=0.5
-    )
+def peer(average: bool = False, penalty: str = "l1", verbose: int = 0) -> Any:
+    steps = {"learning_rate": "invscaling", "eta0": 0.5, "power_t": 0.5}
+    return SGDClassifier(penalty=penalty, alpha=L1, shuffle=False, average=average, verbose=verbose, **steps)
 
 
 def learnt(make: Callable[[], Any], X: sp.csr_matrix, y: np.ndarray, rows: int) -> np.ndarray:
@@ -65,6 +68,36 @@ def one_row_cost(make: Callable[[], Any], d: int) -> float:
         model.partial_fit(row, [1.0])
         taken.append(time.perf_counter() - start)
     return float(np.median(taken)) * 1e6
+
+
+class Report(NamedTuple):
+    """What a tool says of its weights, and the weights it hands out; ``norm`` is None where it says nothing of it."""
+
+    norm: float | None
+    norm_of_coef: float
+    nonzeros: int
+    nonzeros_of_coef: int
+
+
+def reports(X: sp.csr_matrix, y: np.ndarray) -> dict[str, Report]:
+    """After one pass of each."""
+    model = ours().partial_fit(X, y, classes=CLASSES)
+    held = round((1.0 - model.sparsity_last_) * model.coef_.size)
+    found = {"onlinear, COMID": Report(None, norm_of(model), held, int(np.count_nonzero(model.coef_)))}
+    for penalty in ("l1", "elasticnet", "l2"):
+        model, said = peer(penalty=penalty, verbose=1), io.StringIO()
+        with redirect_stdout(said):
+            model.partial_fit(X, y, classes=CLASSES)
+        words = re.search(r"Norm: ([\d.]+), NNZs: (\d+)", said.getvalue())
+        if words is None:
+            raise RuntimeError(f"this scikit-learn reports no norm: {said.getvalue()!r}.")
+        count = int(np.count_nonzero(model.coef_))
+        found[f"scikit-learn SGDClassifier({penalty})"] = Report(float(words[1]), norm_of(model), int(words[2]), count)
+    return found
+
+
+def norm_of(model: Any) -> float:
+    return float(np.linalg.norm(model.coef_))
 
 
 def main() -> int:
@@ -109,6 +142,20 @@ def main() -> int:
     print()
     found = [[name, f"{np.count_nonzero(learnt(make, X, y, args.rows)):,}"] for name, make in averages.items()]
     print(table([f"average over {args.rows:,} rows", "non-zeros of coef_"], found))
+    said = reports(X, y)
+    kept["reports"] = {name: one._asdict() for name, one in said.items()}
+    print()
+    rows = [
+        [
+            name,
+            "" if one.norm is None else f"{one.norm:.2f}",
+            f"{one.norm_of_coef:.2f}",
+            f"{one.nonzeros:,}",
+            f"{one.nonzeros_of_coef:,}",
+        ]
+        for name, one in said.items()
+    ]
+    print(table(["after one pass", "norm reported", "norm of coef_", "non-zeros reported", "non-zeros of coef_"], rows))
     if args.json:
         Path(args.json).write_text(json.dumps(kept))
     return 0

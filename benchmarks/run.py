@@ -3,8 +3,10 @@
     python benchmarks/run.py --data FOLDER [--only throughput,peers] [--write .] [--json FOLDER]
 
 Prints what each prints. With --write ROOT, a benchmark's output replaces what stands between its markers
-(<!-- name: begin --> and <!-- name: end -->) in docs/benchmarks.md below ROOT, headed by the machine it ran on; plots go to
-docs/plots. With --json FOLDER, each leaves its figures there as NAME.json.
+(<!-- name: begin --> and <!-- name: end -->) in docs/benchmarks.md below ROOT, headed by the machine it ran on, or goes to the
+page of its own subject; plots go to docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take
+long and change with the defaults alone run only where --only names them. benchmarks/session.py stays apart: it records what a
+terminal shows and measures nothing.
 """
 
 from __future__ import annotations
@@ -24,21 +26,26 @@ JSON = ("--json", "{json}/{name}.json")
 # name: its options; one that needs a folder that was not given is left out, except --data, which is asked for
 BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "throughput": [("--write", "{root}"), JSON],
-    "dense": [DATA],
-    "extension": [],
-    "latency": [],
+    "kinds": [JSON],
+    "dense": [DATA, JSON],
+    "extension": [JSON],
+    "latency": [JSON],
     "one_row": [JSON],
     "parser": [JSON],
     "files": [JSON],
-    "many": [("--wall", ""), ("--write", "{root}/docs/path.md")],
+    "many": [("--wall", ""), ("--write", "{root}/docs/path.md"), JSON],
     "pieces": [JSON],
     "growth": [("--plots", "{root}/docs/plots"), JSON],
     "crossover": [DATA, ("--plot", "{root}/docs/plots/crossover.svg"), JSON],
     "steps": [DATA, JSON],
     "peers": [DATA, JSON],
     "quality": [DATA, JSON],
+    "layouts": [("--page", "{root}/docs/streams.md"), JSON],
+    "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
+    "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
-OWN_PAGE = ("throughput", "many")  # they write where their tables stand
+OWN_PAGE = ("throughput", "many", "layouts", "penalty_path", "defaults")  # they write where their tables stand
+IF_NAMED = ("defaults",)
 
 
 def measure(name: str, options: list[str]) -> str:
@@ -55,7 +62,7 @@ def measure(name: str, options: list[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"))
-    parser.add_argument("--only", default=",".join(BENCHMARKS))
+    parser.add_argument("--only", default=",".join(name for name in BENCHMARKS if name not in IF_NAMED))
     parser.add_argument("--write", metavar="ROOT")
     parser.add_argument("--json", metavar="FOLDER")
     args = parser.parse_args()

@@ -1,10 +1,11 @@
-"""How much the choice of the step size matters: the loss over nine decades of steps, every tool, every real set, raw.
+"""How much the choice of the step size matters: the loss over nine decades of steps, every tool, every set, raw and scaled.
 
     python benchmarks/steps.py --data FOLDER [--rows 10000] [--json FILE]
 
 The progressive log loss (squared loss over the variance of y for numbers) of each tool's predictor: blocks of fifty rows are
-scored, then learnt, in a seeded random order, one pass. "Tolerance": decades of step size whose loss is within 10 % of the
-best loss that any tool reaches with any step on that set. "Best steps": the range over the sets of each tool's best step.
+scored, then learnt, in a seeded random order, one pass. "Scaled beforehand": each column divided by the root mean square of its
+non-zero entries over all these rows, which a stream cannot know. "Tolerance": decades of step size whose loss is within 10 % of
+the best loss that any tool reaches with any step on that set. "Best steps": the range over the sets of each tool's best step.
 "Worst": the largest loss of any step and set over that of predicting the class shares (the mean).
 """
 
@@ -49,11 +50,15 @@ def sgd(classes: np.ndarray | None, step: float) -> Tool:
 TOOLS: dict[str, tuple[Make, str]] = {
     "onlinear, recommended (implicit, running scale, average)": (ours("weighted-t1"), "none"),
     "onlinear, the same without average": (ours("none"), "none"),
+    "onlinear, recommended, scaled beforehand": (ours("weighted-t1"), "rms"),
     "Vowpal Wabbit, its default (adaptive, normalised, invariant)": (lambda c, step: VowpalWabbit(c, f"-l {step!r}"), "none"),
+    "Vowpal Wabbit, its default, scaled beforehand": (lambda c, step: VowpalWabbit(c, f"-l {step!r}"), "rms"),
     "Vowpal Wabbit, --sgd": (lambda c, step: VowpalWabbit(c, f"--sgd -l {step!r}"), "none"),
+    "Vowpal Wabbit, --sgd, scaled beforehand": (lambda c, step: VowpalWabbit(c, f"--sgd -l {step!r}"), "rms"),
     "scikit-learn SGD, raw": (sgd, "none"),
     "scikit-learn SGD, scaled beforehand": (sgd, "rms"),
     "River SGD, raw": (River, "none"),
+    "River SGD, scaled beforehand": (River, "rms"),
 }
 
 
