@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sparse_rows import close, same_bits, stream
 
 from onlinear import DivergenceError, Learner
@@ -60,6 +61,48 @@ def test_lazy_is_dense_without_an_intercept(loss):
     lazy, want = learner("ncsgd,eta=0.1", "uniform", **options), dense("ncsgd,eta=0.1", "uniform", **options)
     close(lazy.learn(X, y, s).weights(), want.learn(X, y, s).weights())
     close(lazy.weights(average=True), want.weights(average=True))
+
+
+def cancelling(h, seed=0):
+    """Rows x_1, x_2, -(x_1 + x_2) + h noise, again and again, with targets that a w fits; sums of dyadic values are exact, so
+    with h = 0 the sum of the rows so far is 0 after every third."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-8, 9, (90, 5)) / 8.0
+    X[2::3] = -(X[0::3] + X[1::3]) + h * rng.standard_normal((30, 5))
+    X[60:] *= 1e3
+    return sparse.csr_matrix(X), X @ np.linspace(-1.0, 2.0, 5)
+
+
+@pytest.mark.filterwarnings("ignore:csgd without an intercept")
+@pytest.mark.parametrize("average", ["none", "uniform"])
+@pytest.mark.parametrize("h", [0.0, 1e-2, 1e-4])
+def test_lazy_is_dense_where_rows_cancel(h, average):
+    X, y = cancelling(h)
+    y = y + (h == 0.0) * np.sin(np.arange(90))  # with S = 0 there is no constraint that the targets could miss
+    options = {"fit_intercept": False, "n_features": 5}
+    lazy, want = learner("ncsgd,eta=1e-3", average, **options), dense("ncsgd,eta=1e-3", average, **options)
+    for i in range(90):
+        lazy.learn(X[i], y[i : i + 1])
+        want.learn(X[i], y[i : i + 1])
+        for averaged in (False, True):
+            close(lazy.weights(averaged), want.weights(averaged))
+    if h == 0.0:
+        assert not lazy.variables()["xbar"].any()
+
+
+@pytest.mark.filterwarnings("ignore:csgd without an intercept")
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_rows_that_cancel_leave_no_trace_of_calls(outputs):
+    X, y = cancelling(0.0)
+    y = np.repeat(y[:, None], outputs, axis=1)
+    options = {"fit_intercept": False, "n_features": 5, "n_outputs": outputs}
+    whole, pieces = (learner("ncsgd,eta=1e-3", "uniform", **options) for _ in range(2))
+    whole.learn(X, y)
+    for i in range(90):
+        pieces.learn(X[i], y[i : i + 1])
+        pieces.weights(average=True), pieces.variables()
+        pieces = Learner.thaw(*pieces.freeze())
+    same_bits(whole, pieces)
 
 
 def test_the_regression_line_holds_after_every_step():

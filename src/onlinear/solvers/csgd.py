@@ -16,8 +16,11 @@ Source: Mu, Ding, Zhou, Tao, KDD 2013, Alg. 1 and 2.
 Lazy:   while j is idle w_j changes only by -c_t S_j, so p = w + C S with C = sum c_t rests; a row does p += (eta r + C s) x,
         S += s x, then C += c_t (MATH 11.7). For averages the sum of w_j while idle is p_j sum om_k - S_j sum om_k C_{k-1}:
         two prefix scalars E, F and a companion B = (sum so far) - p E + S F. Every visit ends with C = E = F = 0 and takes
-        |S|^2 and <S, w> anew, so neither drifts.
-Cost:   O(nnz(x_t)) per row.   Needs: the squared loss and no penalty; anything else is refused.
+        |S|^2 and <S, w> anew, so neither drifts. A row after which |S|^2 has shrunk or grown by a large factor since it was
+        last summed is such a visit too, and projects each coordinate: where the x_t cancel nothing is left of a running
+        |S|^2, and p would be lost in a C S of another size. Where S = 0 the projection is left out.
+Cost:   O(nnz(x_t)) per row; O(d) for one that cancels the sum of those before it.   Needs: the squared loss and no penalty;
+        anything else is refused.
 """
 
 from __future__ import annotations
@@ -53,9 +56,10 @@ from onlinear.solvers.engine import (
     scalars,
 )
 
-# The solver's scalars: C; Y; <S, w> - Y, which is 0 after a projection; |S|^2; sum of s; the prefix sums E and F. The intercept
-# is a coordinate with S_0 = (sum of s), whose p is at BIAS.
-C, Y, GAP, NORM, MASS, E, F = range(OWN, OWN + 7)
+# The solver's scalars: C; Y; <S, w> - Y, which is 0 after a projection; |S|^2; sum of s; the prefix sums E and F; |S|^2 as it
+# was last summed, 0 before that. The intercept is a coordinate with S_0 = (sum of s), whose p is at BIAS.
+C, Y, GAP, NORM, MASS, E, F, SUMMED = range(OWN, OWN + 8)
+SHRUNK, GROWN = 2.0**-5, 2.0**10  # by what |S|^2 may change before it is summed again
 
 
 class Csgd(NamedTuple):
@@ -131,11 +135,33 @@ def visit(t, p, S, B, A, now):
     if S is not None:
         mass = now[MASS] * one
         now[BIAS] -= now[C] * mass
-        now[NORM] = norm + mass * mass
+        now[NORM] = now[SUMMED] = norm + mass * mass
         now[GAP] = product + mass * now[BIAS] - now[Y]
     now[BIAS_TOTAL] += now[BIAS_SUM]
     now[BIAS_SUM] = now[C] = now[E] = now[F] = 0.0
     now[VISIT] = t
+
+
+@function
+def strays(norm, now):
+    """Whether |S|^2 after the next row is too far from |S|^2 as last summed; a run that has not summed it takes the last."""
+    known = now[SUMMED] if now[SUMMED] > 0.0 else now[NORM]
+    return known > 0.0 and not SHRUNK * known <= norm <= GROWN * known
+
+
+@function
+def project(p, S, now):
+    """After a visit: move every coordinate onto <S, w> = Y, unless S = 0; whether all stay finite."""
+    if not now[NORM] > 0.0:
+        return True
+    c = now[GAP] / now[NORM]
+    now[BIAS] -= c * now[MASS] * now[ONE]
+    now[GAP] = 0.0
+    finite = isfinite(now[BIAS])
+    for j in range(p.shape[0]):
+        p[j] -= c * S[j]
+        finite = finite and isfinite(p[j])
+    return finite
 
 
 @kernel
@@ -165,11 +191,12 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
         a = px if S is None else px - before * sx
         scores[i] = a
         r = s[i] * (y[i] - a)
-        move, c, norm, gap = eta * r, 0.0, 0.0, 0.0
+        move, c, norm, gap, anew = eta * r, 0.0, 0.0, 0.0, False
         if S is not None and s[i] > 0.0:
             norm = now[NORM] + s[i] * (2.0 * sx + s[i] * xx)
             gap = now[GAP] + r * (eta * (sx + s[i] * xx) - 1.0)
-            if norm > 0.0:
+            anew = strays(norm, now)
+            if norm > 0.0 and not anew:
                 c = gap / norm
             move += before * s[i]
         if not isfinite(a + move + c + gap + norm):
@@ -200,6 +227,13 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
                 now[NORM] = norm
                 now[GAP] = 0.0 if norm > 0.0 else gap
                 now[C] = before + c
+                if now[SUMMED] == 0.0:
+                    now[SUMMED] = norm
+                if anew:
+                    visit(t, p, S, B, A, now)
+                    if not project(p, S, now):
+                        done = i
+                        break
             if careful or abs(a) > HUGE or abs(move) > HUGE or abs(now[C]) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
                 if not all_finite(p, indices, begin, end):
