@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from combinations import Case, covering, demands, is_lazy
-from contract_checks import examples, lazy_run_is_the_recursion, one_step_is_the_recursion, same_bits, tally
+from combinations import NAMES, PENALTY_TEXTS, Case, build, covering, demands, is_lazy, variants
+from contract_checks import (
+    examples,
+    lazy_run_is_the_recursion,
+    one_step_is_the_recursion,
+    same_bits,
+    tally,
+    weight_0_is_a_step_without_loss,
+)
 from onlinear.jit import COMPILED
 
 CASES = covering(1, demands())
@@ -34,3 +41,13 @@ def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     examples(same_bits, case, tally, 1, folder=tmp_path)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "poisson"])
+@pytest.mark.parametrize("name", NAMES)
+def test_weight_0_is_a_step_without_loss(name: str, loss: str) -> None:
+    built = {case: build(case) for text in variants(name) for case in (Case(text, loss, p, "none") for p in PENALTY_TEXTS)}
+    accepted = [case for case, found in built.items() if not isinstance(found, str)]
+    assert accepted or all("loss" in str(refusal) for refusal in built.values())
+    for case in accepted:
+        weight_0_is_a_step_without_loss(case, 1)

@@ -38,6 +38,7 @@ from contract_checks import (
     outputs_are_columns,
     same_bits,
     tally,
+    weight_0_is_a_step_without_loss,
 )
 from onlinear import compatibility
 from onlinear.solvers.engine import due
@@ -76,6 +77,15 @@ def test_outputs_are_columns(name: str) -> None:
     for case in (case for case in CASES if case.name == name):
         outputs_are_columns(case, Shape(3, 75, 0.5, "normal", False, False, (), 0.1))
         return
+
+
+@pytest.mark.parametrize("outputs", [1, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_weight_0_is_a_step_without_loss(name: str, outputs: int) -> None:
+    for loss in ("exponential", "poisson"):
+        case = Case(name, loss, "elastic-net,l1=0.03,l2=0.2", "uniform")
+        if not isinstance(build(case), str):
+            weight_0_is_a_step_without_loss(case, outputs)
 
 
 def test_refusals_say_why() -> None:

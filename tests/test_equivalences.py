@@ -204,6 +204,15 @@ def test_batch_douglas_rachford_satisfies_the_optimality_conditions(loss: str) -
     assert np.all(np.abs(gradient[~moved]) <= l1 + 1e-9)
 
 
+def test_batch_douglas_rachford_takes_rows_of_weight_0_as_no_loss() -> None:
+    X, y, s = np.array([[1.0, 0.2], [0.3, -1.0], [0.0, 0.0]]), np.ones(3), np.array([1.0, 2.0, 0.0])
+    found = []
+    for far in (0.1, -1e4, 1e4):
+        X[2] = far, far
+        found.append(Learner("batch-drs", "exponential", "l2,l2=0.1", n_features=2).solve(X, y, 5, s).weights())
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+
+
 # --- closed forms -----------------------------------------------------------------------------------------------------
 
 

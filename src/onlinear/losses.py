@@ -25,6 +25,13 @@ from onlinear.names import parts_of
 
 
 @function
+def weighted(s: float, x: float) -> float:
+    """s x, of a sample weight and a loss's value, slope or theta; 0 where s is 0, for that is a step without loss (MATH 17)
+    even where the loss overflows."""
+    return s * x if s != 0.0 else 0.0
+
+
+@function
 def wright_omega(x: float) -> float:
     """The z > 0 with z + log z = x, to full relative precision for any finite x (0 where it underflows).
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.jit import kernel
-from onlinear.losses import Squared
+from onlinear.losses import Squared, weighted
 from onlinear.rows import Source
 from onlinear.solvers.drs import first_dual
 from onlinear.solvers.engine import ONE, Engine, Problem, State, T, scalars
@@ -87,19 +87,19 @@ class Batch(Engine):
         value, slope, curvature = found = np.empty((3, n))
 
         def cost(z: np.ndarray, v: np.ndarray) -> float:
-            evaluate(loss, A @ z, y, found)
-            return float(s @ value) / n + float((z - v) @ (z - v)) / (2.0 * lam)
+            evaluate(loss, A @ z, y, s, found)
+            return float(np.sum(value)) / n + float((z - v) @ (z - v)) / (2.0 * lam)
 
         def step(v: np.ndarray) -> np.ndarray:
             z = v.copy()
             for _ in range(NEWTON_STEPS):
                 now = cost(z, v)
-                pull, back = A.T @ (s * slope) / n, (z - v) / lam
+                pull, back = A.T @ slope / n, (z - v) / lam
                 gradient = pull + back
                 size = max(np.abs(pull).max(initial=0.0), np.abs(back).max(initial=0.0))
                 if np.abs(gradient).max(initial=0.0) <= NEWTON_ACCURACY * size:
                     break
-                move = system(A, s * curvature / n, lam)(gradient)
+                move = system(A, curvature / n, lam)(gradient)
                 length = 1.0
                 while length > 1e-6 and not cost(z - length * move, v) <= now + 1e-15 * abs(now):
                     length *= 0.5
@@ -125,12 +125,12 @@ class Batch(Engine):
 
 
 @kernel
-def evaluate(loss, scores, y, found):  # type: ignore[no-untyped-def]
-    """The loss's value, slope and curvature at each score, (3, n)."""
+def evaluate(loss, scores, y, s, found):  # type: ignore[no-untyped-def]
+    """The weighted loss's value, slope and curvature at each score, (3, n)."""
     for i in range(y.shape[0]):
-        found[0, i] = loss.value(scores[i], y[i])
-        found[1, i] = loss.slope(scores[i], y[i])
-        found[2, i] = loss.curvature(scores[i], y[i])
+        found[0, i] = weighted(s[i], loss.value(scores[i], y[i]))
+        found[1, i] = weighted(s[i], loss.slope(scores[i], y[i]))
+        found[2, i] = weighted(s[i], loss.curvature(scores[i], y[i]))
 
 
 def system(A: np.ndarray, c: np.ndarray, lam: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.jit import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
+from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
 from onlinear.solvers.engine import (
@@ -52,7 +53,7 @@ class Comid(NamedTuple):
 
     def step(self, U, x, y, s, t, loss, penalty):
         w, eta = U[0], self.schedule.at(t)
-        g = s * loss.slope(dot(w, x), y) * x
+        g = weighted(s, loss.slope(dot(w, x), y)) * x
         move = eta * g
         move[0] = intercept_step(eta, t, self.tied) * g[0]
         U[0] = prox_but_first(penalty, w - move, eta)
@@ -98,7 +99,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
                 falls += fallen(v, clock[1])
         p = total(product) / unit + b * one
         scores[i] = p
-        g = s[i] * loss.slope(p, y[i])
+        g = weighted(s[i], loss.slope(p, y[i]))
         if not isfinite(p + eta * g):
             done = i
             break

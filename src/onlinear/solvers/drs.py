@@ -27,6 +27,7 @@ import numpy as np
 
 from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, load, nothing, scatter, store, total, where
+from onlinear.losses import weighted
 from onlinear.penalties import Box
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -83,7 +84,7 @@ class Drs(NamedTuple):
         X = prox_but_first(penalty, u, self.lam_at(t - 1))
         v = (1.0 + kappa) * X - kappa * u
         norm = dot(x, x)
-        theta = s * loss.slope(dot(z, x), y) if self.inexact else s * loss.theta(dot(v, x), s * lam * norm, y)
+        theta = weighted(s, loss.slope(dot(z, x), y) if self.inexact else loss.theta(dot(v, x), s * lam * norm, y))
         new = v - lam * theta * x
         U[0] = u + self.relaxation * (new - X) if self.relaxation != 1.0 else X - lam * theta * x
         U[1] = new
@@ -163,7 +164,7 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
             t -= 1
             done = i
             break
-        theta = s[i] * loss.theta((1.0 + kappa) * p - kappa * pu, s[i] * lam * norm, y[i])
+        theta = weighted(s[i], loss.theta((1.0 + kappa) * p - kappa * pu, s[i] * lam * norm, y[i]))
 
         if B is not None:
             c = t - int(now[VISIT])
@@ -220,7 +221,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                 falls += fallen(v, after[1])
         p, pz = total(product) + b * one, total(product_z) + b * one
         scores[i] = p
-        g = s[i] * loss.slope(pz, y[i])
+        g = weighted(s[i], loss.slope(pz, y[i]))
         if not isfinite(p + lam * g):
             t -= 1
             done = i

@@ -18,6 +18,7 @@ import numpy as np
 
 from onlinear.averages import moved, part_sum, record
 from onlinear.jit import function, kernel
+from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
 from onlinear.solvers.engine import (
@@ -105,7 +106,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, L, W, B, 
         if not isfinite(p + pu + lam * norm):
             done = i
             break
-        theta = s[i] * loss.theta(2.0 * p - pu, s[i] * lam * norm, y[i])
+        theta = weighted(s[i], loss.theta(2.0 * p - pu, s[i] * lam * norm, y[i]))
         c = t - int(now[VISIT])
         Q = c * (omega * k)
         t += 1

@@ -47,6 +47,7 @@ from onlinear.jit import (
     taken,
     total,
 )
+from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -288,7 +289,7 @@ class Fiol(NamedTuple):
 def solve(inner, x, v, m, A, D, eta, penalty, loss, s, y, b, D_b, points, owner):
     """The root theta of one row with the segment (A, D) at 0; 0 at once where the loss is flat there."""
     A, D = A + b, D + D_b
-    first = s * loss.theta(A, s * D, y)
+    first = weighted(s, loss.theta(A, s * D, y))
     if first == 0.0:
         return 0.0
     return inner.root(x, v, m, first, A - D * first, eta, penalty, loss, s, y, b, D_b, points, owner)

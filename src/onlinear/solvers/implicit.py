@@ -18,6 +18,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from onlinear.jit import adopt
+from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.dense import Dense, dot
 from onlinear.solvers.engine import THETA, Engine, Preset, Problem, State, everything
@@ -36,7 +37,7 @@ class ImplicitSgd(NamedTuple):
     def step(self, U, x, y, s, t, loss, penalty):
         eta = self.schedule.at(t)
         v = forward(penalty, U[0], eta)
-        theta = s * loss.theta(dot(v, x), s * eta * dot(x, x), y)
+        theta = weighted(s, loss.theta(dot(v, x), s * eta * dot(x, x), y))
         U[0] = v - eta * theta * x
         U[1, 0] = theta
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from onlinear.averages import moved, part_sum, record
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
 from onlinear.solvers.dense import all_finite, intercept_step
 from onlinear.solvers.engine import (
@@ -166,7 +167,7 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
         active = 0
         for o in range(outputs):
             scores[o, i] = p[o]
-            g[o] = s[i] * loss.slope(p[o], y[which[o], i])
+            g[o] = weighted(s[i], loss.slope(p[o], y[which[o], i]))
             active += g[o] != 0.0
             marks[o] = -(g[o] != 0.0)
             if not isfinite(p[o] + eta * g[o]) and culprit < 0:
@@ -274,7 +275,7 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
                 culprit = o
             b = now[BIAS, o] * one
             A_o, D_o = A0[o] + b, D0[o] + eta * one
-            theta[o] = s[i] * loss.theta(A_o, s[i] * D_o, y[which[o], i]) + 0.0
+            theta[o] = weighted(s[i], loss.theta(A_o, s[i] * D_o, y[which[o], i])) + 0.0
             expected[o] = A_o - D_o * theta[o]
             busy[o] = 1.0 * (theta[o] != 0.0)
             active += theta[o] != 0.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from onlinear.averages import record
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes
+from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.solvers.engine import BIAS_SUM, ONE, VISIT, T, sums_due
 from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, whole
@@ -41,7 +42,7 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
         for o in range(outputs):
             p[o] += intercept(now[GRADIENT_BIAS, o], t, gamma) * one
             scores[o, i] = p[o]
-            g[o] = s[i] * loss.slope(p[o], y[which[o], i])
+            g[o] = weighted(s[i], loss.slope(p[o], y[which[o], i]))
             active += g[o] != 0.0
             marks[o] = -(g[o] != 0.0)
             if not isfinite(p[o] + g[o]) and culprit < 0:

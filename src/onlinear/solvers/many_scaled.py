@@ -7,6 +7,7 @@ from math import isfinite
 import numpy as np
 
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.losses import weighted
 from onlinear.solvers.dense import intercept_step
 from onlinear.solvers.engine import (
     BIAS,
@@ -51,7 +52,7 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, average, V
             keep, b = 1.0 - eta * strengths[1, o], now[BIAS, o]
             p = b * one + wx[o]
             scores[o, i] = p
-            g[o] = s[i] * solver.pull(loss, p, b * one + keep * wx[o], s[i] * eta * (xx + one), y[which[o], i])
+            g[o] = weighted(s[i], solver.pull(loss, p, b * one + keep * wx[o], s[i] * eta * (xx + one), y[which[o], i]))
             if not isfinite(p + eta * g[o]) and culprit < 0:
                 culprit = o
         if culprit >= 0:

@@ -22,6 +22,7 @@ import numpy as np
 
 from onlinear.averages import Average
 from onlinear.jit import adopt, function, kernel
+from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import choose, dot, prox_but_first
@@ -64,7 +65,7 @@ class Oadm(NamedTuple):
         z, w, mu, rho = U[0], U[1], U[2], self.rho_at(t)
         c = 1.0 / (rho + self.bregman)
         v = c * (rho * z - mu + self.bregman * w)
-        theta = s * loss.theta(dot(v, x), s * c * dot(x, x), y)
+        theta = weighted(s, loss.theta(dot(v, x), s * c * dot(x, x), y))
         new = v - c * theta * x
         U[0] = prox_but_first(penalty, new + mu / rho, 1.0 / rho)
         U[1] = new
@@ -202,7 +203,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, W, G, L, S, 
         if not isfinite(p + pv + c * norm):
             done = i
             break
-        theta = s[i] * loss.theta(pv, s[i] * c * norm, y[i])
+        theta = weighted(s[i], loss.theta(pv, s[i] * c * norm, y[i]))
         t += 1
         if S is not None:
             now[BIAS_SUM] += average.om(t) * b

@@ -22,6 +22,7 @@ import numpy as np
 
 from onlinear.averages import record, up_to
 from onlinear.jit import LANES, adopt, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import Dense, all_finite, dot
@@ -56,7 +57,7 @@ class Rda(NamedTuple):
 
     def step(self, U, x, y, s, t, loss, penalty):
         w = self.predictor(U, t, penalty)
-        U[0] = U[0] + s * loss.slope(dot(w, x), y) * x
+        U[0] = U[0] + weighted(s, loss.slope(dot(w, x), y)) * x
 
     def begin(self, U, penalty):
         if np.any(U):
@@ -199,7 +200,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
                 product += clipped(kept * -inverse, bounds) * x
         p = (total(product) * inverse if bounds is None else total(product)) + b * one
         scores[i] = p
-        g = s[i] * loss.slope(p, y[i])
+        g = weighted(s[i], loss.slope(p, y[i]))
         if not isfinite(p + g):
             done = i
             break

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.jit import adopt
+from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.dense import choose, dot, prox_but_first
 from onlinear.solvers.drs import Exact, first_dual, needs_theta, why_not_split
@@ -48,7 +49,7 @@ class Sadmm(NamedTuple):
     def step(self, U, x, y, s, t, loss, penalty):
         z, mu, lam = U[0], U[2], self.lam_at(t)
         v = z - lam * mu
-        theta = s * loss.theta(dot(v, x), s * lam * dot(x, x), y)
+        theta = weighted(s, loss.theta(dot(v, x), s * lam * dot(x, x), y))
         w = v - lam * theta * x
         U[0] = prox_but_first(penalty, w + lam * mu, lam)
         U[1] = w

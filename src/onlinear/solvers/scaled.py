@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.jit import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -114,7 +115,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
         wx, xx = al * total(product), total(squares)
         p = b * one + wx
         scores[i] = p
-        g = s[i] * solver.pull(loss, p, b * one + keep * wx, s[i] * eta * (xx + one), y[i])
+        g = weighted(s[i], solver.pull(loss, p, b * one + keep * wx, s[i] * eta * (xx + one), y[i]))
         if not isfinite(p + eta * g):
             done = i
             break

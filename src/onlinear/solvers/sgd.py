@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.jit import adopt
-from onlinear.losses import Hinge
+from onlinear.losses import Hinge, weighted
 from onlinear.schedules import Power
 from onlinear.solvers.dense import Dense, dot, intercept_step
 from onlinear.solvers.engine import Engine, Preset, Problem
@@ -43,7 +43,7 @@ class Sgd(NamedTuple):
 
     def step(self, U, x, y, s, t, loss, penalty):
         w, eta = U[0], self.schedule.at(t)
-        g = s * loss.slope(dot(w, x), y)
+        g = weighted(s, loss.slope(dot(w, x), y))
         new = forward(penalty, w, eta) - eta * g * x
         new[0] = w[0] - intercept_step(eta, t, self.tied) * g * x[0]
         size = sqrt(dot(new[1:], new[1:]))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.jit import function, kernel
+from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.solvers.dense import all_finite, intercept_step
 from onlinear.solvers.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, State, T, scalars
@@ -56,7 +57,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, V, last, now, scores)
                 a += drifted(w, h, 1.0) * x
                 xx += x * x
         scores[i] = p
-        g = s[i] * solver.pull(loss, p, a, s[i] * eta * (xx + one), y[i])
+        g = weighted(s[i], solver.pull(loss, p, a, s[i] * eta * (xx + one), y[i]))
         if not isfinite(p + eta * g):
             done = i
             break
