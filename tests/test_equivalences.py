@@ -158,6 +158,18 @@ def test_the_three_searches_are_bisection(name: str, penalty: str) -> None:
             assert np.abs(got - want).max() <= 1e-9 * max(1.0, np.abs(v).max()), (inner, x, v, y, eta)
 
 
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_factor_is_a_weight(name: str, inner: str) -> None:
+    v, x, r = np.array([0.3, -0.2, 0.1]), np.array([1.0, 2.0, -0.5]), build_penalty("elastic-net,l1=0.1,l2=0.2")
+    loss, heavy = build_loss(name), build_loss(f"{name},factor=2.5")
+    w, theta = implicit_step(v, x, 1.0, 0.5, heavy, r, inner)
+    want, want_theta = implicit_step(v, x, 1.0, 0.5, loss, r, inner, weight=2.5)
+    assert w.tobytes() == want.tobytes()
+    assert theta == want_theta
+    assert abs(theta - 2.5 * loss.theta(x @ w + theta / 2.5, 1.0, 1.0)) <= 1e-12 * abs(theta)
+
+
 # --- splitting methods ------------------------------------------------------------------------------------------------
 
 

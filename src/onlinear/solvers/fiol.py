@@ -379,10 +379,13 @@ def one_step(inner, x, v, eta, penalty, loss, s, y):
 def implicit_step(
     v: np.ndarray, x: np.ndarray, y: float, eta: float, loss: Any, penalty: Any, inner: str = "newton", weight: float = 1.0
 ) -> tuple[np.ndarray, float]:
-    """One step (8.1) from weights v (d,) on the row x (d,): the new weights and theta, by the named search."""
-    support = np.flatnonzero(x)
+    """One step (8.1) from weights v (d,) on the row x (d,): the new weights and theta, by the named search.
+
+    ``weight`` multiplies the loss, as its ``factor`` does.
+    """
+    support, s = np.flatnonzero(x), float(weight) * getattr(loss, "factor", 1.0)
     bound, fields = bind_loss(loss)
-    theta = one_step(INNER[inner], x[support], v[support], float(eta), penalty, bound, float(weight), float(y))
+    theta = one_step(INNER[inner], x[support], v[support], float(eta), penalty, bound, s, float(y))
     del fields
     return penalty.prox(v - eta * theta * x, eta), float(theta)
 
