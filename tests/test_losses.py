@@ -220,6 +220,21 @@ def test_theta_is_the_slope_where_c_is_zero(loss):
 
 
 @every_loss
+def test_theta_is_0_where_the_slope_is(loss):
+    """A stationary score stays where it is, to the last bit, whatever C."""
+    for y in targets(loss):
+        for a in [a for a in SCORES + kinks(loss, y) if loss.slope(a, y) == 0.0]:
+            assert all(loss.theta(a, c, y) == 0.0 for c in [*CS, *np.geomspace(0.1, 1e3, 50)]), (a, y)
+
+
+def test_weighted_is_0_at_weight_0():
+    for x in (2.5, math.inf, -math.inf, math.nan):
+        assert losses.weighted(0.0, x) == 0.0
+    assert losses.weighted(3.0, -math.inf) == -math.inf
+    assert losses.weighted(0.5, 3.0) == 1.5
+
+
+@every_loss
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_the_implicit_step_beats_every_other_point(loss, data):

@@ -291,8 +291,9 @@ class Poisson(NamedTuple):
         return bounded_exp(s)
 
     def theta(self, a: float, c: float, y: float) -> float:
-        if c == 0.0:
-            return bounded_exp(a) - y
+        slope = bounded_exp(a) - y
+        if c == 0.0 or slope == 0.0:
+            return slope
         z = wright_omega(log(c) + a + c * y)
         if c >= 1.0:
             return z / c - y
