@@ -1,7 +1,8 @@
 """Replays of reference trajectories: one test per file of the folder that ONLINEAR_GOLDEN names.
 
 A file says what was run in its ``meta``, and every array in it is compared: states after the steps ``k``, read in mid-stream,
-final variables, averages, outputs. A method, a setting or an array that nothing here compares fails the test.
+final variables, averages, outputs, each with the intercept's where the file has one. A method, a setting or an array that
+nothing here compares or uses fails the test. Sample weights stand beside y, one a row, or in the case, one a step or a row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy import sparse
 
 from onlinear import Learner
 from onlinear.build import LOSSES, build_loss
-from onlinear.penalties import ElasticNet, FusedLasso
+from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.solvers import fiol
 
 VARIABLE = "ONLINEAR_GOLDEN"
@@ -48,28 +49,38 @@ def test_replay(path: Path) -> None:
 
 
 class Case:
-    """One file: its settings, its rows, and which of its arrays and settings were used."""
+    """One file: its settings, its rows with their weights, and which of its arrays and settings were used."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path) as stored:
             arrays = {name: stored[name] for name in stored.files}
         self.folder = path.parent
         self.settings = json.loads(str(arrays.pop("meta")))
-        self.algo = self.settings.pop("algo")
-        self.T = int(self.settings.pop("T"))
-        self.settings.pop("note", None)
+        self.used = {"algo", "T", "note", "order_file", "data", "intercept", "fit_intercept"}
+        self.algo, self.T = self.settings["algo"], int(self.settings["T"])
+        self.intercept = any(bool(self.settings.get(name)) for name in ("intercept", "fit_intercept"))
         self.order = arrays.pop("order", np.empty(0, np.int64))
         if "order_file" in self.settings:
-            self.order = self.load(self.settings.pop("order_file"))["order"][: self.T]
+            self.order = self.load(self.settings["order_file"])["order"][: self.T]
         self.k = arrays.pop("k", np.empty(0, np.int64)).astype(int)
+        if self.settings["data"]:
+            self.take_rows(self.load(f"data_{self.settings['data']}"), weights_of(arrays))
         self.arrays = arrays
         self.left = set(arrays)
-        data = self.settings.pop("data")
-        if data:
-            rows = self.load(f"data_{data}")
-            shape = tuple(int(size) for size in rows["shape"])
-            self.X = sparse.csr_matrix((rows["data"], rows["indices"], rows["indptr"]), shape=shape)
-            self.y = rows["y"].astype(float)
+
+    def take_rows(self, rows: dict[str, np.ndarray], own: np.ndarray | None) -> None:
+        """X, y and the weights of rows and steps; ``own``: those that the case names."""
+        indptr, indices, data, shape, y = (rows.pop(name) for name in ("indptr", "indices", "data", "shape", "y"))
+        given = weights_of(rows)
+        assert not rows, f"arrays of the data file that nothing uses: {sorted(rows)}"
+        self.X = sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
+        self.y, n = y.astype(float), len(y)
+        self.row_weights = np.ones(n) if given is None else given
+        of_steps = own is not None and len(self.order) > 0 and len(own) == self.T
+        if own is not None and not of_steps:
+            assert len(own) == n, f"{len(own)} weights are neither of the {self.T} steps nor of the {n} rows"
+            self.row_weights = own
+        self.step_weights = own if of_steps else self.row_weights[self.order]
 
     def load(self, stem: str) -> dict[str, np.ndarray]:
         with np.load(self.folder / f"{stem}.npz") as stored:
@@ -77,19 +88,28 @@ class Case:
 
     def take(self, key: str, default: Any = None) -> Any:
         """A setting, which is thereby used."""
-        return self.settings.pop(key, default)
+        self.used.add(key)
+        return self.settings.get(key, default)
 
     def check(self, name: str, got: Any, tolerance: float = 1e-10, at: Any = ()) -> None:
-        """Compare an array of the file (its part ``at``)."""
+        """Compare an array of the file (its part ``at``), which several outputs may share."""
         self.left.discard(name)
-        want = self.arrays[name][at]
+        want, got = self.arrays[name][at], np.asarray(got)
+        if got.ndim > np.ndim(want):
+            want = np.broadcast_to(np.reshape(want, np.shape(want) + (1,) * (got.ndim - np.ndim(want))), got.shape)
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=f"{name}{list(np.atleast_1d(at))}")
 
     def nothing_left(self) -> None:
-        assert not self.settings, f"settings that were not replayed: {self.settings}"
+        ignored = self.settings.keys() - self.used
+        assert not ignored, f"settings that were not replayed: {sorted(ignored)}"
         assert not self.left, f"arrays that were not compared: {sorted(self.left)}"
 
     # --- text forms --------------------------------------------------------------------------------------------------
+
+    def learner(self, solver: str, loss: str, penalty: str, average: str | None = None, **options: Any) -> Learner:
+        """A learner of this case's features."""
+        options = {"n_features": self.X.shape[1], "fit_intercept": self.intercept, "total": self.T or None} | options
+        return Learner(solver, loss, penalty, average, **options)
 
     def loss(self, default: str | None = None) -> str:
         name = self.take("loss", default)
@@ -122,6 +142,13 @@ class Case:
         return {"schedule": {"const": "constant", "sqrt": "growing-rho"}[self.take(key)]} if key in self.settings else {}
 
 
+def weights_of(arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """The sample weights among some arrays, taken out of them."""
+    found = [arrays.pop(name).astype(float) for name in ("s", "sample_weight", "weights") if name in arrays]
+    assert len(found) <= 1, "sample weights by several names"
+    return found[0] if found else None
+
+
 def text(name: str, settings: dict[str, Any]) -> str:
     """The text form of a part."""
 
@@ -143,15 +170,11 @@ AVERAGES = {
 }
 
 
-def replay(case: Case, solver: str, loss: str, penalty: str, y: np.ndarray | None = None, predictor: str = "w") -> None:
-    """Learn the rows in order and compare whatever the file holds; ``predictor``: its letter."""
+def replay(case: Case, solver: str, loss: str, penalty: str, y: np.ndarray | None = None, predictor: str | None = "w") -> None:
+    """Learn the rows in order and compare whatever the file holds; ``predictor``: its letter, if it has one."""
     y = case.y if y is None else y
-
-    def learner(average: str | None) -> Learner:
-        outputs = 1 if y.ndim == 1 else y.shape[1]
-        return Learner(solver, loss, penalty, average, n_features=case.X.shape[1], n_outputs=outputs, total=case.T)
-
-    run = learner(None)
+    options = {"n_outputs": 1 if y.ndim == 1 else y.shape[1]}
+    run = case.learner(solver, loss, penalty, **options)
     for i, t in enumerate(learn_up_to(run, case, y)):
         variables = run.variables()
         if predictor in variables:
@@ -161,18 +184,52 @@ def replay(case: Case, solver: str, loss: str, penalty: str, y: np.ndarray | Non
             for name, letter in LETTERS.items():
                 if name in case.arrays:
                     case.check(name, variables[letter], at=i)
+            if "b_k" in case.arrays:
+                case.check("b_k", run.intercept(), at=i)
     for name in case.arrays:
         if name in variables and name != "theta":  # that of the last row alone
             case.check(name, variables[name])
-    if "w_out" in case.arrays:
-        case.check("w_out", run.weights(average=True))
+    if any(name in case.arrays and name not in variables for name in ("wbar", "mutbar")):
+        replay_means(case, case.learner(solver, loss, penalty, **options), y)
+    if "b" in case.arrays:
+        case.check("b", run.intercept())
+    check_average(case, "w_out", "b_out", run)
     for name, average in AVERAGES.items():
-        if name in case.arrays:
-            other = learner(average)
+        if name in case.arrays or f"b_{name}" in case.arrays:
+            other = case.learner(solver, loss, penalty, average, **options)
             for _ in learn_up_to(other, case, y):
                 other.weights(average=True)
-            case.check(name, other.weights(average=True))
-            case.check(predictor, other.weights())
+            check_average(case, name, f"b_{name}", other)
+            if predictor in case.arrays:
+                case.check(predictor, other.weights())
+    if "theta" in case.arrays:
+        replay_theta(case, case.learner(solver, loss, penalty, **options))
+
+
+def depends(w: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> bool:
+    """Whether a weight depends on theta: it is neither 0 nor at a bound."""
+    return bool(np.any((w != 0.0) & (w > lower) & (w < upper)))
+
+
+def replay_means(case: Case, run: Learner, y: np.ndarray) -> None:
+    """Means of w_{t+1} and of mutilde_t = mu_t + rho_t (w_{t+1} - z_t) (MATH 9.5), row by row, where no variable holds them."""
+    sums, before = {"wbar": 0.0, "mutbar": 0.0}, run.variables()
+    for t, i in enumerate(case.order):
+        run.learn(case.X[[i]], y[[i]], case.step_weights[t : t + 1])
+        after = run.variables()
+        sums["wbar"] += after["w"]
+        sums["mutbar"] += before["mu"] + (after["w"] - before["z"]) / run.engine.eta(t + 1)
+        before = after
+    for name in sums.keys() & case.arrays.keys():
+        case.check(name, sums[name] / case.T)
+
+
+def check_average(case: Case, name: str, bias: str, run: Learner) -> None:
+    """Compare an averaged predictor and its intercept, where the file has them."""
+    if name in case.arrays:
+        case.check(name, run.weights(average=True))
+    if bias in case.arrays:
+        case.check(bias, run.intercept(average=True))
 
 
 def learn_up_to(learner: Learner, case: Case, y: np.ndarray) -> Iterator[int]:
@@ -180,9 +237,20 @@ def learn_up_to(learner: Learner, case: Case, y: np.ndarray) -> Iterator[int]:
     t = 0
     for end in sorted({*case.k.tolist(), case.T}):
         rows = case.order[t:end]
-        learner.learn(case.X[rows], y[rows])
+        learner.learn(case.X[rows], y[rows], case.step_weights[t:end])
         t = end
         yield t
+
+
+def replay_theta(case: Case, run: Learner) -> None:
+    """theta row by row; FIOL's wherever a weight of the row depends on it."""
+    for t, i in enumerate(case.order):
+        x = case.X[[i]]
+        run.learn(x, case.y[[i]], case.step_weights[t : t + 1])
+        w, used = run.weights(), x.indices[x.data != 0.0]
+        bounds = (case.settings.get("lower", -np.inf), case.settings.get("upper", np.inf))
+        if case.algo != "fiol" or case.intercept or depends(w[used], *bounds):
+            case.check("theta", run.variables()["theta"], at=t)
 
 
 def scheduled(solver: str) -> Callable[[Case], None]:
@@ -205,23 +273,20 @@ def replay_rda(case: Case) -> None:
     replay(case, text("rda", settings), case.loss(), case.penalty())
 
 
+def replay_sgd(case: Case) -> None:
+    ball = {"radius": case.take("radius")} if "radius" in case.settings else {}
+    replay(case, text("sgd", case.schedule() | ball), case.loss(), case.penalty())
+
+
 def replay_fiol(case: Case) -> None:
     settings, loss, penalty = case.schedule(), case.loss(), case.penalty()
-    for inner in fiol.INNER:
-        solver = text("fiol", settings | {"inner": inner})
-        replay(case, solver, loss, penalty)
-        if "theta" in case.arrays:
-            replay_theta(case, solver, loss, penalty)
+    for inner in searches("lower" in case.settings or "upper" in case.settings):
+        replay(case, text("fiol", settings | {"inner": inner}), loss, penalty)
 
 
-def replay_theta(case: Case, solver: str, loss: str, penalty: str) -> None:
-    """theta row by row, wherever a weight of the row depends on it."""
-    run = Learner(solver, loss, penalty, n_features=case.X.shape[1])
-    for t, i in enumerate(case.order):
-        x = case.X[[i]]
-        run.learn_one(x.indices, x.data, case.y[i])
-        if np.any(run.weights()[x.indices[x.data != 0.0]] != 0.0):
-            case.check("theta", run.variables()["theta"], at=t)
+def searches(bounded: bool) -> tuple[str, ...]:
+    """The searches for FIOL's root; Algorithms 1 and 2 know no bounds."""
+    return ("newton",) if bounded else tuple(fiol.INNER)
 
 
 def replay_sadmm(case: Case) -> None:
@@ -237,7 +302,7 @@ def replay_oadm(case: Case) -> None:
 def replay_drs(case: Case) -> None:
     solver = "iodrs" if case.take("inexact", False) else "odrs"
     settings = {"lam": case.take("lam"), "relaxation": case.take("relax", 1.0)} | case.growing("lam_kind")
-    replay(case, text(solver, settings), case.loss(), case.penalty(), predictor="")
+    replay(case, text(solver, settings), case.loss(), case.penalty(), predictor=None)
 
 
 def replay_pegasos(case: Case) -> None:
@@ -273,14 +338,14 @@ def replay_epoch_gd(case: Case) -> None:
     T1, used = case.take("T1"), case.take("used")
     ends = np.cumsum(T1 * 2 ** np.arange(len(case.arrays["epochs"])))
     assert used == ends[-1]
-    run = Learner(text("epoch-gd", {"T1": T1}), case.loss(), case.penalty(), n_features=case.X.shape[1])
+    run = case.learner(text("epoch-gd", {"T1": T1}), case.loss(), case.penalty())
     t = 0
     for epoch, end in enumerate([*ends, case.T]):
-        run.learn(case.X[case.order[t:end]], case.y[case.order[t:end]])
+        run.learn(case.X[case.order[t:end]], case.y[case.order[t:end]], case.step_weights[t:end])
         t = end
         if epoch < len(ends):
             case.check("epochs", run.weights(average=True), at=epoch)
-    case.check("w", run.weights(average=True))
+    check_average(case, "w", "b", run)
 
 
 # --- batch -----------------------------------------------------------------------------------------------------------
@@ -290,35 +355,45 @@ def replay_batch(case: Case) -> None:
     loss, penalty, iterations = case.loss(), case.penalty(), case.take("iters")
     tolerance = 1e-10 if loss.startswith("squared,") or loss == "squared" else 1e-8
     settings = {"lam": case.take("lam"), "relaxation": case.take("relax", 1.0)}
-    run = Learner(text("batch-drs", settings), loss, penalty, n_features=case.X.shape[1])
+    run = case.learner(text("batch-drs", settings), loss, penalty)
     done = 0
     for end in sorted({*case.k.tolist(), iterations}):
-        run.solve(case.X, case.y, iterations=end - done)
+        run.solve(case.X, case.y, end - done, case.row_weights)
         done = end
         for i in np.flatnonzero(case.k == end):
             for name in ("XX_k", "U_k"):
                 case.check(name, run.variables()[LETTERS[name]], tolerance, at=i)
     case.check("u", run.variables()["u"], tolerance)
     case.check("x", run.weights(), tolerance)
+    if "b" in case.arrays:
+        case.check("b", run.intercept(), tolerance)
 
 
 def replay_optimum(case: Case) -> None:
     loss, penalty, w = case.loss(), case.penalty(), case.arrays["w"]
-    case.check("obj", Learner("comid", loss, penalty, start=w).objective(case.X, case.y), 1e-8)
-    for j in range(len(w)):
-        for move in (-1e-3, 1e-3):
-            beside = w + move * (np.arange(len(w)) == j)
-            assert Learner("comid", loss, penalty, start=beside).objective(case.X, case.y) > case.arrays["obj"] - 1e-12
-    if not hasattr(build_loss(loss), "curvature"):
-        case.left.discard("w")
-        return
-    run = Learner("batch-drs,lam=20.0", loss, penalty, n_features=len(w))
+
+    def objective(run: Learner) -> float:
+        return run.objective(case.X, case.y, case.row_weights)
+
+    if not case.intercept:  # a learner starts at an intercept of 0
+        case.check("obj", objective(case.learner("comid", loss, penalty, start=w)), 1e-8)
+        for j in range(len(w)):
+            for move in (-1e-3, 1e-3):
+                beside = w + move * (np.arange(len(w)) == j)
+                assert objective(case.learner("comid", loss, penalty, start=beside)) > case.arrays["obj"] - 1e-12
+        if not hasattr(build_loss(loss), "curvature"):
+            case.left.discard("w")
+            return
+    run = case.learner("batch-drs,lam=20.0", loss, penalty)
     for _ in range(40):
         before = run.weights()
-        run.solve(case.X, case.y, iterations=50)
+        run.solve(case.X, case.y, 50, case.row_weights)
         if np.abs(run.weights() - before).max() < 1e-11:
             break
     case.check("w", run.weights(), 1e-8)
+    case.check("obj", objective(run), 1e-8)
+    if "b" in case.arrays:
+        case.check("b", run.intercept(), 1e-8)
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -327,10 +402,11 @@ def replay_optimum(case: Case) -> None:
 def replay_loss(case: Case) -> None:
     loss = build_loss(case.loss())
     a, c, y = (case.arrays[name] for name in "acy")
+    factor = loss.factor
     case.left -= {"a", "c", "y"}
-    theta = np.array([loss.theta(*row) for row in zip(a, c, y, strict=True)])
-    case.check("value", [loss.value(*row) for row in zip(a, y, strict=True)])
-    case.check("grad", [loss.slope(*row) for row in zip(a, y, strict=True)])
+    theta = factor * np.array([loss.theta(a, factor * c, y) for a, c, y in zip(a, c, y, strict=True)])
+    case.check("value", [factor * loss.value(*row) for row in zip(a, y, strict=True)])
+    case.check("grad", [factor * loss.slope(*row) for row in zip(a, y, strict=True)])
     case.check("theta", theta)
     case.check("prox", a - c * theta)
 
@@ -345,27 +421,36 @@ def replay_tv(case: Case) -> None:
 
 def replay_fiol_steps(case: Case) -> None:
     """Single steps (8.1) from rows of a table: the new weights by every search; theta where a weight depends on it."""
-    losses, columns = case.take("losses"), {}
-    first = 0
-    for column in re.split(r",(?![^(]*\))", case.take("columns")):
-        name, size = re.fullmatch(r"(\w+)(?:\(.*\))?(?:\[(\d+)\])?", column).groups()
-        columns[name] = slice(first, first + int(size)) if size else first
-        first += int(size or 1)
-    assert first == case.arrays["table"].shape[1]
+    losses, columns = [case.loss(name) for name in case.take("losses")], table_columns(case.take("columns"))
+    unknown = columns.keys() - {"loss_index", "y", "eta", "l1", "l2", "lower", "upper", "theta", "v", "x", "w_out"}
+    assert not unknown, f"columns that nothing here reads: {sorted(unknown)}"
     for i, row in enumerate(case.arrays["table"]):
-        case.settings["loss"] = losses[int(row[columns["loss_index"]])]
-        loss, penalty = build_loss(case.loss()), ElasticNet(row[columns["l1"]], row[columns["l2"]])
+        loss = build_loss(losses[int(row[columns["loss_index"]])])
         v, x, y, eta = (row[columns[name]] for name in ("v", "x", "y", "eta"))
-        for inner in fiol.INNER:
+        strengths = {name: float(row[columns[name]]) for name in ("l1", "l2", "lower", "upper") if name in columns}
+        bounded = "lower" in strengths or "upper" in strengths
+        penalty = (Box if bounded else ElasticNet)(**strengths)
+        for inner in searches(bounded):
             w, theta = fiol.implicit_step(v, x, y, eta, loss, penalty, inner=inner)
             case.check("table", w, at=(i, columns["w_out"]))
-            if np.any(w[x != 0.0] != 0.0):
+            if depends(w[x != 0.0], strengths.get("lower", -np.inf), strengths.get("upper", np.inf)):
                 case.check("table", theta, at=(i, columns["theta"]))
+
+
+def table_columns(names: str) -> dict[str, Any]:
+    """The columns of a table by name, from ``name[size](remark)`` with commas between."""
+    columns: dict[str, Any] = {}
+    first = 0
+    for column in re.split(r",(?![^(]*\))", names):
+        name, size = re.fullmatch(r"(\w+)(?:\(.*\))?(?:\[(\d+)\])?", column.strip()).groups()
+        columns[name] = slice(first, first + int(size)) if size else first
+        first += int(size or 1)
+    return columns
 
 
 REPLAYS: dict[str, Callable[[Case], None]] = {
     "comid": scheduled("comid"),
-    "sgd": scheduled("sgd"),
+    "sgd": replay_sgd,
     "implicit_sgd": scheduled("implicit-sgd"),
     "fiol": replay_fiol,
     "rda": replay_rda,
