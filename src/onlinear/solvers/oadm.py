@@ -47,7 +47,10 @@ from onlinear.solvers.engine import (
 
 
 class Oadm(NamedTuple):
-    """Settings: rho (at step t: rho t^schedule) and bregman, the paper's eta."""
+    """Settings: rho (at step t: rho t^schedule) and bregman, the paper's eta.
+
+    With the average uniform-post, and by the dense step with any average, the variables hold wbar, the mean of w_{t+1}.
+    """
 
     rho: float = 1.0
     bregman: float = 1.0

@@ -10,6 +10,10 @@ A fixed rho trades accuracy for speed like a constant step 1/rho: it keeps an as
 the stochastic case does not hold (MATH 13.1). schedule=growing-rho, rho_t = rho sqrt t, converges. The paper's l2 version
 lambda |w|^2 is the penalty l2 = 2 lambda.
 
+Averages beside zbar: mutbar of mutilde_t = mu_t + rho_t (w_{t+1} - z_t) = -theta_t x_t, and wbar of w_{t+1} (MATH 9.5), both
+uniform. The lazy form has wbar for a fixed rho and a uniform average of z alone, since only there the sum of w follows from
+that of z; the dense step has mutbar for a fixed rho alone.
+
 Source: Tao, Gao, Chu, Wu, Stochastic Learning via Optimizing the Variational Inequalities, IEEE TNNLS 25(10), 2014.
 Lazy, cost, needs: as drs.py.
 """
