@@ -2,11 +2,11 @@
 
     python benchmarks/growth.py [--repeats 3] [--most 10000000] [--wide] [--plots FOLDER] [--json FILE]
 
-One pass of Learner.learn (COMID, hinge, L1, every check on), seconds as the median of alternating runs, beside
-scikit-learn's SGDClassifier(l1) in stored order where it can do the same. An exponent p means: cost ~ size^p between the first
-and the last size. Rows are drawn from a power law over the features; "sorted by frequency" numbers frequent columns first.
-Rows "shuffled beforehand" are stored in another order; "blocks" are consecutive rows that such an order keeps together. "Not
-asked for ahead": the same loop compiled without prefetching, which it has beyond 131,072 features. Threads share classes or
+One pass of Learner.learn (COMID, hinge, L1, every check on), seconds as the median of alternating runs, beside scikit-learn's
+SGDClassifier(l1) in stored order where it can do the same. An exponent p means: cost ~ size^p between the first and the last
+size. Rows are drawn from a power law over the features; "sorted by frequency" numbers frequent columns first. Rows "shuffled
+beforehand" are stored in another order; "blocks" are consecutive rows that such an order keeps together. "Not asked for
+ahead": the same loop compiled so that no number of features makes it prefetch, as 131,072 do. Threads share classes or
 penalties learnt in one pass; times are wall times, so the machine has to be quiet.
 --wide prints one pass over 200,000 rows of a million and of ten million features alone, beside what was wanted.
 """

@@ -26,6 +26,7 @@ JSON = ("--json", "{json}/{name}.json")
 # name: its options; one that needs a folder that was not given is left out, except --data, which is asked for
 BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "throughput": [("--write", "{root}"), JSON],
+    "profile_kernels": [JSON],
     "kinds": [JSON],
     "dense": [DATA, JSON],
     "extension": [JSON],

@@ -30,10 +30,11 @@ from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, rows
 from onlinear.build import build_average, build_loss, build_penalty, build_solver
-from onlinear.solvers.engine import Problem
+from onlinear.solvers.engine import Engine, Problem
 from pages import fill
 
 Case = tuple[str, str, str, str, str, float | None]  # label, solver, loss, penalty, average, target ratio
+Measure = Callable[[Callable[[], object]], float]  # runs what it is given; its seconds, or a count
 CASES: list[Case] = [
     ("SGD, L2", "sgd", "hinge", "l2,l2=1e-5", "none", 0.9),
     ("Pegasos", "pegasos", "hinge", "l2,l2=1e-4", "none", 0.9),
@@ -115,16 +116,20 @@ def timed(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def kernel_run(case: Case, data: rows.Rows, d: int, y: np.ndarray) -> Callable[[], float]:
+def engine_of(case: Case) -> Engine:
     _, solver, loss, penalty, average, _ = case
     pen = build_penalty(penalty)
-    engine = build_solver(solver, pen)[0].engine(Problem(build_loss(loss), pen, build_average(average), False))
+    return build_solver(solver, pen)[0].engine(Problem(build_loss(loss), pen, build_average(average), False))
+
+
+def kernel_run(case: Case, data: rows.Rows, d: int, y: np.ndarray, measure: Measure = timed) -> Callable[[], float]:
+    engine = engine_of(case)
     weights, scores = np.ones(len(y)), np.empty(len(y))
     largest = float(np.abs(data.values).max())
 
     def run() -> float:
         state = engine.start(np.zeros(d), 0.0)
-        return timed(lambda: engine.learn(state, data, largest, y, weights, scores))
+        return measure(lambda: engine.learn(state, data, largest, y, weights, scores))
 
     return run
 
@@ -139,8 +144,10 @@ def learner_run(case: Case, X: sp.csr_matrix, y: np.ndarray) -> Callable[[], flo
     return run
 
 
-def bare_run(loop: Callable[..., None], data: rows.Rows, d: int, y: np.ndarray) -> Callable[[], float]:
-    return lambda: timed(lambda: loop(*data, y, np.zeros(d), 0.1))
+def bare_run(
+    loop: Callable[..., None], data: rows.Rows, d: int, y: np.ndarray, measure: Measure = timed
+) -> Callable[[], float]:
+    return lambda: measure(lambda: loop(*data, y, np.zeros(d), 0.1))
 
 
 def sklearn_run(X: sp.csr_matrix, y: np.ndarray, penalty: str, shuffle: bool) -> Callable[[], float]:
