@@ -1,6 +1,6 @@
 """How each cost grows: rows, non-zeros per row, features, classes, threads, data type, order; exponents fitted, one plot each.
 
-    python benchmarks/growth.py [--repeats 3] [--most 10000000] [--wide] [--plots FOLDER] [--json FILE]
+    python benchmarks/growth.py [--repeats 3] [--most 10000000] [--wide] [--plots docs/plots] [--json FILE]
 
 One pass of Learner.learn (COMID, hinge, L1, every check on), seconds as the median of alternating runs, beside scikit-learn's
 SGDClassifier(l1) in stored order where it can do the same. An exponent p means: cost ~ size^p between the first and the last
@@ -267,7 +267,8 @@ def lines(curve: Curve) -> list[str]:
     return [f"\n{curve.size}, {unit}:\n", *table([curve.size, *sizes, "exponent"], body).splitlines()]
 
 
-def plot(folder: Path, curve: Curve) -> None:
+def plot(folder: Path, curve: Curve) -> Path:
+    """Draw the curve into the folder; the file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5, 3.5), layout="constrained")
@@ -278,7 +279,9 @@ def plot(folder: Path, curve: Curve) -> None:
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize="small", title="exponent")
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{curve.size.replace(' ', '-')}.svg")
+    file = folder / f"{curve.size.replace(' ', '-')}.svg"
+    figure.savefig(file)
+    return file
 
 
 def main() -> int:
@@ -297,7 +300,8 @@ def main() -> int:
     for curve in found:
         print("\n".join(lines(curve)))
         if args.plots and curve.size != "data type":
-            plot(Path(args.plots), curve)
+            file = plot(Path(args.plots), curve)
+            print(f"\n![{curve.size}]({file.parent.name}/{file.name})")
     taken = seconds(shuffles(SHUFFLED, 47_000), args.repeats)
     print("\n".join(shuffled(taken, SHUFFLED)))
     print("\n".join(extrapolated(found)))
