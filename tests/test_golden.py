@@ -76,11 +76,14 @@ class Case:
         self.X = sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
         self.y, n = y.astype(float), len(y)
         self.row_weights = np.ones(n) if given is None else given
-        of_steps = own is not None and len(self.order) > 0 and len(own) == self.T
-        if own is not None and not of_steps:
+        batch = "batch" in self.algo  # all rows at once: ``order`` means nothing
+        if own is not None and not batch and len(own) == self.T:
+            self.step_weights = own
+            return
+        if own is not None:
             assert len(own) == n, f"{len(own)} weights are neither of the {self.T} steps nor of the {n} rows"
             self.row_weights = own
-        self.step_weights = own if of_steps else self.row_weights[self.order]
+        self.step_weights = self.row_weights if batch else self.row_weights[self.order]
 
     def load(self, stem: str) -> dict[str, np.ndarray]:
         with np.load(self.folder / f"{stem}.npz") as stored:
