@@ -4,6 +4,7 @@ import pytest
 
 from onlinear.papers import experiments
 from onlinear.papers.experiments import ExperimentError, as_list, chosen, load, names, parse
+from onlinear.papers.figures import COLOURS, family, styles
 
 TINY = """
 paper = "P"
@@ -100,6 +101,16 @@ def test_every_experiment_reads(name):
     for quick in (False, True):
         found = load(name, quick)
         assert found.claim or found.table or found.figure
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_two_methods_look_alike(name):
+    found = load(name)
+    looks = styles(found)
+    assert len(set(looks.values())) == len(found.method)
+    first = {family(method): method for method in reversed(found.method)}
+    for key in first.keys() & COLOURS.keys():
+        assert looks[first[key].name][0] == (first[key].colour or COLOURS[key])
 
 
 def test_names_are_chosen():

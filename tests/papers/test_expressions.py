@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlinear.papers.expressions import ExpressionError, Series, evaluate, fill
+from onlinear.papers.expressions import ExpressionError, Interval, NoValueError, Series, evaluate, fill
 
 X = Series(np.array([1.0, 10.0, 100.0]), np.array([[1.0, 0.1, 0.01], [3.0, 0.3, 0.03]]))
 Y = Series(np.array([10.0, 100.0, 1000.0]), np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]))
@@ -29,11 +29,18 @@ NAMES = {"x": X, "y": Y, "n": 4.0, "table": {"a": 2.0}}
         ("slope(x)", pytest.approx(-1.0)),
         ("slope(x, 10)", pytest.approx(-1.0)),
         ("first_below(x, 0.2)", 10.0),
-        ("first_below(x, 0)", float("inf")),
+        ("first_below(x, 0)", Interval(100.0, float("inf"))),
+        ("first_below(x, 0) / first_below(x, 0.2)", Interval(10.0, float("inf"))),
+        ("first_below(x, 0.2) / first_below(x, 0)", Interval(0.0, 0.1)),
+        ("first_below(x, 0) / first_below(x, 0)", Interval(0.0, float("inf"))),
+        ("1000 - 2 * first_below(x, 0)", Interval(float("-inf"), 800.0)),
+        ("first_below(x, 0) >= 10 * first_below(x, 0.2)", True),
+        ("first_below(x, 0.2) <= first_below(x, 0)", True),
+        ("first_below(x, 0.2) > first_below(x, 0)", False),
+        ("first_below(x, 0) < 5 * first_below(x, 0.2)", False),
         ("when(x * x, x, 0.2)", pytest.approx(0.05)),
-        ("when(y, x, 0.001)", float("inf")),
+        ("when(y, x, 0.001)", Interval(1.0, float("inf"))),
         ("until(x, 1 / x, 7)", pytest.approx(0.2)),
-        ("until(x, x, -1)", float("inf")),
         ("settles(x, 0.2)", 10.0),
         ("share(x < y)", 1.0),
         ("share(average(x) < 1)", pytest.approx(2 / 3)),
@@ -54,6 +61,23 @@ def test_series_meet_at_common_checkpoints():
     assert (X - Y).t.tolist() == [10.0, 100.0]
     np.testing.assert_allclose((X - Y).values, [[-0.9, -0.99], [-0.7, -0.97]])
     np.testing.assert_allclose((2 - X).values, 2 - X.values)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first_below(x, 0) >= 11 * first_below(x, 0.2)",
+        "first_below(x, 0) >= first_below(x, 0.001)",
+        "20 * first_below(x, 0.2) < first_below(x, 0)",
+        "when(y, x, 0.001) <= 2",
+        "until(x, x, -1) < 1",
+        "sd(average(x)) < 1",
+        "at(x, 101) < 1",
+    ],
+)
+def test_what_the_runs_do_not_tell_has_no_value(text):
+    with pytest.raises(NoValueError):
+        evaluate(text, NAMES)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from onlinear.cli import app
 from onlinear.papers import experiments, reproduce
-from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES
+from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, number
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
-from onlinear.papers.report import folded
+from onlinear.papers.report import difference, folded, maths, reasons, table
 from onlinear.papers.store import Store
 from onlinear.papers.study import Names, value_of
 
@@ -74,6 +74,7 @@ title = "gap"
 value = "final(gap[method])"
 spread = "sd(gap[method])"
 paper = [["small", "SGD", 0.25]]
+reason = [["small", "Other rows."]]
 [[claim]]
 text = "always"
 where = "here"
@@ -92,6 +93,10 @@ check = ["final(gap['SGD', 'small', 2]) > 10"]
 text = "nothing"
 where = "here"
 check = ["final(gap['RDA']) > 10"]
+[[claim]]
+text = "too early"
+where = "here"
+check = ["first_below(gap['SGD'], -1) > 1e6", "first_below(gap['SGD'], -1) < 1"]
 [quick]
 repetitions = 1
 """
@@ -115,12 +120,24 @@ def run(folder, jobs, text=TEXT):
 
 def test_verdicts(done):
     outcome = done[1][0]
-    assert [judged.verdict for judged in outcome.claims] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN]
+    assert [judged.verdict for judged in outcome.claims] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN, DOES_NOT]
     first = outcome.claims[0]
     assert first.rule == "4 of 4 checks hold"
     assert [one.problem for one in first.decisions] == ["small, power = 1"] * 2 + ["small, power = 2"] * 2
     assert first.decisions[0].numbers.endswith("< 10")
     assert len(first.shown) == 2
+    early = outcome.claims[-1]
+    assert [one.holds for one in early.decisions] == [None, False] * 2
+    assert early.rule == "0 of 2 checks hold, 2 without a value"
+
+
+def test_a_deviation_of_one_repetition_decides_nothing(tmp_path):
+    claim = "[[claim]]\ntext = 'steady'\nwhere = 'here'\ncheck = [\"sd(gap['SGD']) < 1\"]\n"
+    text = TEXT[: TEXT.index('[[claim]]\ntext = "always"')].replace("repetitions = 2", "repetitions = 1") + claim
+    outcome, _ = run(tmp_path, 1, text)
+    assert outcome.claims[0].verdict == UNDECIDED
+    header, rows = table(outcome.study, outcome.experiment.table[0])
+    assert {row[header.index("±")] for row in rows} == {"–"}
 
 
 def test_series_and_grids(done):
@@ -164,6 +181,10 @@ def test_the_report(done, monkeypatch):
     assert not outcomes[0].failed
     page = (folder / "index.html").read_text()
     assert page.count("<svg") == 1
+    assert "&lt;details" not in page
+    assert all(page.count(judged.rule) >= 2 for judged in outcomes[0].claims)
+    assert "✗ does not hold" in page
+    assert "https://" not in page
     assert "src=" not in page
     assert "small for the large one" in page
     assert 'class="verdict v-does-not"' in page
@@ -179,7 +200,43 @@ def test_the_report(done, monkeypatch):
     table = (folder / "claims.md").read_text()
     assert all(one.numbers in table for judged in outcomes[0].claims for one in judged.decisions if one.holds is not None)
     with (folder / "claims.csv").open() as file:
-        assert [row["verdict"] for row in csv.DictReader(file)] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN]
+        assert [row["verdict"] for row in csv.DictReader(file)] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN, DOES_NOT]
+
+
+def test_far_from_the_paper_and_why(done):
+    study = done[1][0].study
+    spec = study.experiment.table[0]
+    header, rows = table(study, spec)
+    names = Names(study, study.problems[0], {"method": "SGD"})
+    away = (value_of("final(gap['SGD'])", names) - 0.25) / value_of("sd(gap['SGD'])", names)
+    assert difference(study, spec.column[0], study.problems[0], "SGD") == pytest.approx(away)
+    assert rows[0][header.index("difference in sd")] == f"{away:+.1f}"
+    assert abs(away) > 2
+    (line,) = reasons(study, spec)
+    assert line.endswith(": Other rows.")
+    assert f"gap, small, power = 1, SGD ({away:+.1f})" in line
+    assert "COMID" not in line
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5786.75, "5,787"),
+        (20920.5, "20,920"),
+        (5000, "5,000"),
+        (0.012345, "0.01234"),
+        (-0.0, "0"),
+        (np.nan, "–"),
+        (np.inf, "∞"),
+    ],
+)
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+def test_formulas_are_set():
+    assert maths("lam_t <= 1 / mu^2, gamma, eps_g") == "λ<sub>t</sub> ≤ 1 / μ<sup>2</sup>, γ, ε<sub>g</sub>"
+    assert maths("lambda, lamb, mushrooms") == "λ, lamb, mushrooms"
 
 
 def test_few_numbers_stand_in_the_cell_and_many_fold():
@@ -220,3 +277,13 @@ def test_the_command(tmp_path):
     assert wrong.exit_code == 2
     assert "experiment 'p5/fig9' is not known" in wrong.output
     assert command.invoke(app, ["reproduce", "--data-dir", str(Path(tmp_path, "no"))]).exit_code == 2
+
+
+def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduce, "reproduce", stopped)
+    result = CliRunner().invoke(app, ["reproduce", "p5/fig2a-low", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert f"finished runs are kept in {tmp_path}" in result.output

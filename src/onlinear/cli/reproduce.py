@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onlinear.cli.command import FAILURE, UsageError, app, guarded, usage
+from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, guarded, usage
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -72,7 +72,10 @@ def reproduce(
                 progress.update(every, completed=len(bars) - 1)
             progress.update(bars[name], completed=done, total=of)
 
-        outcomes = run(chosen, out, where, quick, jobs or cores(), listen)
+        try:
+            outcomes = run(chosen, out, where, quick, jobs or cores(), listen)
+        except KeyboardInterrupt:
+            fail(f"interrupted: finished runs are kept in {out}; the same command goes on from there.", INTERRUPTED)
         progress.update(every, completed=len(chosen))
     _summary(outcomes, out)
 

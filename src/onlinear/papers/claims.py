@@ -2,7 +2,8 @@
 
     all hold: reproduces;  none: does not;  else partly;  with a formula ``partly`` what fails wholly may be partly
 
-A check that has no value (a method that did not run) does not count; where none has a value there is no verdict.
+A check that has no value (a method that did not run, a run that ended too early) does not count. Where none has a value:
+not run, or not decided.
 """
 
 from __future__ import annotations
@@ -14,22 +15,33 @@ from typing import Any
 import numpy as np
 
 from onlinear.papers.experiments import Claim, ExperimentError
-from onlinear.papers.expressions import FUNCTIONS, ExpressionError, Series, evaluate_tree, parse, truth
+from onlinear.papers.expressions import (
+    FUNCTIONS,
+    ExpressionError,
+    Interval,
+    NotThereError,
+    NoValueError,
+    Series,
+    evaluate_tree,
+    parse,
+    truth,
+)
 from onlinear.papers.study import GRID_FUNCTIONS, Names, Study, value_of
 
-REPRODUCES, PARTLY, DOES_NOT, NOT_RUN = "reproduces", "partly", "does not", "not run"
-VERDICTS = (REPRODUCES, PARTLY, DOES_NOT, NOT_RUN)
+REPRODUCES, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN = "reproduces", "partly", "does not", "not decided", "not run"
+VERDICTS = (REPRODUCES, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN)
 SYMBOLS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One check on one problem: whether it holds, and the numbers in it."""
+    """One check on one problem: whether it holds, and the numbers in it, or why it has no value."""
 
     problem: str
     check: str
     holds: bool | None
     numbers: str
+    was_run: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,9 @@ class Judged:
         counted = [decision for decision in self.decisions if decision.holds is not None]
         if not counted:
             return self.needs or "no check had a value"
-        return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} checks hold"
+        silent = len(self.decisions) - len(counted)
+        rest = f", {silent} without a value" if silent else ""
+        return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} checks hold{rest}"
 
 
 def judge(study: Study, claim: Claim) -> Judged:
@@ -69,29 +83,30 @@ def judge(study: Study, claim: Claim) -> Judged:
             partly = partly or bool(decide(title, claim.partly, names, study.experiment.name).holds)
     counted = [one.holds for one in decisions if one.holds is not None]
     if not counted:
-        return Judged(claim, NOT_RUN, tuple(decisions), tuple(shown), "no check had a value")
+        verdict = UNDECIDED if any(one.was_run for one in decisions) else NOT_RUN
+        return Judged(claim, verdict, tuple(decisions), tuple(shown), "no check had a value")
     verdict = REPRODUCES if all(counted) else PARTLY if any(counted) or partly else DOES_NOT
     return Judged(claim, verdict, tuple(decisions), tuple(shown))
 
 
 def decide(title: str, check: str, names: Names, where: str) -> Decision:
-    """One check; a KeyError's reason (nothing was run) leaves it undecided."""
+    """One check; what has no value leaves it undecided."""
     tree = parse(check)
     try:
         holds = truth(evaluate_tree(tree, names, {**FUNCTIONS, **GRID_FUNCTIONS}, check))
         return Decision(title, check, holds, numbers(tree, names, check))
+    except NoValueError as error:
+        return Decision(title, check, None, str(error), was_run=not isinstance(error, NotThereError))
     except ExpressionError as error:
-        if "there is no" in str(error) or "has no measure" in str(error):
-            return Decision(title, check, None, str(error))
         raise ExperimentError(f"{where}.toml: {error}") from None
 
 
 def _value(text: str, names: Names, where: str) -> Any:
     try:
         return value_of(text, names)
+    except NoValueError:
+        return float("nan")
     except ExpressionError as error:
-        if "there is no" in str(error):
-            return float("nan")
         raise ExperimentError(f"{where}.toml: {error}") from None
 
 
@@ -118,11 +133,14 @@ def number(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, Series):
         return f"a series that ends at {number(float(value.values[:, -1].mean()))}"
+    if isinstance(value, Interval):
+        return f"over {number(value.low)}" if np.isinf(value.high) else f"{number(value.low)} to {number(value.high)}"
     if isinstance(value, (int, float, np.floating, np.integer)):
-        value = float(value)
+        value = float(value) + 0.0  # no negative zero
         if np.isnan(value):
             return "–"
         if np.isinf(value):
             return "∞" if value > 0 else "-∞"
-        return f"{int(value):,}" if abs(value) < 1e12 and value == int(value) else f"{value:.4g}"
+        whole = abs(value) < 1e12 and (value == int(value) or abs(value) >= 1000)
+        return f"{value:,.0f}" if whole else f"{value:.4g}"
     return str(value)

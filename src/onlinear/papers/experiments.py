@@ -89,6 +89,7 @@ class Panel:
     methods: tuple[str, ...] | None = None
     only: Table = field(default_factory=dict)
     bounds: tuple[str, ...] = ()
+    bounded: tuple[str, ...] | None = None
     band: str = "sd"
     x_label: str | None = None
     y_label: str | None = None
@@ -110,13 +111,19 @@ class Figure:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: an expression, and what the paper has there."""
+    """A column of a table: an expression, what the paper has there, and why ours is far from it."""
 
     title: str
     value: str
     spread: str | None = None
     paper: tuple[tuple[Any, ...], ...] = ()
+    reason: tuple[tuple[Any, ...], ...] = ()
     format: str = ""
+
+    @property
+    def compared(self) -> bool:
+        """Whether its difference from the paper's numbers can be counted in deviations."""
+        return self.spread is not None and any(isinstance(row[-1], (int, float)) for row in self.paper)
 
 
 @dataclass(frozen=True)
@@ -353,7 +360,12 @@ def check(experiment: Experiment) -> None:
         *experiment.claim,
     ]
     for part in parts:
-        for known, used, kind in ((methods, getattr(part, "methods", None), "method"), (sets, part.data, "data")):
+        listed = (
+            (methods, getattr(part, "methods", None), "method"),
+            (methods, getattr(part, "bounded", None), "method"),
+            (sets, part.data, "data"),
+        )
+        for known, used, kind in listed:
             for name in used or ():
                 if name not in known:
                     raise ExperimentError(f"{where}: {unknown(kind, name, known)}")

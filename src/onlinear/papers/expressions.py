@@ -40,6 +40,77 @@ class ExpressionError(ValueError):
     """A formula that cannot be read or has no value."""
 
 
+class NoValueError(ExpressionError):
+    """A formula that is right, but whose value the runs at hand do not tell."""
+
+
+class NotThereError(NoValueError):
+    """A formula on a method, measure or problem that was not run."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number of which no more is known than ``low <= number <= high``: a run ended before a level was met, say.
+
+    Arithmetic is that of its ends; a comparison that its ends do not decide raises NoValueError.
+    """
+
+    low: float
+    high: float
+
+    def combine(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> Interval:
+        """``operation`` at the ends of both; inf / inf and inf - inf say nothing that the other ends do not."""
+        theirs = other if isinstance(other, Interval) else Interval(float(other), float(other))
+        left, right = (theirs, self) if swapped else (self, theirs)
+        corners = [operation(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
+        return Interval(float(np.nanmin(corners)), float(np.nanmax(corners)))
+
+    def below(self, other: Any, strict: bool) -> bool:
+        """Whether it is less than ``other``, or at most as large."""
+        theirs = other if isinstance(other, Interval) else Interval(float(other), float(other))
+        if self.high < theirs.low or (not strict and self.high <= theirs.low):
+            return True
+        if self.low > theirs.high or (strict and self.low >= theirs.high):
+            return False
+        raise NoValueError("not decided: a run ended before it met the level.")
+
+    def __add__(self, other: Any) -> Interval:
+        return self.combine(other, operator.add)
+
+    def __sub__(self, other: Any) -> Interval:
+        return self.combine(other, operator.sub)
+
+    def __mul__(self, other: Any) -> Interval:
+        return self.combine(other, operator.mul)
+
+    def __truediv__(self, other: Any) -> Interval:
+        return self.combine(other, operator.truediv)
+
+    def __radd__(self, other: Any) -> Interval:
+        return self.combine(other, operator.add, swapped=True)
+
+    def __rsub__(self, other: Any) -> Interval:
+        return self.combine(other, operator.sub, swapped=True)
+
+    def __rmul__(self, other: Any) -> Interval:
+        return self.combine(other, operator.mul, swapped=True)
+
+    def __rtruediv__(self, other: Any) -> Interval:
+        return self.combine(other, operator.truediv, swapped=True)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.below(other, strict=True)
+
+    def __le__(self, other: Any) -> bool:
+        return self.below(other, strict=False)
+
+    def __gt__(self, other: Any) -> bool:
+        return not self.below(other, strict=False)
+
+    def __ge__(self, other: Any) -> bool:
+        return not self.below(other, strict=True)
+
+
 @dataclass(frozen=True)
 class Series:
     """A measure along runs: ``t`` the checkpoints (k,), ``values`` (repetitions, k). Arithmetic is at common checkpoints."""
@@ -117,17 +188,17 @@ def first(x: Series) -> float:
 def at(x: Series, t: float) -> float:
     """The mean over repetitions at the last checkpoint that is not beyond t; t itself may not be beyond the run's end."""
     if t > x.t[-1]:
-        raise ExpressionError(f"there is no checkpoint at {t:g}; the last is {x.t[-1]:g}.")
+        raise NoValueError(f"there is no checkpoint at {t:g}; the last is {x.t[-1]:g}.")
     place = int(np.searchsorted(x.t, t, side="right")) - 1
     if place < 0:
-        raise ExpressionError(f"there is no checkpoint at or before {t:g}; the first is {x.t[0]:g}.")
+        raise NoValueError(f"there is no checkpoint at or before {t:g}; the first is {x.t[0]:g}.")
     return float(x.values[:, place].mean())
 
 
-def spread(x: Any, t: float = float("inf")) -> float:
-    """The standard deviation over repetitions at the last checkpoint not beyond t."""
-    if not isinstance(x, Series) or len(x.values) < 2:
-        return 0.0
+def spread(x: Series, t: float = float("inf")) -> float:
+    """The standard deviation over repetitions at the last checkpoint not beyond t; of one repetition there is none."""
+    if len(x.values) < 2:
+        raise NoValueError("there is no deviation of one repetition.")
     place = int(np.searchsorted(x.t, t, side="right")) - 1
     return float(x.values[:, place].std(ddof=1))
 
@@ -147,24 +218,30 @@ def share(x: Any) -> float:
     return float(np.mean(x.values if isinstance(x, Series) else np.asarray(x, dtype=float)))
 
 
-def first_below(x: Series, level: float) -> float:
-    """The first checkpoint from which on the mean is at most ``level`` at it; inf where it never is."""
+def first_below(x: Series, level: float) -> float | Interval:
+    """The first checkpoint at which the mean is at most ``level``; where it never is, at least the last checkpoint."""
     below = np.flatnonzero(x.values.mean(axis=0) <= level)
-    return float(x.t[below[0]]) if len(below) else float("inf")
+    return float(x.t[below[0]]) if len(below) else Interval(float(x.t[-1]), float("inf"))
 
 
-def when(y: Series, x: Series, level: float) -> float:
-    """The mean of y at the first checkpoint where the mean of x is at most ``level``; inf where it never is."""
+def when(y: Series, x: Series, level: float) -> float | Interval:
+    """The mean of y (CPU time, say) at the first checkpoint where the mean of x is at most ``level``.
+
+    Where it never is: at least the last mean of y, which must not fall along the run.
+    """
     t = np.intersect1d(x.t, y.t)
     below = np.flatnonzero(x.at(t).values.mean(axis=0) <= level)
-    return float(y.at(t).values.mean(axis=0)[below[0]]) if len(below) else float("inf")
+    means = y.at(t).values.mean(axis=0)
+    return float(means[below[0]]) if len(below) else Interval(float(means[-1]), float("inf"))
 
 
 def until(y: Series, x: Series, level: float) -> float:
-    """The mean of y at the last checkpoint where the mean of x (CPU time, say) is at most ``level``; inf before the first."""
+    """The mean of y at the last checkpoint where the mean of x (CPU time, say) is at most ``level``."""
     t = np.intersect1d(x.t, y.t)
     below = np.flatnonzero(x.at(t).values.mean(axis=0) <= level)
-    return float(y.at(t).values.mean(axis=0)[below[-1]]) if len(below) else float("inf")
+    if not len(below):
+        raise NoValueError(f"there is no checkpoint where the measure is at most {level:g}.")
+    return float(y.at(t).values.mean(axis=0)[below[-1]])
 
 
 def settles(x: Series, width: float) -> float:
@@ -188,7 +265,7 @@ def between(x: Series, low: float, high: float) -> Series:
     """The checkpoints with low <= t <= high."""
     inside = (x.t >= low) & (x.t <= high)
     if not inside.any():
-        raise ExpressionError(f"there is no checkpoint between {low:g} and {high:g}.")
+        raise NoValueError(f"there is no checkpoint between {low:g} and {high:g}.")
     return Series(x.t[inside], x.values[:, inside])
 
 

@@ -47,6 +47,7 @@ COLOURS = {
 }
 SPARE = ("#1b9e77", "#e7298a", "#66a61e", "#a6761d", "#17becf", "#bcbd22")
 LINES = ("-", "--", ":", "-.")
+BOUNDS = tuple((0, dashes) for dashes in ((1, 1.5), (7, 2), (5, 1.5, 1, 1.5), (3, 1), (9, 1.5, 1, 1.5, 1, 1.5), (1, 4)))
 AXES = {"samples": "samples", "steps": "steps", "time": "CPU time (s)"}
 STYLE: Any = {
     "svg.fonttype": "none",
@@ -74,18 +75,23 @@ def family(method: Any) -> str:
 
 
 def styles(experiment: Experiment) -> dict[str, tuple[str, str]]:
-    """Colour and line style of each method."""
+    """Colour and line style of each method, no two alike.
+
+    A family keeps its colour in all experiments; where two families of one experiment share it, the later takes the next
+    line style, and where all are taken, the next spare colour.
+    """
     spare = iter(SPARE * 10)
     found: dict[str, tuple[str, str]] = {}
-    members: dict[str, int] = {}
     own: dict[str, str] = {}
+    set_by_hand = {(method.colour, method.line) for method in experiment.method if method.colour and method.line}
     for method in experiment.method:
         name = family(method)
-        place = members[name] = members.get(name, -1) + 1
         if name not in COLOURS and name not in own:
             own[name] = next(spare)
         colour = method.colour or COLOURS.get(name) or own[name]
-        found[method.name] = (colour, method.line or LINES[place % len(LINES)])
+        taken = {*found.values(), *(set_by_hand - {(method.colour, method.line)})}
+        wanted = ((hue, line) for hue in (colour, *SPARE) for line in ([method.line] if method.line else LINES))
+        found[method.name] = next(look for look in wanted if look not in taken)
     return found
 
 
@@ -98,6 +104,11 @@ def panels_of(study: Study, figure: Figure) -> list[tuple[Panel, Problem]]:
     return found
 
 
+def columns_of(study: Study, figure: Figure) -> int:
+    """How many panels stand side by side."""
+    return min(figure.columns, max(len(panels_of(study, figure)), 1))
+
+
 def draw(study: Study, figure: Figure) -> tuple[str, list[list[Any]]]:
     """The figure as SVG text, and all its numbers as rows for a CSV."""
     import matplotlib
@@ -106,7 +117,7 @@ def draw(study: Study, figure: Figure) -> tuple[str, list[list[Any]]]:
     from matplotlib import pyplot as plt
 
     parts = panels_of(study, figure)
-    columns = min(figure.columns, max(len(parts), 1))
+    columns = columns_of(study, figure)
     lines = math.ceil(len(parts) / columns)
     rows: list[list[Any]] = []
     with matplotlib.rc_context(STYLE):
@@ -157,7 +168,7 @@ def drawn(panel: Panel, problem: Problem) -> list[Curve]:
 
 def curves(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
     """A measure against samples, time or another measure; a band over repetitions; bounds dashed."""
-    for curve in drawn(panel, problem):
+    for place, curve in enumerate(drawn(panel, problem)):
         if panel.y not in curve.names:
             continue
         series = curve.series(panel.y)
@@ -178,11 +189,12 @@ def curves(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, h
             for repetition, one in enumerate(series.values)
             for t, at, value in zip(series.t, x, one, strict=True)
         ]
-        for name in panel.bounds:
-            if name not in curve.names:
+        for nth, name in enumerate(panel.bounds):
+            if name not in curve.names or curve.method.name not in (panel.bounded or [curve.method.name]):
                 continue
             bound = curve.series(name)
-            (drawing,) = axis.plot(x, bound.values.mean(axis=0), color=colour, linestyle=(0, (1, 1.5)), linewidth=1.1)
+            dashes = BOUNDS[(nth + place * len(panel.bounds)) % len(BOUNDS)]
+            (drawing,) = axis.plot(x, bound.values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.1)
             handles.setdefault(f"{name} ({curve.method.name})", drawing)
             rows += [[problem.title, curve.method.name, name, "", t, at, value]
                      for t, at, value in zip(bound.t, x, bound.values.mean(axis=0), strict=True)]  # fmt: skip

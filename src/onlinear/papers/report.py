@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from onlinear.models import write_atomic
 from onlinear.papers.claims import VERDICTS, Judged, number
-from onlinear.papers.experiments import TableSpec
-from onlinear.papers.expressions import ExpressionError
-from onlinear.papers.figures import draw
+from onlinear.papers.experiments import Column, TableSpec
+from onlinear.papers.expressions import NoValueError
+from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
 from onlinear.papers.study import Names, Problem, Study, value_of
 
@@ -32,6 +32,7 @@ TITLES = {
     "ours": "All solvers on all sets",
 }
 FEW = 3  # checks whose numbers stand in a table's cell as they are
+FAR = 2.0  # standard deviations from the paper's value beyond which the report says why
 PACKAGES = ("onlinear", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 
 
@@ -58,6 +59,8 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
         quick=quick,
         jobs=jobs,
         elapsed=duration(elapsed),
+        wall=duration(sum(outcome.wall for outcome in outcomes)),
+        cpu=duration(sum(outcome.cpu for outcome in outcomes)),
         machine=machine(),
         versions=versions(),
         code=code_digest()[:16],
@@ -95,10 +98,15 @@ WORDS = {
     "eta": "η",
     "rho": "ρ",
     "lambda": "λ",
+    "lam": "λ",
+    "mu": "μ",
+    "gamma": "γ",
     "sigma": "σ",
     "delta": "δ",
     "epsilon": "ε",
+    "eps": "ε",
 }
+GREEK = re.compile(rf"\b({'|'.join(WORDS)})(?=\b|_)")
 
 
 def maths(text: str) -> Any:
@@ -107,9 +115,9 @@ def maths(text: str) -> Any:
 
     found = str(escape(text)).replace("&lt;=", "≤").replace("&gt;=", "≥")
     found = re.sub(r"\bsqrt(?: (\w)|\((\w)\))", lambda root: f"√{root[1] or root[2]}", found)
-    found = re.sub(r"\b(theta|eta0?|rho|lambda|sigma|delta|epsilon)(?=\b|_)", lambda word: WORDS[word[1]], found)
+    found = GREEK.sub(lambda word: WORDS[word[1]], found)
     found = re.sub(r"\^(?:\{([^}]+)\}|(-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
-    found = re.sub(r"(?<=[\wθηρλσδε])_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)
+    found = re.sub(r"(?<=\w)_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)
     return Markup(found)
 
 
@@ -172,7 +180,7 @@ def section(outcome: Outcome, out: Path) -> dict[str, Any]:
         "tables": [],
         "methods": [],
         "diverged": [],
-        "claims": [claim_row(judged, anchor) for judged in outcome.claims],
+        "claims": [claim_row(judged, anchor, place) for place, judged in enumerate(outcome.claims, 1)],
     }
     if outcome.study is None:
         return found
@@ -183,12 +191,29 @@ def section(outcome: Outcome, out: Path) -> dict[str, Any]:
         write_atomic(out / "figures" / f"{name}.svg", svg.encode())
         header = ["problem", "method", "measure", "repetition", "step", "x", "value"]
         save_csv(out / "data" / f"{name}.csv", header, rows)
-        found["figures"].append({"name": name, "title": figure.title, "about": figure.about, "svg": unique(svg, name)})
+        found["figures"].append(
+            {
+                "name": name,
+                "title": figure.title,
+                "about": figure.about,
+                "svg": unique(svg, name),
+                "columns": columns_of(study, figure),
+            }
+        )
     for place, spec in enumerate(experiment.table, 1):
         header, rows = table(study, spec)
         name = f"{anchor}-table-{place}"
         save_csv(out / "data" / f"{name}.csv", header, rows)
-        found["tables"].append({"name": name, "title": spec.title, "about": spec.about, "header": header, "rows": rows})
+        found["tables"].append(
+            {
+                "name": name,
+                "title": spec.title,
+                "about": spec.about,
+                "header": header,
+                "rows": rows,
+                "reasons": reasons(study, spec),
+            }
+        )
     found["methods"] = settings(study)
     found["diverged"] = diverged(study)
     return found
@@ -204,23 +229,25 @@ def unique(svg: str, name: str) -> str:
     )
 
 
-def claim_row(judged: Judged, anchor: str) -> dict[str, Any]:
+def claim_row(judged: Judged, anchor: str, place: int) -> dict[str, Any]:
     """A claim as a row."""
     counted = [one for one in judged.decisions if one.holds is not None]
-    several = len({one.problem for one in counted}) > 1
+    several = len({one.problem for one in judged.decisions}) > 1
     each = [f"{one.problem}: {one.numbers}" if several else one.numbers for one in counted]
     shown: dict[str, list[tuple[str, str]]] = {}
     for problem, label, value in judged.shown:
         shown.setdefault(problem if several else "", []).append((label, value))
     return {
         "anchor": anchor,
+        "name": f"{anchor}-claim-{place}",
+        "several": several,
         "text": judged.claim.text,
         "where": judged.claim.where,
         "verdict": judged.verdict,
         "rule": judged.rule,
         "note": judged.claim.note,
         "numbers": "; ".join(each),
-        "brief": folded(each) if not judged.needs else "no data",
+        "brief": folded(each) if not judged.needs else judged.needs,
         "decisions": judged.decisions,
         "shown": shown,
     }
@@ -272,48 +299,80 @@ def diverged(study: Study) -> list[str]:
     return found
 
 
-def table(study: Study, spec: TableSpec) -> tuple[list[str], list[list[str]]]:
-    """A table's header and rows: our value, its deviation, the paper's value."""
-    by_method = spec.rows == "methods"
+def rows_of(study: Study, spec: TableSpec) -> list[tuple[Problem, str]]:
+    """The problem and method of each row; a table by problems has no method."""
     covered = [problem for problem in study.problems if problem.matches(spec.data, spec.only)]
-    several = len(covered) > 1 or not by_method
+    if spec.rows != "methods":
+        return [(problem, "") for problem in covered]
+    return [(problem, name) for problem in covered for name in problem.curves if spec.methods is None or name in spec.methods]
+
+
+def table(study: Study, spec: TableSpec) -> tuple[list[str], list[list[str]]]:
+    """A table's header and rows: our value, its deviation, the paper's value, the difference in deviations."""
+    by_method = spec.rows == "methods"
+    covered = rows_of(study, spec)
+    several = len({problem.title for problem, _ in covered}) > 1 or not by_method
     header = [*(["data"] if several else []), *(["method"] if by_method else [])]
     for column in spec.column:
         header += [column.title, *(["±"] if column.spread else []), *(["paper"] if column.paper else [])]
+        header += ["difference in sd"] if column.compared else []
     rows = []
-    for problem in covered:
-        for method in problem.curves if by_method else [""]:
-            if by_method and spec.methods is not None and method not in spec.methods:
-                continue
-            row = [*([problem.title] if several else []), *([method] if by_method else [])]
-            for column in spec.column:
-                row.append(cell(study, problem, method, column.value, column.format))
-                if column.spread:
-                    row.append(cell(study, problem, method, column.spread, column.format))
-                if column.paper:
-                    row.append(papers_value(column.paper, problem, method))
-            rows.append(row)
+    for problem, method in covered:
+        row = [*([problem.title] if several else []), *([method] if by_method else [])]
+        for column in spec.column:
+            row.append(cell(study, problem, method, column.value, column.format))
+            if column.spread:
+                row.append(cell(study, problem, method, column.spread, column.format))
+            if column.paper:
+                theirs = entry(column.paper, problem, method)
+                row.append("–" if theirs is None else str(theirs))
+            if column.compared:
+                away = difference(study, column, problem, method)
+                row.append("–" if away is None else f"{away:+.1f}")
+        rows.append(row)
     return header, rows
+
+
+def reasons(study: Study, spec: TableSpec) -> list[str]:
+    """Why values are further from the paper's than FAR standard deviations, each reason once with its rows."""
+    found: dict[str, list[str]] = {}
+    for column in spec.column:
+        for problem, method in rows_of(study, spec):
+            away = difference(study, column, problem, method) if column.compared else None
+            if away is not None and abs(away) > FAR:
+                why = str(entry(column.reason, problem, method) or "not known.")
+                found.setdefault(why, []).append(
+                    f"{column.title}, {problem.title}{', ' + method if method else ''} ({away:+.1f})"
+                )
+    return [f"{'; '.join(where)}: {why}" for why, where in found.items()]
+
+
+def difference(study: Study, column: Column, problem: Problem, method: str) -> float | None:
+    """(our value - the paper's) / our standard deviation over repetitions; None where one of them is not there, or 0."""
+    theirs = entry(column.paper, problem, method)
+    if not isinstance(theirs, (int, float)) or column.spread is None:
+        return None
+    names = Names(study, problem, {"method": method})
+    try:
+        ours, sd = value_of(column.value, names), value_of(column.spread, names)
+    except NoValueError:
+        return None
+    return (ours - theirs) / sd if sd else None
 
 
 def cell(study: Study, problem: Problem, method: str, text: str, form: str) -> str:
     """A formula's value as text; a dash where it has none."""
     try:
         value = value_of(text, Names(study, problem, {"method": method}))
-    except ExpressionError as error:
-        if "there is no" in str(error) or "has no measure" in str(error):
-            return "–"
-        raise
+    except NoValueError:
+        return "–"
     return form.format(value) if form and isinstance(value, float) and abs(value) != float("inf") else number(value)
 
 
-def papers_value(known: tuple[tuple[Any, ...], ...], problem: Problem, method: str) -> str:
-    """The paper's number for a row: an entry [data, method, value], [method, value] or [data, value]."""
+def entry(known: tuple[tuple[Any, ...], ...], problem: Problem, method: str) -> Any:
+    """What a file says of a row, a number or a reason: the entry [data, method, it], [method, it], [data, it] or [it]."""
     tags = {problem.data.name, method, problem.title}
-    for *which, value in known:
-        if set(which) <= tags:
-            return str(value)
-    return "–"
+    return next((it for *which, it in known if set(which) <= tags), None)
 
 
 def save_csv(path: Path, header: list[str], rows: list[list[Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
@@ -40,7 +41,9 @@ class Workers:
 
     def __init__(self, jobs: int, where: Where, store: Store) -> None:
         self.where, self.store = where, store
-        self.pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) if jobs > 1 else None
+        # Ctrl-C reaches every process of the terminal: this one ends the others.
+        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+        self.pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), **ignore) if jobs > 1 else None
 
     def do(self, tasks: list[Task], step: Callable[[int, int], None]) -> list[dict[str, Any]]:
         """The results in the order of the tasks, read where they are kept; equal tasks are done once."""
@@ -77,10 +80,14 @@ class Workers:
                 future.cancel()
             raise
 
-    def close(self) -> None:
-        """End the processes."""
-        if self.pool is not None:
-            self.pool.shutdown(cancel_futures=True)
+    def close(self, at_once: bool = False) -> None:
+        """End the processes, in the middle of their runs where ``at_once`` is asked for."""
+        if self.pool is None:
+            return
+        if at_once:
+            for process in multiprocessing.active_children():
+                process.terminate()
+        self.pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -89,6 +96,9 @@ def workers(jobs: int, where: Where, store: Store) -> Iterator[Workers]:
     found = Workers(jobs, where, store)
     try:
         yield found
+    except KeyboardInterrupt:
+        found.close(at_once=True)
+        raise
     finally:
         found.close()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinear.papers.data import Where, missing
 from onlinear.papers.experiments import DataSpec, Experiment, ExperimentError, Method, as_list
-from onlinear.papers.expressions import ExpressionError, Series, evaluate, fill
+from onlinear.papers.expressions import ExpressionError, NotThereError, Series, evaluate, fill
 from onlinear.papers.measures import MEASURES
 from onlinear.papers.problems import FACTS
 from onlinear.papers.runs import FactSpec, MapSpec, RunSpec, Task, checkpoints_of
@@ -43,7 +43,7 @@ class Curve:
             return self.derived[name]
         found = [result for result in self.results if result["t"]]
         if not found or name not in found[0]["series"]:
-            raise KeyError(f"the method {self.method.name!r} has no measure {name!r} here.")
+            raise NotThereError(f"the method {self.method.name!r} has no measure {name!r} here.")
         t = sorted(set.intersection(*(set(result["t"]) for result in found)))
         values = [[result["series"][name][k] for k, at in enumerate(result["t"]) if at in set(t)] for result in found]
         if all(result["out_of_time"] for result in found):
@@ -74,7 +74,7 @@ class Problem:
     def title(self) -> str:
         """The data's name and the case."""
         parts = [f"{key} = {value:g}" if _number(value) else f"{key} = {value}" for key, value in self.case.items()]
-        return ", ".join([self.data.name, *parts])
+        return ", ".join([self.data.name, *(part.replace("_", " ") for part in parts)])
 
     def matches(self, data: Iterable[str] | None, only: Mapping[str, Any]) -> bool:
         """Whether the data is among the names and the case's values among those wanted."""
@@ -138,7 +138,7 @@ class ByMethod:
         method, *places = key if isinstance(key, tuple) else (key,)
         problem = self.problem if not places else self._other(places)
         if method not in problem.curves:
-            raise KeyError(f"there is no method {method!r} on {problem.title}; there is {', '.join(problem.curves)}.")
+            raise NotThereError(f"there is no method {method!r} on {problem.title}; there is {', '.join(problem.curves)}.")
         return problem.curves[method]
 
     def _other(self, places: list[Any]) -> Problem:
@@ -149,7 +149,7 @@ class ByMethod:
                 or problem.data.name == self.problem.data.name
             ):
                 return problem
-        raise KeyError(f"there is no problem {places!r}.")
+        raise NotThereError(f"there is no problem {places!r}.")
 
 
 def grid_functions() -> dict[str, Callable[..., Any]]:
@@ -171,7 +171,7 @@ def grid_functions() -> dict[str, Callable[..., Any]]:
         """The value that the grid's best point, or the method's ``values``, give a setting."""
         point = measure.curve(method).point
         if name not in point:
-            raise KeyError(f"there is no setting {name!r} of {method!r}.")
+            raise NotThereError(f"there is no setting {name!r} of {method!r}.")
         return point[name]
 
     def steps(measure: ByMethod, method: Any) -> float:
