@@ -360,12 +360,12 @@ def check(experiment: Experiment) -> None:
         *experiment.claim,
     ]
     for part in parts:
-        listed = (
+        given = (
             (methods, getattr(part, "methods", None), "method"),
             (methods, getattr(part, "bounded", None), "method"),
             (sets, part.data, "data"),
         )
-        for known, used, kind in listed:
+        for known, used, kind in given:
             for name in used or ():
                 if name not in known:
                     raise ExperimentError(f"{where}: {unknown(kind, name, known)}")

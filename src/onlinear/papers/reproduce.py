@@ -36,14 +36,21 @@ class Outcome:
     cpu: float = 0.0  # of learning alone
 
 
+def deaf_to_interrupts() -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class Workers:
     """Performs tasks in processes, or in this one where jobs = 1. The results do not depend on it."""
 
     def __init__(self, jobs: int, where: Where, store: Store) -> None:
         self.where, self.store = where, store
-        # Ctrl-C reaches every process of the terminal: this one ends the others.
-        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-        self.pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), **ignore) if jobs > 1 else None
+        self.pool = (
+            None
+            if jobs == 1
+            else ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=deaf_to_interrupts)
+        )
 
     def do(self, tasks: list[Task], step: Callable[[int, int], None]) -> list[dict[str, Any]]:
         """The results in the order of the tasks, read where they are kept; equal tasks are done once."""
