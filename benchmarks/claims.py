@@ -1,0 +1,98 @@
+"""The claims of the papers and the table of solvers in the documentation, from folders that `onlinear reproduce` wrote.
+
+    python benchmarks/claims.py --quick QUICK --full FULL [FULL ...] --write .
+
+A later full folder stands in for claims that an earlier one has not run. docs/solvers.md takes its table from the first folder,
+full before quick, that has the experiment ours/solvers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+
+import pages
+
+NOT_RUN = "**not run**"
+VERDICTS = ("reproduces", "partly", "does not", "not decided", "not run")
+TABLE = "ours-solvers-table-1.csv"
+
+
+def read(folder: Path) -> tuple[str, list[str], list[str]]:
+    """What a report's claims.md says of its run, the table's head, and its rows."""
+    lines = (folder / "claims.md").read_text().splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("| paper"))
+    made = next(line for line in lines if line.startswith("Written by"))
+    return made.split(" run; ")[1].split("): ")[0], lines[at : at + 2], lines[at + 2 :]
+
+
+def key(row: str) -> str:
+    """What makes two rows the same claim: paper, text and place."""
+    return " | ".join(row.split(" | ")[:3])
+
+
+def merged(tables: list[list[str]]) -> list[str]:
+    """The rows of the first table; where one was not run, the rows of that claim in a later table that were."""
+    rows = tables[0]
+    for later in tables[1:]:
+        known = {key(row): row for row in later if NOT_RUN not in row}
+        rows = [known.get(key(row), row) if NOT_RUN in row else row for row in rows]
+    return rows
+
+
+def counts(rows: list[str]) -> str:
+    """How many claims have which verdict."""
+    return ", ".join(f"{sum(f'**{verdict}**' in row for row in rows)} {verdict}" for verdict in VERDICTS)
+
+
+def claims(quick: Path | None, full: list[Path]) -> str:
+    """The page of claims."""
+    text = ["# Every claim of the five papers", ""]
+    if quick and full:
+        text += ["Quick runs make noisy verdicts: where both tables have a claim, the full run's counts.", ""]
+    for title, folders in (("Full runs", full), ("Quick runs", [quick] if quick else [])):
+        if not folders:
+            continue
+        made, head, _ = read(folders[0])
+        rows = merged([read(folder)[2] for folder in folders])
+        ran = [row for row in rows if NOT_RUN not in row] if quick and full and title == "Full runs" else rows
+        text += [f"## {title}", "", f"Written by `onlinear reproduce` ({made}): {counts(ran)}.", "", *head, *ran, ""]
+    return "\n".join(text)
+
+
+def solvers(folder: Path, kind: str) -> str:
+    """The table of ours/solvers, a row for each method, a column for each set: the test error, the best of a set bold."""
+    with (folder / "data" / TABLE).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    sets, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("data", "method"))
+    error = {(row["method"], row["data"]): row["test error"] for row in rows}
+    best = {name: min(float(error[method, name]) for method in methods if (method, name) in error) for name in sets}
+    lines = [f"Test error after one pass, every method with its best step size ({kind} run); bold: the least of its set.", ""]
+    lines += ["| method | " + " | ".join(sets) + " |", "|---|" + "---:|" * len(sets)]
+    for method in methods:
+        cells = [error.get((method, name), "–") for name in sets]
+        bold = [cell != "–" and float(cell) <= best[name] for cell, name in zip(cells, sets, strict=True)]
+        shown = [f"**{cell}**" if one else cell for cell, one in zip(cells, bold, strict=True)]
+        lines.append(f"| {method} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", type=Path, help="the folder of a quick run")
+    parser.add_argument("--full", type=Path, nargs="*", default=[], help="folders of full runs")
+    parser.add_argument("--write", type=Path, required=True, help="the repository whose docs are written")
+    given = parser.parse_args()
+    folders = [*((folder, "full") for folder in given.full), *([(given.quick, "quick")] if given.quick else [])]
+    if not folders:
+        parser.error("name at least one report: --quick or --full.")
+    (given.write / "docs" / "claims.md").write_text(claims(given.quick, given.full))
+    for folder, kind in folders:
+        if (folder / "data" / TABLE).exists():
+            pages.fill(given.write / "docs" / "solvers.md", "solvers", solvers(folder, kind))
+            break
+
+
+if __name__ == "__main__":
+    main()
