@@ -48,6 +48,7 @@ COLOURS = {
 SPARE = ("#1b9e77", "#e7298a", "#66a61e", "#a6761d", "#17becf", "#bcbd22")
 LINES = ("-", "--", ":", "-.")
 BOUNDS = tuple((0, dashes) for dashes in ((1, 1.5), (7, 2), (5, 1.5, 1, 1.5), (3, 1), (9, 1.5, 1, 1.5, 1, 1.5), (1, 4)))
+LONG_TITLE = 48  # characters that fit a panel's width
 AXES = {"samples": "samples", "steps": "steps", "time": "CPU time (s)"}
 STYLE: Any = {
     "svg.fonttype": "none",
@@ -127,7 +128,8 @@ def draw(study: Study, figure: Figure) -> tuple[str, list[list[Any]]]:
         for axis, (panel, problem) in zip(axes.ravel(), parts, strict=False):
             several = len({problem.title for _, problem in parts}) > 1 and panel.kind != "problems"
             title = " · ".join(text for text in (panel.title, problem.title if several else None) if text)
-            axis.set_title((f"{title} (substitute)" if problem.data.substitute_for else title).strip())
+            title = (f"{title} (substitute)" if problem.data.substitute_for else title).strip()
+            axis.set_title(title, fontsize=STYLE["axes.titlesize"] * min(1.0, LONG_TITLE / max(len(title), 1)))
             DRAW[panel.kind](axis, study, panel, problem, look, handles, rows)
         for axis in axes.ravel()[len(parts) :]:
             axis.axis("off")
