@@ -5,8 +5,8 @@
 Prints what each prints. With --write ROOT, a benchmark's output replaces what stands between its markers
 (<!-- name: begin --> and <!-- name: end -->) in docs/benchmarks.md below ROOT, headed by the machine it ran on, or goes to the
 page of its own subject; plots go to docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take
-long and change with the defaults alone run only where --only names them. benchmarks/session.py stays apart: it records what a
-terminal shows and measures nothing.
+long and change with the defaults alone run only where --only names them. session.py and claims.py stay apart: one records what
+a terminal shows, one composes pages from reports.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_the_source_must_be_named():
 
 def test_divergence_leaves_the_last_checkpoint(tmp_path):
     rows = [f"{i % 7} 1:{1 + i % 3} 2:0.5\n" for i in range(1200)]
-    rows[1000] = "1 1:1e160 2:1e160\n"
+    rows[1000] = rows[1001] = "1 1:1e150 2:1e150\n"
     (tmp_path / "rows.svm").write_text("".join(rows))
     options = ("--solver", "sgd,schedule=constant,eta=0.01", "--loss", "squared", "--task", "regress")
     options += ("--checkpoint", tmp_path / "c", "--checkpoint-every", "300", "--model", tmp_path / "m")

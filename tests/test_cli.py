@@ -207,11 +207,17 @@ def test_features_the_model_has_never_seen_have_weight_zero(rows, tmp_path):
     assert third == load(tmp_path / "m").intercept_[0]
 
 
-def test_a_solver_of_fixed_width_is_told_it(rows, tmp_path):
+def test_a_solver_of_fixed_width_is_told_it_or_the_columns_are_counted(rows, tmp_path):
     options = ("--solver", "rls", "--loss", "squared", "--task", "classify")
-    assert "n_features" in run("train", rows, *options, code=2)
     run("train", rows, *options, "--n-features", 8, "--model", tmp_path / "m")
     assert load(tmp_path / "m").coef_.shape == (1, 8)
+    run("train", rows, *options, "--model", tmp_path / "counted")
+    assert np.array_equal(load(tmp_path / "counted").coef_, load(tmp_path / "m").coef_)
+    unread = subprocess.run(
+        [sys.executable, "-m", "onlinear", "train", "-", *options], input=rows.read_bytes(), capture_output=True, check=False
+    )
+    assert unread.returncode == 2
+    assert b"n_features (--n-features) must be given: - cannot be read twice" in unread.stderr
 
 
 def test_quiet_says_nothing(rows, tmp_path):

@@ -853,7 +853,7 @@ def test_standard_scale_of_a_stream_is_that_of_fit(rows):
         model = OnlineClassifier(scale="standard").fit(blocks, classes=["no", "yes"])
         assert np.array_equal(model.coef_, whole.coef_)
         assert np.array_equal(model.decision_function(X), whole.decision_function(X))
-    with pytest.raises(ValueError, match="needs the mean of all rows before the first; the blocks cannot be read twice"):
+    with pytest.raises(ValueError, match="needs the mean of all rows before the first: the blocks cannot be read twice"):
         OnlineClassifier(scale="standard").fit(iter(blocks), classes=["no", "yes"])
     with pytest.raises(ValueError, match="needs the mean of all rows before the first: use fit"):
         OnlineClassifier(scale="standard").partial_fit(blocks, classes=["no", "yes"])
@@ -866,7 +866,7 @@ def test_streams_of_methods_that_must_know_the_columns_are_counted_first(params)
     blocks = [(X[:100], y[:100]), (X[100:], y[100:])]
     model = OnlineRegressor(**params).fit(blocks)
     assert np.array_equal(model.coef_, OnlineRegressor(**params, shuffle=False).fit(X, y).coef_)
-    with pytest.raises(ValueError, match=r"n_features .* must be given.; the blocks cannot be read twice"):
+    with pytest.raises(ValueError, match=r"n_features .* must be given: the blocks cannot be read twice"):
         OnlineRegressor(**params).fit(iter(blocks))
 
 

@@ -228,7 +228,7 @@ class Training:
     def _survey(self, why: str) -> Survey:
         """What one more pass tells of the rows that will be learnt; the first pass begins anew after it."""
         if not self.stream.rereadable:
-            raise StreamError(f"{why}; {self.stream.name} cannot be read twice to find it.")
+            raise ValueError(f"{why.removesuffix('.')}: {self.stream.name} cannot be read twice to find it.")
         survey = Survey()
         self._restart()
         for block in self._blocks:
