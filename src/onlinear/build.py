@@ -10,13 +10,12 @@ from typing import Any
 
 from onlinear import averages, losses, schedules
 from onlinear.averages import Average
-from onlinear.jit import adopt
+from onlinear.jit import adopt, is_ours
 from onlinear.names import Value, number, parse, parts_of, unknown
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Preset
-from onlinear.specs import is_ours
 
 LOSSES: dict[str, Any] = parts_of(vars(losses))
 PENALTIES: dict[str, tuple[str, ...]] = {
@@ -180,8 +179,9 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
     """An average from text; ``total`` is T where the caller knows it."""
     if isinstance(spec, Average):
         in_range("average", spec)
-    if spec is None or isinstance(spec, Average):
         return spec
+    if spec is None:
+        return None
     name, settings = split(spec, "average", AVERAGES)
     role = f"average {name!r}"
     refuse_unknown(role, settings, ("alpha", "total") if name == "suffix" else ())

@@ -134,26 +134,27 @@ def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(text)
     def call(*args: Any) -> Any:
-        if all(map(_is_ours, args)):
+        if all(map(_all_ours, args)):
             return kept(*args)
         try:
             return fresh(*args)
         except NumbaError as error:
-            foreign = ", ".join(sorted({type(arg).__name__ for arg in args if not _is_ours(arg)}))
+            foreign = ", ".join(sorted({type(arg).__name__ for arg in args if not _all_ours(arg)}))
             raise TypeError(f"{text.__name__} does not compile with {foreign}: {error}") from error
 
     call.dispatcher, call.fresh = kept, fresh  # type: ignore[attr-defined]
     return call
 
 
-def _is_ours(arg: Any) -> bool:
+def _all_ours(arg: Any) -> bool:
     if not hasattr(arg, "_fields"):
         return True
-    return _is_home(type(arg)) and all(map(_is_ours, arg))
+    return is_ours(type(arg).__module__) and all(map(_all_ours, arg))
 
 
-def _is_home(cls: Any) -> bool:
-    return cls.__module__.partition(".")[0] == PACKAGE
+def is_ours(module: str) -> bool:
+    """Whether a module is one of this package."""
+    return module.partition(".")[0] == PACKAGE
 
 
 _bridged: dict[str, str] = {}  # method that kernels may call: the class it was first seen in
@@ -205,7 +206,7 @@ _ANY_NUMBER = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), Parameter
 
 def _take_arguments(name: str, cls: Any) -> None:
     """Let the bridge of a method take as many arguments as the method does in ``cls`` and the classes before."""
-    found = len(signature_of(getattr(cls, name)).parameters) if _is_home(cls) else _counts.get(name, -1)
+    found = len(signature_of(getattr(cls, name)).parameters) if is_ours(cls.__module__) else _counts.get(name, -1)
     count = found if _counts.get(name, found) == found else -1
     if COMPILED and _counts.get(name) != count:
         _counts[name] = count
@@ -234,7 +235,7 @@ def _bridge(name: str) -> None:
         if count < 0:
             body = _compiled(text)
             return lambda self, *args: body(self, *args)
-        if _is_home(self.instance_class):
+        if is_ours(self.instance_class.__module__):
             return text
         return _around(_compiled(text), count, _ROW in args)  # methods from elsewhere know numbers only
 
@@ -326,7 +327,7 @@ def _compiled_method(cls: Any, name: str) -> Any:
     text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
     text.__qualname__ = f"{cls.__qualname__}.{name}"
     try:
-        if not _is_home(cls):
+        if not is_ours(cls.__module__):
             return cfunc(signature)(text)
         callback = _kept(CFunc(text, normalize_signature(signature), {}, {}), text)
         callback.compile()
@@ -850,7 +851,7 @@ class Held:
         """``text``, whose first argument is ``here`` and which calls the ``functions`` by their names, for ``others`` typed as
         these: the compiled code itself, which looks up and checks nothing. Strided arrays among ``others`` stand for arrays of
         any layout."""
-        found = _with_functions(text, tuple(functions.items()), all(map(_is_ours, self._args)))
+        found = _with_functions(text, tuple(functions.items()), all(map(_all_ours, self._args)))
         if not COMPILED:
             return found  # type: ignore[no-any-return]
         kinds = (self.kind, *map(typeof, others))

@@ -241,7 +241,7 @@ class Training:
     def _restart(self) -> None:
         if self._shuffled is not None:
             self._shuffled.restore(self._generator)
-        self._blocks = iter(self.stream)
+        self._begin_pass()
 
     def _resume(self, saved: State) -> None:
         run = saved.run
@@ -260,9 +260,7 @@ class Training:
             number, loss, header = run["best"]
             self.best = Best(number, loss, header, _named("best.", saved.arrays))
         self.holding, self.width = run["holding"], self.model.learner_.size
-        if self._shuffled is not None:
-            self._shuffled.restore(self._generator)
-        self._begin_pass()
+        self._restart()
 
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""

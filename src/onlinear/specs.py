@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import PACKAGE
+from onlinear.jit import is_ours
 
 
 class PartNeeded(ValueError):  # noqa: N818 (nothing is wrong with the file)
@@ -52,11 +52,6 @@ def shown(part: Any) -> str:
     return f"{type(part).__qualname__}({fields})"
 
 
-def is_ours(module: str) -> bool:
-    """Whether a module is one of this package."""
-    return module.partition(".")[0] == PACKAGE
-
-
 def _differs(spec: Any, part: Any) -> bool:
     if isinstance(spec, dict):
         return spec["text"] not in (shown(part), repr(part))
@@ -73,6 +68,6 @@ def _made(spec: dict[str, Any]) -> Any:
     """The part of this package that ``spec`` names; nothing is imported on the word of a file."""
     module, _, name = spec["class"].partition(":")
     cls = getattr(sys.modules.get(module), name, None) if is_ours(module) else None
-    if cls is None or not hasattr(cls, "_fields") or len(cls._fields) != len(spec["fields"]):
+    if not isinstance(cls, type) or not hasattr(cls, "_fields") or len(cls._fields) != len(spec["fields"]):
         raise ValueError(f"no part of this release is {spec['text']} of {spec['class']}.")
     return cls(*(_made(value) if isinstance(value, dict) else value for value in spec["fields"]))
