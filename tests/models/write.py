@@ -37,6 +37,7 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "fiol": (("fiol,eta=2", "logistic", L1, "uniform"), {"fit_intercept": True}),
     "fused-lasso": (("comid,eta=0.5", "squared", "fused-lasso,tv=0.05,l1=0.01"), {"n_features": D}),
     "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
+    "iodrs": (("iodrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
     "implicit-sgd": (("implicit-sgd,eta=3", "squared", "l2,l2=0.01"), {"scale": "max-abs"}),
     "oadm": (("oadm,bregman=1", "hinge", L1), {}),
     "odrs": (("odrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),

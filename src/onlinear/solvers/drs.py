@@ -26,7 +26,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, load, nothing, scatter, store, total, where
+from onlinear.jit import (
+    LANES,
+    adopt,
+    entries,
+    function,
+    gathered,
+    gathered_pair,
+    kernel,
+    load,
+    nothing,
+    scatter,
+    scatter_pair,
+    store,
+    total,
+    where,
+)
 from onlinear.losses import weighted
 from onlinear.penalties import Box
 from onlinear.rows import Rows
@@ -193,12 +208,13 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
 
 
 @kernel
-def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, Z, tail, table, now, scores):
+def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, Z, VZ, tail, table, now, scores):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     before = load(penalty.start(), now, OWN)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    moved = True
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
@@ -211,15 +227,17 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
         kappa, kappa_before = lam / last, last / solver.lam_at(t - 2)
         after = penalty.tick(clock, solver.decay_step(t))
 
-        begin, end = indptr[i], indptr[i + 1]
+        begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(after)
+        factors = z_factors(penalty, kappa_before, clock, before)
         product, product_z, falls = nothing(), nothing(), nothing()
         for k in range(begin, end, LANES):
-            v, x = gathered(V, indices, k, end), entries(values, k, end)
-            product += penalty.weight(v, after) * x
-            product_z += z_of(penalty, kappa_before, clock, before, v, gathered(Z, indices, k, end)) * x
+            v, kept = gathered_pair(VZ, indices, k, end)
+            x = entries(values, k, end)
+            product += penalty.raw_weight(v, after) * x
+            product_z += z_of(penalty, factors, clock, before, v, kept) * x
             if B is not None:
                 falls += fallen(v, after[1])
-        p, pz = total(product) + b * one, total(product_z) + b * one
+        p, pz = total(product) / unit + b * one, total(product_z) + b * one
         scores[i] = p
         g = weighted(s[i], loss.slope(pz, y[i]))
         if not isfinite(p + lam * g):
@@ -227,25 +245,26 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
             done = i
             break
 
-        forget(Z, tail, indices, indptr, i, now)
+        forget(Z, moved, tail, indices, indptr, i, now)
+        moved = g != 0.0
         if B is not None:
             c = t - int(now[VISIT])
             mark = record(table, c, average.om(t), after[1], after[2])
             now[BIAS_SUM] += average.om(t) * b
-        if g != 0.0:
+        if moved:
             if B is not None and total(falls) > 0.0:
                 close_fallen(table, c, mark, V, B, indices, begin, end)
+            step, of_x, of_u = lam * g, (1.0 + kappa) / unit, kappa / penalty.unit(clock)
             for k in range(begin, end, LANES):
-                v, move = gathered(V, indices, k, end), (lam * g) * entries(values, k, end)
-                u, X = penalty.weight(v, clock), penalty.weight(v, after)
-                new = penalty.potential(X - move, after)
+                v, _ = gathered_pair(VZ, indices, k, end)
+                move, u, X = step * entries(values, k, end), penalty.raw_weight(v, clock), penalty.raw_weight(v, after)
+                new = penalty.raw_potential(X - move * unit, after)
                 if B is not None:
                     gained, new = turned(mark, v, new)
                     scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter(V, indices, k, end, new)
-                scatter(Z, indices, k, end, (1.0 + kappa) * X - kappa * u - move)
-            b -= lam * g * one
-            if careful or abs(p) > HUGE or abs(lam * g) > HUGE:
+                scatter_pair(VZ, indices, k, end, new, of_x * X - of_u * u - move)
+            b -= step * one
+            if careful or abs(p) > HUGE or abs(step) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
                 if not all_finite(V, indices, begin, end):
                     done = i
@@ -259,26 +278,35 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
 
 
 @function
-def z_of(penalty, kappa, clock, before, v, kept):
+def z_factors(penalty, kappa, clock, before):
+    """What raw weights at these clocks are multiplied by in (1 + kappa) u_t - kappa u_{t-1}."""
+    return (1.0 + kappa) / penalty.unit(clock), kappa / penalty.unit(before)
+
+
+@function
+def z_of(penalty, factors, clock, before, v, kept):
     """z after the step that ended at ``clock``: as kept for that step's columns, else (1 + kappa) u_t - kappa u_{t-1}."""
-    return where(kept == kept, kept, (1.0 + kappa) * penalty.weight(v, clock) - kappa * penalty.weight(v, before))
+    of_u, of_last = factors
+    return where(kept == kept, kept, of_u * penalty.raw_weight(v, clock) - of_last * penalty.raw_weight(v, before))
 
 
 @function
 def keep_all(penalty, solver, clock, before, V, Z, t):
     """Before a visit after t steps: keep every z, since potentials of the clock before are gone after it."""
-    kappa = solver.lam_at(t) / solver.lam_at(t - 1)
+    factors = z_factors(penalty, solver.lam_at(t) / solver.lam_at(t - 1), clock, before)
     for j in range(V.shape[0]):
-        Z[j] = z_of(penalty, kappa, clock, before, V[j], Z[j])
+        Z[j] = z_of(penalty, factors, clock, before, V[j], Z[j])
 
 
 @function
-def forget(Z, tail, indices, indptr, i, now):
-    """Forget the z kept for the row before row i (``tail`` before the first: how many columns, and they), or all after a
-    visit."""
+def forget(Z, moved, tail, indices, indptr, i, now):
+    """Forget the z kept for the row before row i, if that moved (``tail`` before the first: how many columns, and they), or all
+    after a visit."""
     if now[FORGET] > 0.0:
         Z[:] = nan
         now[FORGET] = 0.0
+    elif not moved:
+        return
     elif i == 0:
         for k in range(int(tail[0])):
             Z[tail[k + 1]] = nan
@@ -298,8 +326,9 @@ def keep_row(rows, tail, last, u, penalty, V, now):
 
 @kernel
 def read_z(penalty, kappa, clock, before, V, Z, out):
+    factors = z_factors(penalty, kappa, clock, before)
     for j in range(out.shape[0]):
-        out[j] = z_of(penalty, kappa, clock, before, V[j], Z[j])
+        out[j] = z_of(penalty, factors, clock, before, V[j], Z[j])
 
 
 class SplittingEngine(PotentialEngine):
@@ -328,7 +357,7 @@ class SplittingEngine(PotentialEngine):
         return learn_keeping_last_row(state, rows, largest, y, s, scores, super().learn, read_u)
 
     def keep(self, state: State, room: LastRow) -> Any:
-        return keep_row, (*room.arrays, self.penalty, state.arrays["V"], state.now)
+        return keep_row, (*room.arrays, self.penalty, self.potentials(state), state.now)
 
     @abstractmethod
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
@@ -393,23 +422,33 @@ class Exact(SplittingEngine):
 
 
 class Inexact(SplittingEngine):
-    """ioDRs, isDRs in O(non-zeros): the potentials of u, and z of the last row's columns (NaN elsewhere: it follows from u)."""
+    """ioDRs, isDRs in O(non-zeros): the potentials of u, each beside z for the last row's columns (NaN elsewhere: it follows
+    from u), so that a row finds both in one place."""
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
-        state.arrays["Z"], state.fresh["Z"] = w.copy(), nan
+        state.widths["VZ"], state.fresh["VZ"] = 2, (0.0, nan)
+        state.arrays["VZ"] = np.stack([state.arrays.pop("V"), w], axis=1).ravel()
         state.now[FORGET] = 1.0
         return state
 
+    def potentials(self, state: State) -> np.ndarray:
+        return state.arrays["VZ"][0::2]
+
+    def kept_z(self, state: State) -> np.ndarray:
+        """z of the last row's columns, NaN elsewhere."""
+        return state.arrays["VZ"][1::2]
+
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
-        arrays = (state.arrays.get(name) for name in "VBAZ")
+        B, A = state.arrays.get("B"), state.arrays.get("A")
+        arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.buffers["tail"], state.table, state.now, scores)
+        return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
         out, before = np.empty(state.size), load(self.penalty.start(), state.now, OWN)
-        read_z(self.penalty, kappa, self.clock(state), before, state.arrays["V"], state.arrays["Z"], out)
+        read_z(self.penalty, kappa, self.clock(state), before, self.potentials(state), self.kept_z(state), out)
         return out
 
 

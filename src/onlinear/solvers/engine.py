@@ -79,7 +79,7 @@ class State:
     size: int = 0
     extra: int = 0
     widths: dict[str, int] = field(default_factory=dict)
-    fresh: dict[str, float] = field(default_factory=dict)
+    fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
@@ -104,9 +104,10 @@ class State:
             else:
                 bigger = np.zeros((*array.shape[:-1], length))
                 bigger[..., :old] = array
-            fill = self.now[VISIT] if name in self.stamps else self.fresh.get(name, 0.0)
-            if fill != 0.0:
-                bigger[..., old:] = fill
+            fills = (self.now[VISIT],) if name in self.stamps else self.fresh.get(name, ())
+            for place, fill in enumerate(fills):
+                if fill != 0.0:
+                    bigger[..., old + place :: len(fills)] = fill
             self.arrays[name] = bigger
         self.size = size
 

@@ -139,6 +139,10 @@ class PotentialEngine(Engine):
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         """The clock at which the predictor after the last row is read."""
 
+    def potentials(self, state: State) -> np.ndarray:
+        """Every feature's potential."""
+        return state.arrays["V"]
+
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         V, B, A = (state.arrays.get(name) for name in "VBA")
@@ -150,13 +154,13 @@ class PotentialEngine(Engine):
 
     def read_at(self, state: State, clock: tuple[float, ...], columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        read(self.penalty, clock, state.arrays["V"], columns, out)
+        read(self.penalty, clock, self.potentials(state), columns, out)
         return out
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        V, B, A = (state.arrays[name] for name in "VBA")
-        read_sums(state.table, state.t - int(state.now[VISIT]), V, B, A, columns, out)
+        B, A = state.arrays["B"], state.arrays["A"]
+        read_sums(state.table, state.t - int(state.now[VISIT]), self.potentials(state), B, A, columns, out)
         return out
 
     def rebuild(self, state: State) -> None:
