@@ -429,10 +429,17 @@ def _compared(relation: str) -> Callable[[Any, Any, Any], Any]:
     )
 
 
+def _size(builder: Any, value: Any) -> Any:
+    vector = value.type
+    kind = ir.FunctionType(vector, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fabs.v{vector.count}f64"), [value])
+
+
 def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
-    vector = size.type
-    kind = ir.FunctionType(vector, [vector, vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.copysign.v{vector.count}f64"), [size, sign])
+    """A choice by the sign's bit between the size and its negative, which a loop finds once where the size is the same."""
+    size, bits = _size(builder, size), ir.VectorType(ir.IntType(64), sign.type.count)
+    negative = builder.icmp_signed("<", builder.bitcast(sign, bits), ir.Constant(bits, [0] * bits.count))
+    return builder.select(negative, builder.fneg(size), size)
 
 
 def _offer_arithmetic() -> None:
@@ -446,7 +453,7 @@ def _offer_arithmetic() -> None:
     _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
     _lane_by_lane(copysign, _with_sign)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
-    _lane_by_lane(abs, lambda builder, a: _with_sign(builder, a, _same(a.type, 0.0)), 1)
+    _lane_by_lane(abs, _size, 1)
 
 
 if COMPILED:
@@ -496,17 +503,20 @@ def _filled(builder: Any, k: Any, end: Any, one: Callable[[Any], Any]) -> Any:
     return builder.load(found)
 
 
-def _each_entry(builder: Any, k: Any, end: Any, do: Callable[[int, Any], None]) -> None:
-    """Do something for the entries k .. k+3 before ``end``: without a question each where the row has all four."""
+def _each_entry(
+    builder: Any, k: Any, end: Any, do: Callable[[int, Any], None], find: Callable[[Any], Any] = lambda entry: entry
+) -> None:
+    """Do something for what ``find`` makes of the entries k .. k+3 before ``end``. Where a row has all four nothing is asked
+    for each, and all are found first, since for all the compiler knows writing one changes where the next is."""
     entries = [builder.add(k, ir.Constant(k.type, lane)) for lane in range(4)]
     with builder.if_else(builder.icmp_unsigned("<", entries[3], end), likely=True) as (whole, part):
         with whole:
-            for lane, entry in enumerate(entries):
-                do(lane, entry)
+            for lane, found in enumerate([find(entry) for entry in entries]):
+                do(lane, found)
         with part:
             for lane, entry in enumerate(entries[:3]):
                 with builder.if_then(builder.icmp_unsigned("<", entry, end)):
-                    do(lane, entry)
+                    do(lane, find(entry))
 
 
 def _at(builder: Any, array: Any, indices: Any, entry: Any, width: int = 1) -> Any:
@@ -532,10 +542,10 @@ def _emit_gathered(builder: Any, args: Any, kinds: Any) -> Any:
 def _emit_scatter(builder: Any, args: Any, kinds: Any) -> None:
     array, indices, k, end, new = args
 
-    def put(lane: int, entry: Any) -> None:
-        builder.store(builder.extract_element(new, _INTEGER(lane)), _at(builder, array, indices, entry))
+    def put(lane: int, place: Any) -> None:
+        builder.store(builder.extract_element(new, _INTEGER(lane)), place)
 
-    _each_entry(builder, k, end, put)
+    _each_entry(builder, k, end, put, lambda entry: _at(builder, array, indices, entry))
 
 
 def _pair(builder: Any, array: Any, indices: Any, entry: Any) -> Any:
@@ -560,13 +570,13 @@ def _emit_gathered_pair(builder: Any, args: Any, kinds: Any) -> Any:
 def _emit_scatter_pair(builder: Any, args: Any, kinds: Any) -> None:
     array, indices, k, end, *new = args
 
-    def put(lane: int, entry: Any) -> None:
+    def put(lane: int, place: Any) -> None:
         both = ir.Constant(ir.VectorType(ir.DoubleType(), 2), [0.0, 0.0])
-        for place, lanes in enumerate(new):
-            both = builder.insert_element(both, builder.extract_element(lanes, _INTEGER(lane)), _INTEGER(place))
-        builder.store(both, _pair(builder, array, indices, entry), align=8)
+        for which, lanes in enumerate(new):
+            both = builder.insert_element(both, builder.extract_element(lanes, _INTEGER(lane)), _INTEGER(which))
+        builder.store(both, place, align=8)
 
-    _each_entry(builder, k, end, put)
+    _each_entry(builder, k, end, put, lambda entry: _pair(builder, array, indices, entry))
 
 
 def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:

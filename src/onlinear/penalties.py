@@ -90,7 +90,7 @@ class ElasticNet(NamedTuple):
         return soft(v, clock[1])
 
     def raw_potential(self, u: float, clock: Clock) -> float:
-        return u + copysign(clock[1] * (u != 0.0), u)
+        return u + copysign(clock[1], u) * (u != 0.0)
 
     def raw_deposit(self, u: float, eta: float, clock: Any, after: Any) -> float:
         return u + copysign(clock[1], u)

@@ -88,8 +88,9 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
         begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(clock)
 
         product, falls = nothing(), nothing()
+        soon = end if end < known else known
         for k in range(begin, end, LANES):
-            if k < known:
+            if k < soon:
                 fetch(V, indices, k + AHEAD)
                 if B is not None:
                     fetch(B, indices, k + AHEAD)

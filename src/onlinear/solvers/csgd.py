@@ -190,11 +190,12 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
         px, sx, xx = total(product) + now[BIAS] * one, total(product_S) + now[MASS] * one, total(squares) + one
         a = px if S is None else px - before * sx
         scores[i] = a
-        r = s[i] * (y[i] - a)
+        weight = s[i]
+        r = weight * (y[i] - a)
         move, c, norm, gap, anew = eta * r, 0.0, 0.0, 0.0, False
-        if S is not None and s[i] > 0.0:
-            norm = now[NORM] + s[i] * (2.0 * sx + s[i] * xx)
-            gap = now[GAP] + r * (eta * (sx + s[i] * xx) - 1.0)
+        if S is not None and weight > 0.0:
+            norm = now[NORM] + weight * (2.0 * sx + weight * xx)
+            gap = now[GAP] + r * (eta * (sx + weight * xx) - 1.0)
             anew = strays(norm, now)
             if norm > 0.0 and not anew:
                 c = gap / norm
@@ -209,21 +210,21 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
             now[E] += om
             now[F] += om * before
             now[BIAS_SUM] += om * b
-        if s[i] > 0.0 and (S is not None or r != 0.0):
+        if weight > 0.0 and (S is not None or r != 0.0):
             for k in range(begin, end, LANES):
                 x = entries(values, k, end)
                 if pS is None:
                     scatter(p, indices, k, end, gathered(p, indices, k, end) + move * x)
                 else:
                     p_k, S_k = gathered_pair(pS, indices, k, end)
-                    scatter_pair(pS, indices, k, end, p_k + move * x, S_k + s[i] * x)
+                    scatter_pair(pS, indices, k, end, p_k + move * x, S_k + weight * x)
                 if B is not None:
-                    change = move * x * now[E] - (s[i] * now[F] if S is not None else 0.0) * x
+                    change = move * x * now[E] - (weight * now[F] if S is not None else 0.0) * x
                     scatter(B, indices, k, end, gathered(B, indices, k, end) - change)
             now[BIAS] += move * one
             if S is not None:
-                now[MASS] += s[i]
-                now[Y] += s[i] * y[i]
+                now[MASS] += weight
+                now[Y] += weight * y[i]
                 now[NORM] = norm
                 now[GAP] = 0.0 if norm > 0.0 else gap
                 now[C] = before + c

@@ -429,6 +429,7 @@ class Inexact(SplittingEngine):
         state = super().start(w, b)
         state.widths["VZ"], state.fresh["VZ"] = 2, (0.0, nan)
         state.arrays["VZ"] = np.stack([state.arrays.pop("V"), w], axis=1).ravel()
+        state.buffers["tail"] = np.zeros(1, np.uint32)
         state.now[FORGET] = 1.0
         return state
 

@@ -320,8 +320,9 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
 
         threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
         product, A, D, falls = nothing(), nothing(), nothing(), nothing()
+        soon = end if end < known else known
         for k in range(begin, end, LANES):
-            if k < known:
+            if k < soon:
                 fetch(V, indices, k + AHEAD)
                 if B is not None:
                     fetch(B, indices, k + AHEAD)

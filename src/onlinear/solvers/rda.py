@@ -188,8 +188,9 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
 
         begin, end = indptr[i], indptr[i + 1]
         product = nothing()
+        soon = end if end < known else known
         for k in range(begin, end, LANES):
-            if k < known:
+            if k < soon:
                 fetch(G, indices, k + AHEAD)
                 if B is not None:
                     fetch(B, indices, k + AHEAD)
