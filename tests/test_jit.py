@@ -178,6 +178,25 @@ def test_a_users_loss_and_penalty_match_the_built_in_ones(solver):
     assert mine.progressive_loss == pytest.approx(built_in.progressive_loss, rel=1e-13)
 
 
+class MyBranches(MySoft):
+    def weight(self, v, clock):
+        if v > clock[1]:
+            return v - clock[1]
+        return v + clock[1] if v < -clock[1] else 0.0
+
+
+@only_compiled
+def test_a_users_method_takes_four_entries_at_once_where_it_can_and_gives_the_same_bits():
+    clock = jit.typeof((1.0, 0.5))
+    for part, whole in ((MySoft(), True), (MyBranches(), False)):
+        assert jit._takes_lanes(jit._compiled(type(part).weight), (jit.typeof(part), jit._ROW, clock)) is whole
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 11)) * (rng.random((300, 11)) < 0.6)
+    y = np.where(X @ rng.standard_normal(11) > 0, 1.0, -1.0)
+    found = [Learner("comid,eta=0.2", "hinge", part, n_features=11).learn(X, y).weights() for part in (MySoft(), MyBranches())]
+    np.testing.assert_array_equal(*found)
+
+
 @only_compiled
 def test_a_users_part_changes_nothing_of_what_compiled_kernels_rely_on():
     class Lenient(NamedTuple):

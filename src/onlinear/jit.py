@@ -223,6 +223,15 @@ def _around(body: Any, count: int, laned: bool) -> Any:
     return eval(f"lambda self{first}{rest}: {call}", {"body": body, "joined": joined, "lane": lane})
 
 
+def _takes_lanes(body: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether a method gives lanes for lanes: it has no branches on them, and calls nothing that knows numbers only."""
+    try:
+        body.compile(kinds)
+    except NumbaError:
+        return False
+    return bool(body.overloads[kinds].signature.return_type == _ROW)
+
+
 def _bridge(name: str) -> None:
     if not COMPILED:
         return
@@ -237,7 +246,8 @@ def _bridge(name: str) -> None:
             return lambda self, *args: body(self, *args)
         if is_ours(self.instance_class.__module__):
             return text
-        return _around(_compiled(text), count, _ROW in args)  # methods from elsewhere know numbers only
+        body = _compiled(text)  # one from elsewhere may know numbers only
+        return _around(body, count, _ROW in args and not _takes_lanes(body, (self, *args)))
 
     _bridges[name] = method
     for kind in (types.NamedTuple, types.NamedUniTuple):

@@ -35,6 +35,7 @@ KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
     scaled.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
 }
+AVERAGED = (scaled.Scaled, implicit.ScaledImplicit)  # with an average, others take four times as long in packs as in turn
 FEWEST = 3  # outputs below which a pack costs as much as learning them one after the other
 WORTH_A_THREAD = 1 << 18  # entries times outputs of a call below which threads cost more than they bring
 
@@ -54,6 +55,7 @@ def method_of(output: Output) -> Any:
         return id(engine)
     ball, inner = getattr(engine.solver, "ball", None), getattr(engine.solver, "inner", None)
     packed = COMPILED and type(engine) in KERNELS and type(engine.penalty) is ElasticNet
+    packed = packed and (problem.average is None or type(engine) in AVERAGED)
     if not packed or (ball is not None and ball() < inf) or (inner is not None and type(inner) is not fiol.Newton):
         return id(output.state)
     return type(engine), type(problem.loss), problem.loss, engine.solver, problem.average, problem.fit_intercept
