@@ -271,13 +271,15 @@ def plot(folder: Path, curve: Curve) -> Path:
     """Draw the curve into the folder; the file."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5, 3.5), layout="constrained")
+    figure = Figure(figsize=(5, 3.3 + 0.18 * len(curve.seconds)), layout="constrained")
     axes = figure.subplots()
     for name, found in curve.seconds.items():
         axes.loglog(curve.sizes, found, marker="o", markersize=3, label=f"{name} ({exponent(curve.sizes, found):.2f})")
     axes.set(xlabel=curve.size, ylabel="seconds of one pass")
+    axes.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes])
+    axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize="small", title="exponent")
+    figure.legend(loc="outside lower center", frameon=False, fontsize="small", title="(exponent)")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{curve.size.replace(' ', '-')}.svg"
     figure.savefig(file)
