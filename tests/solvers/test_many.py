@@ -54,7 +54,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("solver", "loss", "penalty", "average"), CASES)
-def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, average):
+def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, average, monkeypatch):
+    monkeypatch.setattr(many, "AVERAGED", tuple(many.KERNELS))
     X, Y, s = stream(loss)
     options = {"fit_intercept": True, "scale": "rms" if loss == "hinge" else "none"}
     together = Learner(solver, loss, penalty, average, n_outputs=Y.shape[1], **options)
@@ -69,6 +70,13 @@ def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, avera
         for average_too in (False, True):
             assert together.weights(average_too)[:, k].tobytes() == alone.weights(average_too).tobytes()
             assert together.intercept(average_too)[k] == alone.intercept(average_too)
+
+
+@pytest.mark.parametrize(("solver", "together"), [("comid", False), ("fiol", False), ("rda", False), ("implicit-sgd", True)])
+def test_with_an_average_only_what_gains_is_learnt_in_packs(solver, together):
+    learner = Learner(solver, "hinge", "l2,l2=0.1", "weighted-t1", n_features=2, n_outputs=4)
+    kinds = {type(group) for group in learner._together()._groups}
+    assert kinds == ({Pack} if together and COMPILED else {InTurn})
 
 
 def engines(solver, loss, penalties, average="none"):
