@@ -23,7 +23,7 @@ from onlinear.jit import COMPILED, WIDTH
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers import comid, fiol, implicit, rda, scaled
-from onlinear.solvers.engine import SCALARS, VISIT, Engine, State, table_length
+from onlinear.solvers.engine import SCALARS, Engine, State
 from onlinear.solvers.many_potentials import learn_comid, learn_fiol
 from onlinear.solvers.many_rda import learn_rda
 from onlinear.solvers.many_scaled import learn_scaled
@@ -35,7 +35,10 @@ KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
     scaled.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
 }
-AVERAGED = (scaled.Scaled, implicit.ScaledImplicit)  # with an average, others take four times as long in packs as in turn
+AVERAGED = (
+    scaled.Scaled,
+    implicit.ScaledImplicit,
+)  # packs of averages too; of others they took four times as long as in turn
 FEWEST = 3  # outputs below which a pack costs as much as learning them one after the other
 WORTH_A_THREAD = 1 << 18  # entries times outputs of a call below which threads cost more than they bring
 
@@ -106,7 +109,6 @@ class Pack:
         idle = self._engine.start(np.zeros(0), 0.0).now
         self._now = np.repeat(idle.reshape(SCALARS, 1), WIDTH, axis=1)
         self._rooms: dict[str, np.ndarray] = {}
-        self._tables: np.ndarray | None = None
         self._size = -1
 
     def grow(self, size: int) -> None:
@@ -145,33 +147,17 @@ class Pack:
                     self._rooms[name][:size, o] = array
                     state.arrays[name] = self._rooms[name][:size, o]
 
-    def _prepare(self, rows: int) -> None:
-        """Make room in the prefix tables for ``rows`` more steps, as ``State.reserve`` does."""
-        if self._states[0].table is None:
-            return
-        steps = max(state.t - int(state.now[VISIT]) for state in self._states) + rows
-        length = table_length(steps)
-        held = self._tables
-        tables = held if held is not None and held.shape[2] >= length else np.zeros((WIDTH, 3, max(65, length)))
-        for o, state in enumerate(self._states):
-            assert state.table is not None
-            if state.table.base is not tables:
-                width = min(state.table.shape[1], tables.shape[2])
-                tables[o, :, :width] = state.table[:, :width]
-                state.table = tables[o]
-        self._tables = tables
-
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learnt, and the output that stopped being finite (-1 for none)."""
         self._bind()
-        self._prepare(len(job.s))
         names = list(self._rooms)
         V = self._rooms[names[0]][: self._size]
         B, A = (self._rooms[name][: self._size] if name in names else None for name in "BA")
         engine, mine = self._engine, job.scores[self._place : self._place + len(self._states)]
+        averaged = (engine.average, B, A) if type(engine) in AVERAGED else ()
         done, culprit = KERNELS[type(engine)](
-            job.rows, job.largest, job.y, self._targets, job.s, engine.loss, self._strengths, engine.solver, engine.average,
-            V, B, A, self._tables, self._now, mine,
+            job.rows, job.largest, job.y, self._targets, job.s, engine.loss, self._strengths, engine.solver,
+            V, self._now, mine, *averaged,
         )  # fmt: skip
         return done, self._place + culprit if culprit >= 0 else -1
 

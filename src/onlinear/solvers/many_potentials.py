@@ -1,7 +1,7 @@
 """COMID and FIOL for eight outputs at once: the kernels of comid.py and fiol.py, lane by lane, with the same bits.
 
 Row j of V holds the potentials of feature j, one per output, so one look-up serves all; penalties, clocks and intercepts are
-lanes too. What is asked once per row (losses, roots, averages) is asked output by output. An output whose loss is flat on the
+lanes too. What is asked once per row (losses, roots) is asked output by output. An output whose loss is flat on the
 row is not written.
 """
 
@@ -11,19 +11,15 @@ from math import inf, isfinite, nan
 
 import numpy as np
 
-from onlinear.averages import moved, part_sum, record
 from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
 from onlinear.solvers.dense import all_finite, intercept_step
 from onlinear.solvers.engine import (
     BIAS,
-    BIAS_SUM,
-    BIAS_TOTAL,
     CAREFUL,
     CLOCK,
     DECAY_LIMIT,
-    DECAY_LIMIT_AVERAGED,
     HUGE,
     ONE,
     THETA,
@@ -78,43 +74,31 @@ def clocks(now):
 
 
 @function
-def visit_where_due(penalty, strengths, outputs, V, B, A, tables, t, now):
+def visit_where_due(penalty, strengths, outputs, V, t, now):
     """Let the outputs that are due visit all coordinates after t rows: each at its own decay, or all at once."""
-    if block_ends(t, B) and now[VISIT, 0] != t:
-        visit_together(penalty, outputs, V, B, A, tables, t, now)
+    if block_ends(t, None) and now[VISIT, 0] != t:
+        visit_together(penalty, outputs, V, t, now)
         return
-    limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     highest = 0.0
     for o in range(WIDTH):
         highest = max(highest, now[CLOCK, o])
-    if not highest > limit:
+    if not highest > DECAY_LIMIT:
         return
     for o in range(outputs):
-        if time_to_visit(t, now[VISIT, o], now[CLOCK, o], B):
+        if time_to_visit(t, now[VISIT, o], now[CLOCK, o], None):
             lane = ElasticNet(strengths[0, o], strengths[1, o])
-            if B is None:
-                clock = visit(lane, lane_clock(now, o), V[:, o], None, None, None, t, now[:, o])
-            else:
-                clock = visit(lane, lane_clock(now, o), V[:, o], B[:, o], A[:, o], tables[o], t, now[:, o])
+            clock = visit(lane, lane_clock(now, o), V[:, o], None, None, None, t, now[:, o])
             for c in range(4):
                 now[CLOCK + c, o] = clock[c]
 
 
 @function
-def visit_together(penalty, outputs, V, B, A, tables, t, now):
+def visit_together(penalty, outputs, V, t, now):
     """``visit`` of potentials.py for every output. At the first clock a potential is the weight, 0 without a sign."""
     clock = clocks(now)
     for j in range(V.shape[0]):
-        if B is not None:
-            for o in range(outputs):
-                A[j, o] += B[j, o] + part_sum(tables[o], t - int(now[VISIT, o]), V[j, o])
-                B[j, o] = 0.0
         put_lanes(V, j, penalty.weight(lanes(V, j), clock) + 0.0)
     for o in range(outputs):
-        if B is not None:
-            tables[o, 1, 0] = tables[o, 2, 0] = 0.0
-            now[BIAS_TOTAL, o] += now[BIAS_SUM, o]
-            now[BIAS_SUM, o] = 0.0
         now[VISIT, o] = t
     fresh = ElasticNet(0.0, 0.0).start()
     for c in range(4):
@@ -129,23 +113,8 @@ def tick_all(penalty, now, eta):
         put_lanes(now, CLOCK + c, after[c])
 
 
-@function
-def record_all(average, outputs, tables, t, now):
-    """Enter step t in the prefix tables, at the clocks before it."""
-    om = average.om(t)
-    for o in range(outputs):
-        record(tables[o], t - int(now[VISIT, o]), om, now[CLOCK + 1, o], now[CLOCK + 2, o])
-        now[BIAS_SUM, o] += om * now[BIAS, o]
-
-
-@function
-def mark_of(table, c):
-    """(q, E_c, R_c) as ``record`` gave them."""
-    return table[0, c - 1], table[1, c], table[2, c]
-
-
 @kernel
-def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V, B, A, tables, now, scores):
+def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, scores):
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     penalty = ElasticNet(lanes(strengths, 0), lanes(strengths, 1))
@@ -155,7 +124,7 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
     before = np.empty((4, WIDTH))
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        visit_where_due(penalty, strengths, outputs, V, B, A, tables, t, now)
+        visit_where_due(penalty, strengths, outputs, V, t, now)
         eta, clock = solver.schedule.at(t + 1), clocks(now)
         unit = penalty.unit(clock)
 
@@ -177,9 +146,7 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
             break
 
         t += 1
-        if B is not None:
-            record_all(average, outputs, tables, t, now)
-        apart = B is not None or active <= FEW
+        apart = active <= FEW
         if apart:
             for c in range(4):
                 put_lanes(before, c, clock[c])
@@ -189,7 +156,7 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, average, V,
         if apart:
             for o in range(outputs):
                 if g[o] != 0.0:
-                    move_one(rows, i, eta * g[o] * before[0, o], eta, strengths, before, V, B, tables, t, now, o)
+                    move_one(rows, i, eta * g[o] * before[0, o], eta, strengths, before, V, now, o)
         else:
             after = clocks(now)
             step, moving = eta * lanes(work, 1) * unit, lanes(work, 2)
@@ -221,24 +188,18 @@ def burst(rows, i, largest, p, move, V, now, o):
 
 
 @function
-def move_one(rows, i, step, eta, strengths, before, V, B, tables, t, now, o):
-    """COMID's move of output o along row i, with the sums of its average where there is one."""
+def move_one(rows, i, step, eta, strengths, before, V, now, o):
+    """COMID's move of output o along row i."""
     indptr, indices, values = rows
     penalty = ElasticNet(strengths[0, o], strengths[1, o])
     clock, after = (before[0, o], before[1, o], before[2, o], before[3, o]), lane_clock(now, o)
-    c = t - int(now[VISIT, o])
-    if B is not None:
-        mark = mark_of(tables[o], c)
     for k in range(indptr[i], indptr[i + 1]):
         j = indices[k]
-        v = penalty.raw_deposit(penalty.raw_weight(V[j, o], clock) - step * values[k], eta, clock, after)
-        if B is not None:
-            v = moved(tables[o], c, mark, B[:, o], j, V[j, o], v)
-        V[j, o] = v
+        V[j, o] = penalty.raw_deposit(penalty.raw_weight(V[j, o], clock) - step * values[k], eta, clock, after)
 
 
 @kernel
-def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, B, A, tables, now, scores):
+def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, V, now, scores):
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     penalty = ElasticNet(lanes(strengths, 0), lanes(strengths, 1))
@@ -249,7 +210,7 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
     expected = work[8]
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        visit_where_due(penalty, strengths, outputs, V, B, A, tables, t, now)
+        visit_where_due(penalty, strengths, outputs, V, t, now)
         eta, clock = solver.schedule.at(t + 1), clocks(now)
         begin = indptr[i]
         x = values[begin : indptr[i + 1]]
@@ -286,8 +247,6 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
             roots(x, settled, eta, penalty, solver.inner, loss, s[i], y, which, i, now, work, outputs)
 
         t += 1
-        if B is not None:
-            record_all(average, outputs, tables, t, now)
         tick_all(penalty, now, eta)
         if active:
             after = clocks(now)
@@ -297,16 +256,11 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, average, V, 
             for k in range(x.shape[0]):
                 j = indices[begin + np.uint64(k)]
                 new = penalty.deposit(lanes(settled, k) - step * x[k], eta, clock, after)
-                if B is None:
-                    put_lanes(V, j, chosen(moving, new, lanes(V, j)))
-                else:
-                    put_lanes(settled, k, new)
+                put_lanes(V, j, chosen(moving, new, lanes(V, j)))
         for o in range(outputs):
             now[THETA, o] = theta[o]
             if theta[o] != 0.0:
                 now[BIAS, o] -= eta * theta[o] * one
-                if B is not None:
-                    keep_averaged(rows, i, settled, V, B, tables, t, now, o)
     now[T, :outputs] = t
     return done, culprit
 
@@ -352,14 +306,3 @@ def roots(x, v, eta, penalty, inner, loss, s, y, which, i, now, work, outputs):
             left += 1
         if left == 0:
             break
-
-
-@function
-def keep_averaged(rows, i, new, V, B, tables, t, now, o):
-    """Enter the new potentials of output o on row i, with the sums of its average."""
-    indptr, indices, _ = rows
-    c = t - int(now[VISIT, o])
-    mark = mark_of(tables[o], c)
-    for k in range(indptr[i], indptr[i + 1]):
-        j = indices[k]
-        V[j, o] = moved(tables[o], c, mark, B[:, o], j, V[j, o], new[k - indptr[i], o])

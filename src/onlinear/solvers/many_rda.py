@@ -6,17 +6,16 @@ from math import isfinite
 
 import numpy as np
 
-from onlinear.averages import record
-from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes
+from onlinear.jit import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.engine import BIAS_SUM, ONE, VISIT, T, sums_due
+from onlinear.solvers.engine import ONE, T
 from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, whole
-from onlinear.solvers.rda import GRADIENT_BIAS, idle_sum, intercept, shrink, threshold, visit
+from onlinear.solvers.rda import GRADIENT_BIAS, intercept, shrink, threshold
 
 
 @kernel
-def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B, A, tables, now, scores):
+def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, scores):
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     gamma = solver.gamma
@@ -25,10 +24,6 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
     p, g, Q, inverse, marks = work[0], work[1], work[2], work[3], work[4].view(np.int64)
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        if B is not None and sums_due(t):
-            for o in range(outputs):
-                if now[VISIT, o] != t:
-                    visit(tables[o], t, strengths[0, o], G[:, o], B[:, o], A[:, o], now[:, o])
         for o in range(outputs):
             lane = ElasticNet(strengths[0, o], strengths[1, o])
             Q[o], inverse[o] = threshold(lane, t), shrink(lane, gamma, t)
@@ -52,19 +47,12 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
             break
 
         t += 1
-        if B is not None:
-            om = average.om(t)
-            for o in range(outputs):
-                record(tables[o], t - int(now[VISIT, o]), om, Q[o], inverse[o])
-                now[BIAS_SUM, o] += om * intercept(now[GRADIENT_BIAS, o], t - 1, gamma)
         if active == 0:
             continue
         slopes, moving = lanes(work, 1), lanes(work, 4)
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
             old = lanes(G, j)
-            if B is not None:
-                bring_along(strengths, outputs, tables, t, now, g, G, B, j, np.float64(values[k]))
             put_lanes(G, j, chosen(moving, old + slopes * values[k], old))
         for o in range(outputs):
             if g[o] != 0.0:
@@ -76,14 +64,3 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, average, G, B
             break
     now[T, :outputs] = t
     return done, culprit
-
-
-@function
-def bring_along(strengths, outputs, tables, t, now, g, G, B, j, x):
-    """The sums of the averages at coordinate j, before its gradient sums move."""
-    for o in range(outputs):
-        if g[o] != 0.0:
-            first, l1 = int(now[VISIT, o]), strengths[0, o]
-            c = t - first
-            gained = idle_sum(tables[o], first, c, l1, G[j, o])
-            B[j, o] = (B[j, o] + gained) - idle_sum(tables[o], first, c, l1, G[j, o] + g[o] * x)

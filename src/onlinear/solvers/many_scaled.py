@@ -25,7 +25,7 @@ from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
 @kernel
-def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, average, V, B, A, tables, now, scores):
+def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, scores, average, B, A):
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     t, one = int(now[T, 0]), now[ONE, 0]
