@@ -254,7 +254,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
         if moved:
             if B is not None and total(falls) > 0.0:
                 close_fallen(table, c, mark, V, B, indices, begin, end)
-            step, of_x, of_u = lam * g, (1.0 + kappa) / unit, kappa / penalty.unit(clock)
+            step, (of_x, of_u) = lam * g, z_factors(penalty, kappa, after, clock)
             for k in range(begin, end, LANES):
                 v, _ = gathered_pair(VZ, indices, k, end)
                 move, u, X = step * entries(values, k, end), penalty.raw_weight(v, clock), penalty.raw_weight(v, after)
