@@ -91,6 +91,28 @@ def side(loss, A, theta, s, y):
     return loss.theta(A + theta / s, 1.0, y) - theta / s
 
 
+@function
+def refined(reproduced, loss, s, y, A, D, theta, expected, low, high):
+    """Newton's next theta from (A, D), the segment at theta, with the score expected there and the bracket of the root.
+
+    True in front where the segment reproduces theta.
+    """
+    if abs(A - expected) <= reproduced * D * abs(theta):  # theta moves by at most |A - expected| / D
+        return True, theta, expected, low, high
+    if D == 0.0 and abs(side(loss, A, theta, s, y)) <= reproduced * abs(theta / s):
+        return True, theta, expected, low, high
+    new = s * loss.theta(A + D * theta, s * D, y)
+    if abs(new - theta) <= reproduced * abs(theta):
+        return True, theta, expected, low, high
+    if new > theta:
+        low = theta
+    else:
+        high = theta
+    if low < new < high:
+        return False, new, A + D * (theta - new), low, high
+    return False, 0.5 * (low + high), nan, low, high
+
+
 class Newton(NamedTuple):
     """Jump from segment to segment; ``reproduced`` is the relative change of theta at which a segment counts as found."""
 
@@ -101,20 +123,9 @@ class Newton(NamedTuple):
         for _ in range(MOST_SEGMENTS):
             A, D = segment(x, v, m, theta, eta, penalty)
             A, D = A + b - D_b * theta, D + D_b
-            if abs(A - expected) <= self.reproduced * D * abs(theta):  # theta moves by at most |A - expected| / D
+            found, theta, expected, low, high = refined(self.reproduced, loss, s, y, A, D, theta, expected, low, high)
+            if found:
                 break
-            if D == 0.0 and abs(side(loss, A, theta, s, y)) <= self.reproduced * abs(theta / s):
-                break
-            new = s * loss.theta(A + D * theta, s * D, y)
-            if abs(new - theta) <= self.reproduced * abs(theta):
-                break
-            if new > theta:
-                low = theta
-            else:
-                high = theta
-            inside = low < new < high
-            expected = A + D * (theta - new) if inside else nan
-            theta = new if inside else 0.5 * (low + high)
         return theta
 
 

@@ -7,11 +7,11 @@ row is not written.
 
 from __future__ import annotations
 
-from math import inf, isfinite, nan
+from math import inf, isfinite
 
 import numpy as np
 
-from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lane, lanes, put_lanes, same_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
 from onlinear.solvers.dense import all_finite, intercept_step
@@ -26,7 +26,7 @@ from onlinear.solvers.engine import (
     VISIT,
     T,
 )
-from onlinear.solvers.fiol import MOST_SEGMENTS, side
+from onlinear.solvers.fiol import MOST_SEGMENTS, refined
 from onlinear.solvers.potentials import block_ends, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
@@ -62,9 +62,9 @@ def longest_row(indptr):
 
 
 @function
-def lane_clock(now, o):
-    """The clock of output o."""
-    return now[CLOCK, o], now[CLOCK + 1, o], now[CLOCK + 2, o], now[CLOCK + 3, o]
+def lane_clock(now, first, o):
+    """The clock of output o, from row ``first`` on."""
+    return now[first, o], now[first + 1, o], now[first + 2, o], now[first + 3, o]
 
 
 @function
@@ -74,20 +74,24 @@ def clocks(now):
 
 
 @function
+def highest(row, outputs):
+    """The largest lane among those of outputs."""
+    most = lane(row, 0)
+    for o in range(1, outputs):
+        most = max(most, lane(row, o))
+    return most
+
+
+@function
 def visit_where_due(penalty, strengths, outputs, V, t, now):
     """Let the outputs that are due visit all coordinates after t rows: each at its own decay, or all at once."""
     if block_ends(t, None) and now[VISIT, 0] != t:
         visit_together(penalty, outputs, V, t, now)
         return
-    highest = 0.0
-    for o in range(WIDTH):
-        highest = max(highest, now[CLOCK, o])
-    if not highest > DECAY_LIMIT:
-        return
     for o in range(outputs):
         if time_to_visit(t, now[VISIT, o], now[CLOCK, o], None):
-            lane = ElasticNet(strengths[0, o], strengths[1, o])
-            clock = visit(lane, lane_clock(now, o), V[:, o], None, None, None, t, now[:, o])
+            own = ElasticNet(strengths[0, o], strengths[1, o])
+            clock = visit(own, lane_clock(now, CLOCK, o), V[:, o], None, None, None, t, now[:, o])
             for c in range(4):
                 now[CLOCK + c, o] = clock[c]
 
@@ -124,7 +128,8 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, sco
     before = np.empty((4, WIDTH))
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        visit_where_due(penalty, strengths, outputs, V, t, now)
+        if block_ends(t, None) or highest(lanes(now, CLOCK), outputs) > DECAY_LIMIT:
+            visit_where_due(penalty, strengths, outputs, V, t, now)
         eta, clock = solver.schedule.at(t + 1), clocks(now)
         unit = penalty.unit(clock)
 
@@ -156,7 +161,20 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, sco
         if apart:
             for o in range(outputs):
                 if g[o] != 0.0:
-                    move_one(rows, i, eta * g[o] * before[0, o], eta, strengths, before, V, now, o)
+                    own = ElasticNet(strengths[0, o], strengths[1, o])
+                    then, after_o = lane_clock(before, 0, o), lane_clock(now, CLOCK, o)
+                    move = eta * g[o] * then[0]
+                    for k in range(indptr[i], indptr[i + 1]):
+                        j = indices[k]
+                        u = own.raw_weight(V[j, o], then) - move * values[k]
+                        V[j, o] = own.raw_deposit(u, eta, then, after_o)
+        elif active == outputs:
+            after = clocks(now)
+            step = eta * lanes(work, 1) * unit
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                u = penalty.raw_weight(lanes(V, j), clock) - step * values[k]
+                put_lanes(V, j, penalty.raw_deposit(u, eta, clock, after))
         else:
             after = clocks(now)
             step, moving = eta * lanes(work, 1) * unit, lanes(work, 2)
@@ -165,37 +183,34 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, sco
                 v = lanes(V, j)
                 u = penalty.raw_weight(v, clock) - step * values[k]
                 put_lanes(V, j, chosen(moving, penalty.raw_deposit(u, eta, clock, after), v))
-        for o in range(outputs):
-            if g[o] != 0.0:
-                now[BIAS, o] -= intercept_step(eta, t, solver.tied) * g[o] * one
-                if burst(rows, i, largest, p[o], eta * g[o], V, now, o) and culprit < 0:
-                    culprit = o
-        if culprit >= 0:
-            done = i
-            break
+        put_lanes(now, BIAS, lanes(now, BIAS) - intercept_step(eta, t, solver.tied) * lanes(work, 1) * one)
+        if largest > HUGE or highest(farthest(lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1)), outputs) > HUGE:
+            culprit = burst(rows, i, largest, p, eta, g, V, now, outputs)
+            if culprit >= 0:
+                done = i
+                break
     now[T, :outputs] = t
     return done, culprit
 
 
 @function
-def burst(rows, i, largest, p, move, V, now, o):
-    """Whether output o is no longer finite on row i; looked at where numbers are, or once were, large enough for that."""
-    indptr, indices, _ = rows
-    if largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p) > HUGE or abs(move) > HUGE:
-        now[CAREFUL, o] = 1.0
-        return not all_finite(V[:, o], indices, indptr[i], indptr[i + 1])
-    return False
+def farthest(careful, p, move):
+    """A number above ``HUGE`` where a score or a move is, or an output once was."""
+    return max(max(abs(p), abs(move)), careful * (2.0 * HUGE))
 
 
 @function
-def move_one(rows, i, step, eta, strengths, before, V, now, o):
-    """COMID's move of output o along row i."""
-    indptr, indices, values = rows
-    penalty = ElasticNet(strengths[0, o], strengths[1, o])
-    clock, after = (before[0, o], before[1, o], before[2, o], before[3, o]), lane_clock(now, o)
-    for k in range(indptr[i], indptr[i + 1]):
-        j = indices[k]
-        V[j, o] = penalty.raw_deposit(penalty.raw_weight(V[j, o], clock) - step * values[k], eta, clock, after)
+def burst(rows, i, largest, p, eta, g, V, now, outputs):
+    """The first output that is no longer finite on row i, or -1; looked at where numbers are, or once were, large enough."""
+    indptr, indices, _ = rows
+    found = -1
+    for o in range(outputs):
+        far = largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p[o]) > HUGE or abs(eta * g[o]) > HUGE
+        if g[o] != 0.0 and far:
+            now[CAREFUL, o] = 1.0
+            if not all_finite(V[:, o], indices, indptr[i], indptr[i + 1]) and found < 0:
+                found = o
+    return found
 
 
 @kernel
@@ -203,106 +218,82 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, V, now, scor
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     penalty = ElasticNet(lanes(strengths, 0), lanes(strengths, 1))
-    t, one = int(now[T, 0]), now[ONE, 0]
+    t, one, reproduced = int(now[T, 0]), now[ONE, 0], solver.inner.reproduced
     settled = np.empty((longest_row(indptr), WIDTH))
-    work = np.zeros((9, WIDTH))
-    p, A0, D0, theta, busy, marks = work[0], work[1], work[2], work[3], work[4], work[7].view(np.int64)
-    expected = work[8]
+    work = np.zeros((8, WIDTH))
+    p, A, D, theta, low, high = work[0], work[1], work[2], work[3], work[4], work[5]
+    expected, marks = work[6], work[7].view(np.int64)
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        visit_where_due(penalty, strengths, outputs, V, t, now)
+        if block_ends(t, None) or highest(lanes(now, CLOCK), outputs) > DECAY_LIMIT:
+            visit_where_due(penalty, strengths, outputs, V, t, now)
         eta, clock = solver.schedule.at(t + 1), clocks(now)
-        begin = indptr[i]
-        x = values[begin : indptr[i + 1]]
-        threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
+        begin, end = indptr[i], indptr[i + 1]
 
-        sums, at_rest, curvature = empty_sum(), empty_sum(), empty_sum()
-        for k in range(x.shape[0]):
-            e = begin + np.uint64(k)
-            fetch_lanes(V, indices[min(e + AHEAD, last)])
-            w = penalty.weight(lanes(V, indices[e]), clock)
-            put_lanes(settled, k, w)
-            sums = added(sums, w * x[k])
-            w, free = penalty.land(w, threshold, shrink)
-            at_rest = added(at_rest, w * x[k])
-            curvature = added(curvature, free * x[k] * x[k])
-        put_lanes(work, 0, whole(sums) + lanes(now, BIAS) * one)
-        put_lanes(work, 1, whole(at_rest))
-        put_lanes(work, 2, whole(curvature) * (eta * shrink))
-        active = 0
+        sums = empty_sum()
+        for k in range(begin, end):
+            fetch_lanes(V, indices[min(k + AHEAD, last)])
+            w = penalty.weight(lanes(V, indices[k]), clock)
+            put_lanes(settled, k - begin, w)
+            sums = added(sums, w * values[k])
+        b, D_b = lanes(now, BIAS) * one, eta * one
+        put_lanes(work, 0, whole(sums) + b)
+        put_lanes(work, 3, same_lanes(0.0))
+        put_lanes(work, 4, same_lanes(-inf))
+        put_lanes(work, 5, same_lanes(inf))
+
+        threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
+        active = searching = 0
+        for turn in range(1 + MOST_SEGMENTS):
+            product, curvature, step = empty_sum(), empty_sum(), eta * lanes(work, 3)
+            for part in range(4):  # eight sums of eight lanes would not fit into registers
+                A_part, D_part = same_lanes(0.0), same_lanes(0.0)
+                for k in range(begin + np.uint64(part), end, np.uint64(4)):
+                    x = np.float64(values[k])
+                    w, free = penalty.land(lanes(settled, k - begin) - step * x, threshold, shrink)
+                    A_part += w * x
+                    D_part += free * x * x
+                product, curvature = added(product, A_part), added(curvature, D_part)
+            put_lanes(work, 1, whole(product) + b - D_b * lanes(work, 3))
+            put_lanes(work, 2, eta * shrink * whole(curvature) + D_b)
+            searching = 0
+            if turn == 0:
+                for o in range(outputs):
+                    if not isfinite(p[o] + D[o]) and culprit < 0:
+                        culprit = o
+                    theta[o] = weighted(s[i], loss.theta(A[o], s[i] * D[o], y[which[o], i])) + 0.0
+                    expected[o] = A[o] - D[o] * theta[o]
+                    marks[o] = -(theta[o] != 0.0)
+                    searching += theta[o] != 0.0
+                active = searching
+            else:
+                for o in range(outputs):
+                    if marks[o] != 0:
+                        found, theta[o], expected[o], low[o], high[o] = refined(
+                            reproduced, loss, s[i], y[which[o], i], A[o], D[o], theta[o], expected[o], low[o], high[o]
+                        )
+                        marks[o] = 0 if found else -1
+                        searching += not found
+            if searching == 0 or culprit >= 0:
+                break
         for o in range(outputs):
             scores[o, i] = p[o]
-            if not isfinite(p[o] + D0[o]) and culprit < 0:
-                culprit = o
-            b = now[BIAS, o] * one
-            A_o, D_o = A0[o] + b, D0[o] + eta * one
-            theta[o] = weighted(s[i], loss.theta(A_o, s[i] * D_o, y[which[o], i])) + 0.0
-            expected[o] = A_o - D_o * theta[o]
-            busy[o] = 1.0 * (theta[o] != 0.0)
-            active += theta[o] != 0.0
+            marks[o] = -(theta[o] != 0.0)
         if culprit >= 0:
             done = i
             break
-        if active:
-            roots(x, settled, eta, penalty, solver.inner, loss, s[i], y, which, i, now, work, outputs)
 
         t += 1
         tick_all(penalty, now, eta)
-        if active:
-            after = clocks(now)
-            for o in range(outputs):
-                marks[o] = -(theta[o] != 0.0)
-            step, moving = eta * lanes(work, 3), lanes(work, 7)
-            for k in range(x.shape[0]):
-                j = indices[begin + np.uint64(k)]
-                new = penalty.deposit(lanes(settled, k) - step * x[k], eta, clock, after)
-                put_lanes(V, j, chosen(moving, new, lanes(V, j)))
-        for o in range(outputs):
-            now[THETA, o] = theta[o]
-            if theta[o] != 0.0:
-                now[BIAS, o] -= eta * theta[o] * one
+        put_lanes(now, THETA, lanes(work, 3))
+        if active == 0:
+            continue
+        after = clocks(now)
+        step, moving = eta * lanes(work, 3), lanes(work, 7)
+        for k in range(begin, end):
+            j = indices[k]
+            new = penalty.deposit(lanes(settled, k - begin) - step * values[k], eta, clock, after)
+            put_lanes(V, j, chosen(moving, new, lanes(V, j)))
+        put_lanes(now, BIAS, lanes(now, BIAS) - step * one)
     now[T, :outputs] = t
     return done, culprit
-
-
-@function
-def roots(x, v, eta, penalty, inner, loss, s, y, which, i, now, work, outputs):
-    """Newton's search of fiol.py for all outputs; each goes on until its own segment is found."""
-    A0, D0, theta, busy, low, high, expected = work[1], work[2], work[3], work[4], work[5], work[6], work[8]
-    threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
-    D_b = eta * now[ONE, 0]
-    low[:], high[:] = -inf, inf
-    for _ in range(MOST_SEGMENTS):
-        A, D, step = empty_sum(), empty_sum(), eta * lanes(work, 3)
-        for k in range(x.shape[0]):
-            w, free = penalty.land(lanes(v, k) - step * x[k], threshold, shrink)
-            A = added(A, w * x[k])
-            D = added(D, free * x[k] * x[k])
-        put_lanes(work, 1, whole(A))
-        put_lanes(work, 2, eta * shrink * whole(D))
-        left = 0
-        for o in range(outputs):
-            if busy[o] == 0.0:
-                continue
-            here, label = theta[o], y[which[o], i]
-            A_o, D_o = A0[o] + now[BIAS, o] * now[ONE, o] - D_b * here, D0[o] + D_b
-            if abs(A_o - expected[o]) <= inner.reproduced * D_o * abs(here):
-                busy[o] = 0.0
-                continue
-            if D_o == 0.0 and abs(side(loss, A_o, here, s, label)) <= inner.reproduced * abs(here / s):
-                busy[o] = 0.0
-                continue
-            new = s * loss.theta(A_o + D_o * here, s * D_o, label)
-            if abs(new - here) <= inner.reproduced * abs(here):
-                busy[o] = 0.0
-                continue
-            if new > here:
-                low[o] = here
-            else:
-                high[o] = here
-            inside = low[o] < new < high[o]
-            expected[o] = A_o + D_o * (here - new) if inside else nan
-            theta[o] = new if inside else 0.5 * (low[o] + high[o])
-            left += 1
-        if left == 0:
-            break

@@ -9,9 +9,9 @@ import numpy as np
 from onlinear.jit import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.engine import ONE, T
-from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, whole
-from onlinear.solvers.rda import GRADIENT_BIAS, intercept, shrink, threshold
+from onlinear.solvers.engine import CAREFUL, HUGE, ONE, T
+from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, farthest, highest, whole
+from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
 
 
 @kernel
@@ -20,22 +20,21 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     gamma = solver.gamma
     t, one = int(now[T, 0]), now[ONE, 0]
+    penalty = ElasticNet(lanes(strengths, 0), lanes(strengths, 1))
     work = np.zeros((5, WIDTH))
-    p, g, Q, inverse, marks = work[0], work[1], work[2], work[3], work[4].view(np.int64)
+    p, g, marks = work[0], work[1], work[4].view(np.int64)
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
-        for o in range(outputs):
-            lane = ElasticNet(strengths[0, o], strengths[1, o])
-            Q[o], inverse[o] = threshold(lane, t), shrink(lane, gamma, t)
-
-        sums, dead = empty_sum(), lanes(work, 2)
+        if t > 0:
+            put_lanes(work, 2, shrink_after(penalty, gamma, t))
+            put_lanes(work, 3, intercept_after(lanes(now, GRADIENT_BIAS), t, gamma) * one)
+        sums, dead = empty_sum(), threshold(penalty, t)
         for k in range(indptr[i], indptr[i + 1]):
             fetch_lanes(G, indices[min(k + AHEAD, last)])
             sums = added(sums, -(soft(lanes(G, indices[k]), dead) * values[k]))
-        put_lanes(work, 0, whole(sums) * lanes(work, 3))
+        put_lanes(work, 0, whole(sums) * lanes(work, 2) + lanes(work, 3))
         active = 0
         for o in range(outputs):
-            p[o] += intercept(now[GRADIENT_BIAS, o], t, gamma) * one
             scores[o, i] = p[o]
             g[o] = weighted(s[i], loss.slope(p[o], y[which[o], i]))
             active += g[o] != 0.0
@@ -54,13 +53,11 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
             j = indices[k]
             old = lanes(G, j)
             put_lanes(G, j, chosen(moving, old + slopes * values[k], old))
-        for o in range(outputs):
-            if g[o] != 0.0:
-                now[GRADIENT_BIAS, o] += g[o] * one
-                if burst(rows, i, largest, p[o], g[o], G, now, o) and culprit < 0:
-                    culprit = o
-        if culprit >= 0:
-            done = i
-            break
+        put_lanes(now, GRADIENT_BIAS, chosen(moving, lanes(now, GRADIENT_BIAS) + slopes * one, lanes(now, GRADIENT_BIAS)))
+        if largest > HUGE or highest(farthest(lanes(now, CAREFUL), lanes(work, 0), slopes), outputs) > HUGE:
+            culprit = burst(rows, i, largest, p, 1.0, g, G, now, outputs)
+            if culprit >= 0:
+                done = i
+                break
     now[T, :outputs] = t
     return done, culprit

@@ -13,14 +13,16 @@ from onlinear.solvers.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
+    CAREFUL,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
+    HUGE,
     ONE,
     THETA,
     T,
     sums_due,
 )
-from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, whole
+from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, farthest, highest, whole
 from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
@@ -31,8 +33,8 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
     t, one = int(now[T, 0]), now[ONE, 0]
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     needs_norm = solver.needs_norm()
-    work = np.zeros((4, WIDTH))
-    wx, g, step, marks = work[0], work[1], work[2], work[3].view(np.int64)
+    work = np.zeros((5, WIDTH))
+    p, g, step, kept, marks = work[0], work[1], work[2], work[3], work[4].view(np.int64)
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
         if B is not None and sums_due(t):
@@ -47,52 +49,52 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
             if needs_norm:
                 squares = added(squares, x * x)
         xx = whole(squares)
-        put_lanes(work, 0, whole(sums) * lanes(now, SCALE))
+        wx, b = whole(sums) * lanes(now, SCALE), lanes(now, BIAS) * one
+        put_lanes(work, 0, b + wx)
+        put_lanes(work, 3, b + (1.0 - eta * lanes(strengths, 1)) * wx)
+        active = 0
         for o in range(outputs):
-            keep, b = 1.0 - eta * strengths[1, o], now[BIAS, o]
-            p = b * one + wx[o]
-            scores[o, i] = p
-            g[o] = weighted(s[i], solver.pull(loss, p, b * one + keep * wx[o], s[i] * eta * (xx + one), y[which[o], i]))
-            if not isfinite(p + eta * g[o]) and culprit < 0:
+            scores[o, i] = p[o]
+            g[o] = weighted(s[i], solver.pull(loss, p[o], kept[o], s[i] * eta * (xx + one), y[which[o], i]))
+            active += g[o] != 0.0
+            marks[o] = -(g[o] != 0.0)
+            if not isfinite(p[o] + eta * g[o]) and culprit < 0:
                 culprit = o
         if culprit >= 0:
             done = i
             break
 
         t += 1
-        active = 0
-        for o in range(outputs):
-            al = now[SCALE, o]
-            drop = al * (eta * strengths[1, o]) + now[LAG, o]
-            scale = al - drop
-            fits = abs(scale) <= limit and abs(scale) * limit >= 1.0
-            if B is not None:
-                om = average.om(t)
-                now[SCALE_SUM, o] += om * al
-                now[BIAS_SUM, o] += om * now[BIAS, o]
-            now[THETA, o], now[SCALE, o], now[LAG, o] = g[o], scale, drop - (al - scale)
-            if not fits:
-                if B is None:
-                    size = visit(V[:, o], None, None, scale, now[SCALE_SUM, o], now[:, o])
-                else:
-                    size = visit(V[:, o], B[:, o], A[:, o], scale, now[SCALE_SUM, o], now[:, o])
-                now[SCALE, o], now[SCALE_SUM, o], now[LAG, o] = 1.0, 0.0, 0.0
-                if not isfinite(size) and culprit < 0:
-                    culprit = o
-            step[o] = (eta / scale if fits else eta) * g[o]
-            active += g[o] != 0.0
-            marks[o] = -(g[o] != 0.0)
-        if culprit >= 0:
-            done = i
-            break
+        al = lanes(now, SCALE)
+        drop = al * (eta * lanes(strengths, 1)) + lanes(now, LAG)
+        scale = al - drop
+        if B is not None:
+            om = average.om(t)
+            put_lanes(now, SCALE_SUM, lanes(now, SCALE_SUM) + om * al)
+            put_lanes(now, BIAS_SUM, lanes(now, BIAS_SUM) + om * lanes(now, BIAS))
+        put_lanes(now, THETA, lanes(work, 1))
+        put_lanes(now, SCALE, scale)
+        put_lanes(now, LAG, drop - (al - scale))
+        put_lanes(work, 2, eta / scale * lanes(work, 1))
+        astray = 1.0 - (abs(scale) <= limit) * (abs(scale) * limit >= 1.0)
+        if highest(astray, outputs) > 0.0:
+            culprit = begin_anew(V, B, A, limit, eta, g, step, now, outputs)
+            if culprit >= 0:
+                done = i
+                break
         if active == 0:
             continue
         if active <= FEW:
             for o in range(outputs):
                 if g[o] != 0.0:
-                    move_one(rows, i, step[o], now[SCALE_SUM, o], V, B, o)
+                    move, be = step[o], now[SCALE_SUM, o]
+                    for k in range(indptr[i], indptr[i + 1]):
+                        j = indices[k]
+                        V[j, o] -= move * values[k]
+                        if B is not None:
+                            B[j, o] += be * (move * values[k])
         else:
-            steps, moving, lag = lanes(work, 2), lanes(work, 3), lanes(now, SCALE_SUM)
+            steps, moving, lag = lanes(work, 2), lanes(work, 4), lanes(now, SCALE_SUM)
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
                 v, move = lanes(V, j), steps * values[k]
@@ -100,14 +102,12 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
                 if B is not None:
                     held = lanes(B, j)
                     put_lanes(B, j, chosen(moving, held + lag * move, held))
-        for o in range(outputs):
-            if g[o] != 0.0:
-                now[BIAS, o] -= intercept_step(eta, t, solver.tied) * g[o] * one
-                if burst(rows, i, largest, scores[o, i], eta * g[o], V, now, o) and culprit < 0:
-                    culprit = o
-        if culprit >= 0:
-            done = i
-            break
+        put_lanes(now, BIAS, lanes(now, BIAS) - intercept_step(eta, t, solver.tied) * lanes(work, 1) * one)
+        if largest > HUGE or highest(farthest(lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1)), outputs) > HUGE:
+            culprit = burst(rows, i, largest, p, eta, g, V, now, outputs)
+            if culprit >= 0:
+                done = i
+                break
     now[T, :outputs] = t
     return done, culprit
 
@@ -128,11 +128,18 @@ def visit_together(V, B, A, now):
 
 
 @function
-def move_one(rows, i, step, be, V, B, o):
-    """The move of output o along row i, with the sums of its average where there is one."""
-    indptr, indices, values = rows
-    for k in range(indptr[i], indptr[i + 1]):
-        j = indices[k]
-        V[j, o] -= step * values[k]
-        if B is not None:
-            B[j, o] += be * (step * values[k])
+def begin_anew(V, B, A, limit, eta, g, step, now, outputs):
+    """``visit`` of scaled.py for outputs whose scale is out of bounds; the first one that is no longer finite, or -1."""
+    found = -1
+    for o in range(outputs):
+        scale = now[SCALE, o]
+        if not (abs(scale) <= limit and abs(scale) * limit >= 1.0):
+            if B is None:
+                size = visit(V[:, o], None, None, scale, now[SCALE_SUM, o], now[:, o])
+            else:
+                size = visit(V[:, o], B[:, o], A[:, o], scale, now[SCALE_SUM, o], now[:, o])
+            now[SCALE, o], now[SCALE_SUM, o], now[LAG, o] = 1.0, 0.0, 0.0
+            step[o] = eta * g[o]
+            if not isfinite(size) and found < 0:
+                found = o
+    return found

@@ -100,8 +100,12 @@ def why_not_lazy(problem: Problem) -> str | None:
 @function
 def intercept(G, t, gamma):
     """The intercept after t rows."""
-    if t == 0:
-        return 0.0
+    return intercept_after(G, t, gamma) if t > 0 else 0.0
+
+
+@function
+def intercept_after(G, t, gamma):
+    """The intercept after t > 0 rows."""
     return -G / ((gamma if gamma > 0.0 else 1.0) * sqrt(t)) + 0.0
 
 
@@ -114,7 +118,13 @@ def threshold(penalty, t):
 @function
 def shrink(penalty, gamma, t):
     """1 / (l2 t + gamma sqrt t), and 0 before the first row."""
-    return 1.0 / (penalty.l2 * t + gamma * sqrt(t)) if t > 0 else 0.0
+    return shrink_after(penalty, gamma, t) if t > 0 else 0.0
+
+
+@function
+def shrink_after(penalty, gamma, t):
+    """1 / (l2 t + gamma sqrt t), t > 0."""
+    return 1.0 / (penalty.l2 * t + gamma * sqrt(t))
 
 
 @function
