@@ -17,42 +17,59 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pages
 from onlinear.streams import sparse
 from onlinear.streams.blocks import Stream
 from onlinear.streams.pairs import Pairs
-from onlinear.streams.sparse import ENTRIES, LAYOUT, Sparse, write_sparse
+from onlinear.streams.sparse import LAYOUT, Sparse, write_sparse
 from onlinear.streams.svmlight import Svmlight
 from onlinear.streams.text import write_svmlight
 from throughput import text_like
 
 MIB = 1 << 20
 INDICES = "indices.list.element"
-# what is changed of the layout: name: (entries of a row group, options of the writer, codec of every column)
-CHANGES: dict[str, tuple[int | None, dict[str, Any], str | None]] = {
-    "as it is": (None, {}, None),
-    "row groups of a million entries": (ENTRIES, {}, None),
-    "the same, pages of 1 MiB": (ENTRIES, {"data_page_size": MIB}, None),
-    "row groups of 32,768 entries": (1 << 15, {}, None),
-    "LZ4 for all columns": (None, {}, "lz4"),
-    "Zstandard for all columns": (None, {}, "zstd"),
-    "dictionaries": (None, {"use_dictionary": True}, None),
-    "indices as differences": (None, {"column_encoding": {INDICES: "DELTA_BINARY_PACKED"}}, None),
+BEST = "as it is"
+
+
+class Change(NamedTuple):
+    """What is changed of the layout."""
+
+    group: int | None = None  # entries of a row group
+    options: Any = None  # of the writer
+    codec: str | None = None  # of every column
+    lists: bool = False  # of numbers, in place of their bytes
+
+
+CHANGES = {
+    BEST: Change(),
+    "row groups of 262,144 entries": Change(1 << 18),
+    "row groups of 32,768 entries": Change(1 << 15),
+    "pages of 1 MiB": Change(options={"data_page_size": MIB}),
+    "LZ4 for all columns": Change(codec="lz4"),
+    "Zstandard for all columns": Change(codec="zstd"),
+    "dictionaries": Change(options={"use_dictionary": True}),
+    "lists of numbers": Change(lists=True),
+    "the same, indices as differences": Change(options={"column_encoding": {INDICES: "DELTA_BINARY_PACKED"}}, lists=True),
 }
 
 
-def write(path: Path, text: Path, change: tuple[int | None, dict[str, Any], str | None], float32: bool) -> None:
+def write(path: Path, text: Path, change: Change, float32: bool) -> None:
     """Rows as Parquet, in another layout."""
-    group, options, codec = change
+    group, options, codec, lists = change
     with ExitStack() as stack:
-        stack.enter_context(patch.object(sparse, "LAYOUT", {**LAYOUT, **options}))
+        stack.enter_context(patch.object(sparse, "LAYOUT", {**LAYOUT, **(options or {})}))
         if group is not None:
-            stack.enter_context(patch.object(sparse, "GROUP", group))
+            stack.enter_context(patch.object(sparse, "ENTRIES", group))
         if codec is not None:
             stack.enter_context(patch.object(sparse, "_codec", lambda batch, name: codec))
+        if lists:
+            schema = sparse._schema(float32, lists=True)
+            stack.enter_context(patch.object(sparse, "_schema", lambda float32, lists: schema))
+            stack.enter_context(patch.object(sparse, "COLUMNS", ("label", "weight", INDICES, "values.list.element")))
+            stack.enter_context(patch.object(sparse, "_codec", lambda batch, name: "none"))
         write_sparse(path, Svmlight((str(text),)), float32=float32)
 
 
@@ -77,7 +94,7 @@ def main() -> int:
         X.data = X.data.round(6)
         write_svmlight(text, Pairs([(X, y)]))
         files, streams = {"svmlight text": text}, {"svmlight text": lambda: Svmlight((str(text),), threads=1)}
-        for number, (name, change) in enumerate([*CHANGES.items(), ("as it is, --float32", CHANGES["as it is"])]):
+        for number, (name, change) in enumerate([*CHANGES.items(), (f"{BEST}, --float32", CHANGES[BEST])]):
             path = files[name] = Path(folder) / f"{number}.parquet"
             write(path, text, change, "float32" in name)
             streams[name] = lambda path=path: Sparse((str(path),), threads=1)  # type: ignore[misc]

@@ -98,7 +98,6 @@ def test_every_bit_comes_back(tmp_path_factory, rows, suffix, weighted):
 @pytest.mark.parametrize("entries", [500, 1 << 20])
 def test_text_converted_reads_as_the_text_in_groups_of_bounded_size(tmp_path, text, suffix, entries, monkeypatch):
     monkeypatch.setattr(sparse, "ENTRIES", entries)
-    monkeypatch.setattr(sparse, "GROUP", entries)
     path = str(tmp_path / f"a{suffix}")
     assert write_sparse(path, Svmlight((text,), block_bytes=5000)) == 3000
     wanted = list(Svmlight((text,)))
@@ -125,7 +124,7 @@ def test_the_metadata_say_what_the_rows_are(tmp_path, text, suffix):
     write_sparse(path, Svmlight((text,), base=0))
     assert header(path) == {
         "version": 1, "rows": 3000, "n_features": 14, "base": 0,
-        "task": None, "classes": [-1.0, 1.0], "labels": None, "encoding": None,
+        "task": None, "classes": [-1.0, 1.0], "labels": None, "encoding": None, "float32": False,
     }  # fmt: skip
     assert (Sparse((path,)).base, Sparse((path,)).encoding) == (0, numbered(0))
     stream = Given([(0, 1, {0: 1.0}), (1, 1, {1: 2.0})], "classify", [0.0, 1.0], ("no", "yes"), {"bits": 4})
@@ -225,6 +224,11 @@ def lists(kind, *rows):
     return pa.array(rows, pa.list_(kind))
 
 
+def packed(kind, *rows):
+    return pa.array([None if row is None else np.array(row, kind).tobytes() for row in rows], pa.binary())
+
+
+COLUMNS = "expected columns label, weight (double), indices and values (lists or binary)"
 WRONG = [
     ({"indices": lists(pa.uint32(), [3, 0], [5])}, ":1: expected ascending indices, got 0"),
     ({"indices": lists(pa.uint32(), [0, 3], [10])}, ":2: expected indices below 10, as the metadata say, got 10"),
@@ -237,14 +241,21 @@ WRONG = [
     ({"values": lists(pa.float64(), [1.0, -np.inf], [1.0])}, ":1: expected finite values other than 0, got -inf"),
     ({"values": lists(pa.float64(), [1.0, 2.0], [0.0])}, ":2: expected finite values other than 0, got 0.0"),
     ({"values": lists(pa.float32(), [1.0, 2.0], [np.inf])}, ":2: expected finite values other than 0, got inf"),
+    ({"indices": packed("<u4", [3, 0], [5])}, ":1: expected ascending indices, got 0"),
+    ({"indices": packed("<u4", [0], [3, 5])}, ":1: expected as many values as indices"),
+    ({"indices": packed("<u4", [0, 3], None)}, "expected no missing label, index or value"),
+    ({"indices": packed("<u2", [0, 3], [5])}, ":2: expected indices and values of 4 bytes each, got a part of one"),
+    ({"values": packed("<f8", [1.0, 2.0], [np.nan])}, ":2: expected finite values other than 0, got nan"),
+    ({"values": packed("<f4", [1.0, 2.0], [3.0])}, ":2: expected indices and values of 8 bytes each, got a part of one"),
+    ({"values": packed("<f4", [1.0, 2.0], [3.0, 4.0])}, ":1: expected as many values as indices"),
     ({"label": pa.array([1.0, np.nan])}, ":2: expected a finite label, got nan"),
     ({"label": pa.array([1.0, None])}, "expected no missing label, index or value"),
     ({"weight": pa.array([1.0, -2.0])}, ":2: expected a weight of 0 or more, got -2.0"),
     ({"weight": pa.array([np.inf, None])}, ":1: expected a weight of 0 or more, got inf"),
-    ({"label": pa.array([1, 2])}, "expected columns label, weight (double), indices and values (lists)"),
-    ({"indices": lists(pa.int64(), [0, 3], [5])}, "expected columns label, weight (double), indices and values (lists)"),
-    ({"values": None}, "expected columns label, weight (double), indices and values (lists)"),
-    ({"weight": pa.array(["a", "b"])}, "expected columns label, weight (double), indices and values (lists)"),
+    ({"label": pa.array([1, 2])}, COLUMNS),
+    ({"indices": lists(pa.int64(), [0, 3], [5])}, COLUMNS),
+    ({"values": None}, COLUMNS),
+    ({"weight": pa.array(["a", "b"])}, COLUMNS),
 ]
 
 
@@ -276,6 +287,7 @@ METADATA = [
     ({**PLAIN, "classes": 3}, "metadata of sparse rows are damaged"),
     ({**PLAIN, "labels": [1]}, "metadata of sparse rows are damaged"),
     ({**PLAIN, "encoding": "x"}, "metadata of sparse rows are damaged"),
+    ({**PLAIN, "float32": 1}, "metadata of sparse rows are damaged"),
     ({**PLAIN, "rows": 3}, "expected 3 rows, as its metadata say, got 2"),
 ]
 
@@ -289,9 +301,53 @@ def test_wrong_metadata_are_refused(tmp_path, metadata, message):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_others_write_in_the_same_form_is_read(tmp_path, suffix):
-    path = craft(str(tmp_path / f"a{suffix}"), {"weight": pa.array([None, 2.0]), "extra": pa.array([1, 2])})
+@pytest.mark.parametrize("indices", [lists(pa.uint32(), [0, 3], [5]), packed("<u4", [0, 3], [5])])
+@pytest.mark.parametrize(
+    ("values", "float32"),
+    [
+        (lists(pa.float64(), [1.0, 2.0], [3.0]), False),
+        (lists(pa.float32(), [1.0, 2.0], [3.0]), True),
+        (packed("<f8", [1.0, 2.0], [3.0]), False),
+        (packed("<f4", [1.0, 2.0], [3.0]), True),
+    ],
+)
+def test_what_others_write_in_either_form_is_read(tmp_path, suffix, indices, values, float32):
+    columns = {"indices": indices, "values": values, "weight": pa.array([None, 2.0]), "extra": pa.array([1, 2])}
+    path = craft(str(tmp_path / f"a{suffix}"), columns, {**PLAIN, "float32": float32})
     assert rows_of(Sparse((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 2, {5: 3.0})]))
+
+
+def test_a_part_of_an_arrow_file_s_memory_is_read_as_that_part(tmp_path):
+    columns = {
+        "label": pa.array([9.0, 1.0, -1.0, 9.0])[1:3],
+        "indices": packed("<u4", [7, 8, 9], [0, 3], [5], [1])[1:3],
+        "values": lists(pa.float64(), [9.0] * 3, [1.0, 2.0], [3.0], [9.0])[1:3],
+    }
+    path = craft(str(tmp_path / "a.arrow"), columns)
+    assert rows_of(Sparse((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 1, {5: 3.0})]))
+
+
+def test_the_form_of_either_kind_of_file(tmp_path, text):
+    for suffix, float32, kinds in (
+        (".parquet", False, [pa.binary(), pa.binary()]),
+        (".arrow", False, ["list<element: uint32 not null>", "list<element: double not null>"]),
+        (".arrow", True, ["list<element: uint32 not null>", "list<element: float not null>"]),
+    ):
+        path = str(tmp_path / f"a{suffix}")
+        write_sparse(path, Svmlight((text,)), float32=float32)
+        schema = pq.read_schema(path) if suffix == ".parquet" else pa.ipc.open_file(path).schema
+        assert [str(schema.field(name).type) for name in ("indices", "values")] == [str(kind) for kind in kinds]
+        assert header(path)["float32"] is float32
+    write_sparse(str(tmp_path / "a.parquet"), Svmlight((text,)))
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert np.frombuffer(table["indices"][0].as_py(), "<u4").tolist() == [1, 9]
+    assert np.frombuffer(table["values"][0].as_py(), "<f8").tolist() == [1.25, -1e-3]
+
+
+def test_a_row_of_more_bytes_than_its_offsets_count(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(sparse, "MOST_BYTES", 20)
+    with pytest.raises(ValueError, match=r"given:1: expected at most 2 entries in a row, got 3\."):
+        write_sparse(tmp_path / "a.parquet", Given([(1, 1, {0: 1.0, 1: 2.0, 2: 3.0})]))
 
 
 def test_a_row_group_larger_than_allowed(tmp_path, text, monkeypatch):
