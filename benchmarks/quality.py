@@ -59,7 +59,7 @@ FAMILIES: dict[str, list[str]] = {
     "oDRs": ["--solver", "odrs,lam=0.1", "--loss", "logistic", "--penalty", "l1,l1=1e-5", "--scale", "rms"],
     "ioDRs": ["--solver", "iodrs,lam=0.1", "--loss", "logistic", "--penalty", "l1,l1=1e-5", "--scale", "rms"],
     "NCSGD": ["--solver", "ncsgd,eta=0.05", "--loss", "squared", "--task", "classify", "--scale", "rms"],
-    "RLS": ["--solver", "rls,delta=1", "--loss", "squared", "--task", "classify", "--features", "{features}"],
+    "RLS": ["--solver", "rls,delta=1", "--loss", "squared", "--task", "classify", "--n-features", "{features}"],
 }
 MOST_FEATURES = {"RLS": 1000}
 
