@@ -2,10 +2,11 @@
 
     python benchmarks/profile_kernels.py [--rows 50000] [--repeats 5] [--only PATTERN] [--json FILE] [--asm FOLDER]
 
-The rows are those of throughput.py; the kernels are those whose target is missed. Each event is counted alone, in user mode,
-for a pass; a figure is the smallest of the repeats (an interrupt only adds), per non-zero or per row. L1 and L2 misses are
-what Linux calls L1-dcache-load-misses and cache-misses, which beside AMD's processors may mean something else. --asm leaves
-the generated code of each kernel as NAME.s. Needs Linux and leave to count (/proc/sys/kernel/perf_event_paranoid at most 2).
+The rows are those of throughput.py; the kernels are those whose target is missed, and grids of eight penalties side by side
+beside one model alone (many.py), with every check. Each event is counted alone, in user mode, for a pass; a figure is the
+smallest of the repeats (an interrupt only adds), per non-zero or per row. L1 and L2 misses are what Linux calls
+L1-dcache-load-misses and cache-misses, which beside AMD's processors may mean something else. --asm leaves the generated code
+of each kernel as NAME.s. Needs Linux and leave to count (/proc/sys/kernel/perf_event_paranoid at most 2).
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 from defaults import table
+from many import METHODS, learn_grid, learn_one
 from onlinear import rows
 from throughput import CASES, Case, bare_hinge, bare_run, bare_squared, engine_of, kernel_run, text_like
 
@@ -86,15 +89,31 @@ def runs(cases: list[Case], X: rows.Rows, d: int, y: np.ndarray, counter: Counte
     return found | {case[0]: kernel_run(case, X, d, y, counter) for case in cases}
 
 
-def counted(cases: list[Case], X: rows.Rows, d: int, y: np.ndarray, repeats: int) -> dict[str, dict[str, float]]:
+def grid_runs(X: sp.csr_matrix, y: np.ndarray, wanted: str, counter: Counter) -> dict[str, Callable[[], float]]:
+    """A model alone and a grid of eight, counted."""
+    found: dict[str, Callable[[], float]] = {}
+    for method in METHODS:
+        if method.average == "none" and re.search(wanted, method.name):
+            for name, make in (("alone", learn_one(method, X, y)), ("grid of 8", learn_grid(method, X, y, 8, 1))):
+                found[f"{method.name}, {name}"] = lambda make=make: counter(make())  # type: ignore[misc]
+    return found
+
+
+def counted(X: sp.csr_matrix, y: np.ndarray, wanted: str, repeats: int) -> dict[str, dict[str, float]]:
     """Events of one pass, by loop."""
     found: dict[str, dict[str, float]] = {}
+    data, cases = rows.read(X).data, cases_of(wanted)
     for event, (kind, number) in EVENTS.items():
         counter = Counter(kind, number)
-        for name, run in runs(cases, X, d, y, counter).items():
+        loops = runs(cases, data, X.shape[1], y, counter) | grid_runs(X, y, wanted, counter)
+        for name, run in loops.items():
             found.setdefault(name, {})[event] = min(run() for _ in range(repeats + 1))
         counter.close()
     return found
+
+
+def cases_of(wanted: str) -> list[Case]:
+    return [case for case in CASES if case[0] in MISSED and re.search(wanted, case[0])]
 
 
 def write_code(folder: Path, case: Case, X: rows.Rows, d: int, y: np.ndarray) -> None:
@@ -116,10 +135,9 @@ def main() -> int:
     parser.add_argument("--asm", type=Path)
     args = parser.parse_args()
     X, y = text_like(args.rows)
-    data, d = rows.read(X).data, X.shape[1]
-    cases = [case for case in CASES if case[0] in MISSED and re.search(args.only, case[0])]
-    found = counted(cases, data, d, y, args.repeats)
-    print(f"{args.rows:,} rows x {d:,} columns, {X.nnz / args.rows:.0f} non-zeros per row; smallest of {args.repeats + 1}.\n")
+    found = counted(X, y, args.only, args.repeats)
+    shape = f"{args.rows:,} rows x {X.shape[1]:,} columns, {X.nnz / args.rows:.0f} non-zeros per row"
+    print(f"{shape}; smallest of {args.repeats + 1}.\n")
     lines = []
     for name, events in found.items():
         each = [f"{events[event] / (args.rows if event in PER_ROW else X.nnz):.2f}" for event in EVENTS]
@@ -129,8 +147,8 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps({"rows": args.rows, "nnz": X.nnz, "events": found}))
     if args.asm:
-        for case in cases:
-            write_code(args.asm, case, data, d, y)
+        for case in cases_of(args.only):
+            write_code(args.asm, case, rows.read(X).data, X.shape[1], y)
     return 0
 
 

@@ -111,6 +111,40 @@ def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch
 
 
 @needs_kernels
+@pytest.mark.parametrize("size", [1.0, 1e60, 1e110])
+@pytest.mark.parametrize(
+    ("solver", "loss", "form"),
+    [
+        ("comid", "hinge", "l1,l1={}"),
+        ("rda,gamma=2", "hinge", "l1,l1={}"),
+        ("rda,gamma=0", "hinge", "l2,l2={}"),
+        ("fiol", "logistic", "elastic-net,l1={0},l2={0}"),
+        ("sgd", "squared", "l2,l2={}"),
+    ],
+)
+def test_a_pack_with_idle_lanes_and_numbers_of_any_size(solver, loss, form, size):
+    """The same labels move all outputs at once; whether numbers may burst is looked at where each alone would."""
+    X, Y, s = stream(loss)
+    data, y = rows.read(X * size).data, np.ascontiguousarray(Y[:, 0])
+    largest = float(np.abs(data.values).max())
+    found = list(engines(solver, loss, [form.format(strength) for strength in (1e-4, 1e-3, 0.01, 0.1, 1.0)]))
+    team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found])
+    (pack,) = team._groups
+    assert isinstance(pack, Pack)
+    scores = np.empty((len(found), N))
+    done, culprit = team.learn(data, largest, y[:, None], s, scores)
+    ends = []
+    for k, engine in enumerate(found):
+        state, alone = engine.start(np.zeros(D), 0.0), np.empty(N)
+        ends.append(engine.learn(state, data, largest, y, s, alone))
+        assert scores[k, :done].tobytes() == alone[:done].tobytes()
+        if done == N:
+            assert_same_state(pack._states[k], state)
+    assert done == min(ends)
+    assert culprit == -1 if done == N else ends[culprit] == done
+
+
+@needs_kernels
 def test_the_output_that_diverges_is_named():
     X, Y, s = stream("squared")
     found = list(engines("sgd,eta=1", "squared", ["l2,l2=0.1"] * 3 + ["l2,l2=1e6"] + ["l2,l2=0.1"] * 2))
