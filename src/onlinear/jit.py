@@ -529,7 +529,12 @@ def _each_entry(
                     do(lane, find(entry))
 
 
-def _at(builder: Any, array: Any, indices: Any, entry: Any, width: int = 1) -> Any:
+def _apart(kind: Any) -> int:
+    """How many places the numbers of a vector are apart: two in one half of a vector of pairs, which is not contiguous."""
+    return 1 if kind.layout == "C" else 2
+
+
+def _at(builder: Any, array: Any, indices: Any, entry: Any, width: int) -> Any:
     """The address of the numbers that ``array`` holds for an entry's column."""
     column = builder.zext(builder.load(builder.gep(indices, [entry])), ir.IntType(64))
     return builder.gep(array, [builder.mul(column, ir.Constant(column.type, width))])
@@ -546,7 +551,7 @@ def _emit_entries(builder: Any, args: Any, kinds: Any) -> Any:
 
 def _emit_gathered(builder: Any, args: Any, kinds: Any) -> Any:
     array, indices, k, end = args
-    return _filled(builder, k, end, lambda entry: builder.load(_at(builder, array, indices, entry)))
+    return _filled(builder, k, end, lambda entry: builder.load(_at(builder, array, indices, entry, _apart(kinds[0]))))
 
 
 def _emit_scatter(builder: Any, args: Any, kinds: Any) -> None:
@@ -555,7 +560,7 @@ def _emit_scatter(builder: Any, args: Any, kinds: Any) -> None:
     def put(lane: int, place: Any) -> None:
         builder.store(builder.extract_element(new, _INTEGER(lane)), place)
 
-    _each_entry(builder, k, end, put, lambda entry: _at(builder, array, indices, entry))
+    _each_entry(builder, k, end, put, lambda entry: _at(builder, array, indices, entry, _apart(kinds[0])))
 
 
 def _pair(builder: Any, array: Any, indices: Any, entry: Any) -> Any:
@@ -595,7 +600,7 @@ def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
     kind = ir.FunctionType(ir.VoidType(), [pointer, _INTEGER, _INTEGER, _INTEGER])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
     for lane in range(ENTRIES):
-        place = _at(builder, array, indices, builder.add(k, ir.Constant(k.type, lane)))
+        place = _at(builder, array, indices, builder.add(k, ir.Constant(k.type, lane)), _apart(kinds[0]))
         builder.call(ask, [builder.bitcast(place, pointer), _INTEGER(0), _INTEGER(3), _INTEGER(1)])
 
 

@@ -392,7 +392,7 @@ class Learner:
             arrays["scales"] = self.scaler.moments
         for k, state in enumerate(self.states):
             arrays |= {f"{k}.now": state.now}
-            arrays |= {f"{k}.array.{name}": array for name, array in state.arrays.items()}
+            arrays |= {f"{k}.array.{name}": array for name, array in state.vectors().items()}
             arrays |= {f"{k}.kept.{name}": array for name, array in state.kept.items()}
         return header, arrays
 
@@ -414,13 +414,13 @@ class Learner:
             total=header["total"],
         )
         learner._grow(header["size"])
-        learner._losses = _shaped(arrays, "losses", learner._losses.shape)
+        learner._losses = _shaped(arrays, "losses", learner._losses.shape).copy()
         if learner.scaler is not None:
-            learner.scaler.moments = _shaped(arrays, "scales", learner.scaler.moments.shape)
+            learner.scaler.moments = _shaped(arrays, "scales", learner.scaler.moments.shape).copy()
         for k, state in enumerate(learner.states):
-            state.now = _steps(_shaped(arrays, f"{k}.now", state.now.shape), state.table is not None)
-            for name, array in state.arrays.items():
-                state.arrays[name] = _shaped(arrays, f"{k}.array.{name}", array.shape)
+            state.now = _steps(_shaped(arrays, f"{k}.now", state.now.shape).copy(), state.table is not None)
+            for name, vector in state.vectors().items():
+                vector[...] = _shaped(arrays, f"{k}.array.{name}", vector.shape)
             _check_stamps(state)
             prefix = f"{k}.kept."
             found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
@@ -496,7 +496,7 @@ def _kept(found: dict[str, np.ndarray], state: State) -> dict[str, np.ndarray]:
 def _shaped(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
     if name not in arrays or arrays[name].shape != shape or arrays[name].dtype != np.float64:
         raise models.ModelFileError(f"the model file's array {name!r} is missing or has another shape than {shape}.")
-    return arrays[name].copy()
+    return arrays[name]
 
 
 def _count(name: str, value: Any) -> int:

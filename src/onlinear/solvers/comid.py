@@ -92,8 +92,6 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
         for k in range(begin, end, LANES):
             if k < soon:
                 fetch(V, indices, k + AHEAD)
-                if B is not None:
-                    fetch(B, indices, k + AHEAD)
             v = gathered(V, indices, k, end)
             product += penalty.raw_weight(v, clock) * entries(values, k, end)
             if B is not None:

@@ -400,7 +400,7 @@ class Exact(SplittingEngine):
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
-        arrays = (state.arrays.get(name) for name in "VBAM")
+        arrays = self.potentials(state), *self.sums_so_far(state), state.arrays.get("M")
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_exact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
@@ -427,8 +427,10 @@ class Inexact(SplittingEngine):
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
-        state.widths["VZ"], state.fresh["VZ"] = 2, (0.0, nan)
-        state.arrays["VZ"] = np.stack([state.arrays.pop("V"), w], axis=1).ravel()
+        pairs = np.stack([super().potentials(state), w], axis=1).ravel()
+        sums = {} if self.average is None else {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
+        state.arrays, state.widths, state.fresh = {"VZ": pairs, **sums}, {"VZ": 2}, {"VZ": (0.0, nan)}
+        state.halves = {}
         state.buffers["tail"] = np.zeros(1, np.uint32)
         state.now[FORGET] = 1.0
         return state
@@ -436,14 +438,17 @@ class Inexact(SplittingEngine):
     def potentials(self, state: State) -> np.ndarray:
         return state.arrays["VZ"][0::2]
 
+    def sums_so_far(self, state: State) -> tuple[np.ndarray | None, np.ndarray | None]:
+        return state.arrays.get("B"), state.arrays.get("A")
+
     def kept_z(self, state: State) -> np.ndarray:
         """z of the last row's columns, NaN elsewhere."""
         return state.arrays["VZ"][1::2]
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
-        B, A = state.arrays.get("B"), state.arrays.get("A")
-        arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]
+        sums, pairs = self.sums_so_far(state), state.arrays["VZ"]
+        arrays = self.potentials(state), *sums, self.kept_z(state), pairs, state.buffers["tail"]
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 

@@ -70,7 +70,8 @@ class State:
     ``now``: scalars; ``arrays``: one number per feature; ``kept``: arrays of other lengths; ``table``: prefix sums of the
     steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
     the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
-    array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own.
+    array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
+    ``halves``: of arrays of pairs that files hold as two, the names of those.
     """
 
     now: np.ndarray
@@ -82,6 +83,7 @@ class State:
     widths: dict[str, int] = field(default_factory=dict)
     fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
+    halves: dict[str, tuple[str, str]] = field(default_factory=dict)
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -111,6 +113,14 @@ class State:
                     bigger[..., old + place :: len(fills)] = fill
             self.arrays[name] = bigger
         self.size = size
+
+    def vectors(self) -> dict[str, np.ndarray]:
+        """The arrays as files hold them, to be read or filled."""
+        found: dict[str, np.ndarray] = {}
+        for name, array in self.arrays.items():
+            names = self.halves.get(name, (name,))
+            found |= {half: array[..., place :: len(names)] for place, half in enumerate(names)}
+        return found
 
     def prepare(self, rows: int) -> None:
         """Make room in the table for ``rows`` more steps."""

@@ -335,8 +335,6 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
         for k in range(begin, end, LANES):
             if k < soon:
                 fetch(V, indices, k + AHEAD)
-                if B is not None:
-                    fetch(B, indices, k + AHEAD)
             x_k, state = entries(values, k, end), gathered(V, indices, k, end)
             v_k = penalty.weight(state, clock)
             put(x, k - begin, x_k)
