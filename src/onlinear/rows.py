@@ -294,8 +294,9 @@ def _tidy(rows: Rows, width: int, name: str) -> Source:
 def _scan(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
     """Largest column, largest and smallest absolute value (as bits), and how often columns do not ascend inside a row.
 
-    Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise. Without
-    max and min, each of which Numba compiles as a function, before the first fit.
+    Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise, the first
+    in numbers of 32 bits, of which a register holds eight. Without max and min, each of which Numba compiles as a function,
+    before the first fit.
     """
     high, largest, smallest, descents = columns.dtype.type(0), bits.dtype.type(0), mask, np.int64(0)
     n = starts.shape[0] - 1
@@ -308,7 +309,7 @@ def _scan(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
         high = high if high > block[0] else block[0]
         for k in range(1, block.shape[0]):
             high = high if high > block[k] else block[k]
-            falls += np.uint32(block[k] <= block[k - 1])
+            falls = np.uint32(falls + np.uint32(block[k] <= block[k - 1]))
         descents += np.int64(falls)
         for r in range(i + 1, last):
             k = starts[r]
