@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import isnan, nan
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -29,6 +30,7 @@ from typing import IO, Any, NamedTuple
 COMID = ["--loss", "hinge", "--penalty", "l1,l1=1e-6", "--solver", "comid"]
 VW = "--loss_function hinge --l1 1e-6 --bit_precision 18"
 HASH_BITS = 24
+NOISE = 0.1  # of a process's seconds, within which those of two processes differ by themselves
 Command = list[str]
 
 
@@ -233,6 +235,15 @@ FORMATS = (
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
+def after(whole: float, start: float) -> float:
+    """What is left of a process after its start-up; NaN where the machine's noise is larger than that."""
+    return whole - start if whole - start > NOISE * whole else nan
+
+
+def cell(number: float, form: str) -> str:
+    return "-" if isnan(number) else f"{number:{form}}"
+
+
 def text_table(measured: Measured) -> list[str]:
     lines = [
         "| text to a model | MB | seconds | of which start-up | CPU seconds | MB/s | MB/s after start-up | peak MB |",
@@ -242,7 +253,7 @@ def text_table(measured: Measured) -> list[str]:
         for tool in measured.tools(name):
             taken, start = measured.found[f"{tool}, {name}"], measured.found[f"{tool}, tiny"].seconds
             mb = measured.mb[name]
-            rates = f"{mb / taken.seconds:,.0f} | {mb / max(taken.seconds - start, 1e-3):,.0f}"
+            rates = f"{mb / taken.seconds:,.0f} | {cell(mb / after(taken.seconds, start), ',.0f')}"
             lines.append(
                 f"| {tool} | {mb:,.0f} | {taken.seconds:.2f} | {start:.2f} | {taken.cpu:.2f} | {rates} | {taken.peak:,.0f} |"
             )
@@ -254,8 +265,8 @@ def ratio_table(measured: Measured) -> list[str]:
 
     def rates(tool: str, name: str) -> tuple[float, float, float]:
         taken, start = measured.found[f"{tool}, {name}"], measured.found[f"{tool}, tiny"]
-        seconds = (taken.seconds, taken.seconds - start.seconds, taken.cpu - start.cpu)
-        return tuple(measured.mb[name] / max(each, 1e-3) for each in seconds)  # type: ignore[return-value]
+        seconds = (taken.seconds, after(taken.seconds, start.seconds), after(taken.cpu, start.cpu))
+        return tuple(measured.mb[name] / each for each in seconds)  # type: ignore[return-value]
 
     lines = [
         "| times the MB/s of others | whole process | after start-up | per CPU second after start-up | wanted |",
@@ -269,7 +280,7 @@ def ratio_table(measured: Measured) -> list[str]:
         ("small file: of scikit-learn on it", SKLEARN, "small", ""),
         ("large file: of LIBLINEAR on a fourth of the small one", LIBLINEAR, "part", ""),
     ):
-        times = [f"{a / b:.1f}" for a, b in zip(rates(OURS, what[:5]), rates(others, theirs), strict=True)]
+        times = [cell(a / b, ".1f") for a, b in zip(rates(OURS, what[:5]), rates(others, theirs), strict=True)]
         lines.append(f"| {what} | {' | '.join(times)} | {wanted} |")
     return lines
 
