@@ -414,13 +414,14 @@ class Learner:
             total=header["total"],
         )
         learner._grow(header["size"])
-        learner._losses = _shaped(arrays, "losses", learner._losses.shape).copy()
+        _fill(learner._losses, arrays, "losses")
         if learner.scaler is not None:
-            learner.scaler.moments = _shaped(arrays, "scales", learner.scaler.moments.shape).copy()
+            _fill(learner.scaler.moments, arrays, "scales")
         for k, state in enumerate(learner.states):
-            state.now = _steps(_shaped(arrays, f"{k}.now", state.now.shape).copy(), state.table is not None)
+            _fill(state.now, arrays, f"{k}.now")
+            _check_steps(state)
             for name, vector in state.vectors().items():
-                vector[...] = _shaped(arrays, f"{k}.array.{name}", vector.shape)
+                _fill(vector, arrays, f"{k}.array.{name}")
             _check_stamps(state)
             prefix = f"{k}.kept."
             found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
@@ -461,13 +462,12 @@ def _plausible(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         raise models.ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
 
 
-def _steps(now: np.ndarray, has_table: bool) -> np.ndarray:
-    """The scalars of a state, their step numbers checked: kernels find places in the table by them."""
-    t, visit = now[T], now[VISIT]
+def _check_steps(state: State) -> None:
+    """Refuse step numbers that cannot be: kernels find places in the table by them."""
+    t, visit = state.now[T], state.now[VISIT]
     whole = 0.0 <= visit <= t <= 2.0**53 and t == np.floor(t) and visit == np.floor(visit)
-    if not whole or (has_table and t - visit > LONGEST_BLOCK):
+    if not whole or (state.table is not None and t - visit > LONGEST_BLOCK):
         raise models.ModelFileError(f"the model file's step numbers cannot be: {t:g} rows learnt, last visit at {visit:g}.")
-    return now
 
 
 def _check_stamps(state: State) -> None:
@@ -493,10 +493,10 @@ def _kept(found: dict[str, np.ndarray], state: State) -> dict[str, np.ndarray]:
     return {name: array.copy() for name, array in found.items()}
 
 
-def _shaped(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    if name not in arrays or arrays[name].shape != shape or arrays[name].dtype != np.float64:
-        raise models.ModelFileError(f"the model file's array {name!r} is missing or has another shape than {shape}.")
-    return arrays[name]
+def _fill(target: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> None:
+    if name not in arrays or arrays[name].shape != target.shape or arrays[name].dtype != np.float64:
+        raise models.ModelFileError(f"the model file's array {name!r} is missing or has another shape than {target.shape}.")
+    target[...] = arrays[name]
 
 
 def _count(name: str, value: Any) -> int:

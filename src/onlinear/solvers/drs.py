@@ -400,7 +400,7 @@ class Exact(SplittingEngine):
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
-        arrays = self.potentials(state), *self.sums_so_far(state), state.arrays.get("M")
+        arrays = (state.vectors().get(name) for name in "VBAM")
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_exact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
@@ -427,10 +427,9 @@ class Inexact(SplittingEngine):
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
-        pairs = np.stack([super().potentials(state), w], axis=1).ravel()
-        sums = {} if self.average is None else {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
-        state.arrays, state.widths, state.fresh = {"VZ": pairs, **sums}, {"VZ": 2}, {"VZ": (0.0, nan)}
-        state.halves = {}
+        apart = {name: np.ascontiguousarray(vector) for name, vector in state.vectors().items()}
+        state.arrays = {"VZ": np.stack([apart.pop("V"), w], axis=1).ravel(), **apart}
+        state.widths, state.halves, state.fresh = {"VZ": 2}, {}, {"VZ": (0.0, nan)}
         state.buffers["tail"] = np.zeros(1, np.uint32)
         state.now[FORGET] = 1.0
         return state
@@ -438,17 +437,14 @@ class Inexact(SplittingEngine):
     def potentials(self, state: State) -> np.ndarray:
         return state.arrays["VZ"][0::2]
 
-    def sums_so_far(self, state: State) -> tuple[np.ndarray | None, np.ndarray | None]:
-        return state.arrays.get("B"), state.arrays.get("A")
-
     def kept_z(self, state: State) -> np.ndarray:
         """z of the last row's columns, NaN elsewhere."""
         return state.arrays["VZ"][1::2]
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
-        sums, pairs = self.sums_so_far(state), state.arrays["VZ"]
-        arrays = self.potentials(state), *sums, self.kept_z(state), pairs, state.buffers["tail"]
+        B, A = state.arrays.get("B"), state.arrays.get("A")
+        arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 

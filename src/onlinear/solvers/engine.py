@@ -71,7 +71,7 @@ class State:
     steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
     the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
     array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
-    ``halves``: of arrays of pairs that files hold as two, the names of those.
+    ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those.
     """
 
     now: np.ndarray
@@ -115,7 +115,7 @@ class State:
         self.size = size
 
     def vectors(self) -> dict[str, np.ndarray]:
-        """The arrays as files hold them, to be read or filled."""
+        """The arrays, pairs of halves apart, to be read or filled."""
         found: dict[str, np.ndarray] = {}
         for name, array in self.arrays.items():
             names = self.halves.get(name, (name,))
@@ -300,6 +300,16 @@ def scalars(problem: Problem, bias: float) -> np.ndarray:
     now = np.zeros(SCALARS)
     now[BIAS], now[ONE] = bias, float(problem.fit_intercept)
     return now
+
+
+def vector_state(now: np.ndarray, name: str, size: int, averaged: bool) -> State:
+    """A state of one vector, at 0, and with an average of its sums: those of the block, B, beside the vector in one array, as a
+    row needs both, and those before it, A."""
+    if not averaged:
+        return State(now, {name: np.zeros(size)}, size=size)
+    pairs = f"{name}B"
+    arrays = {pairs: np.zeros(2 * size), "A": np.zeros(size)}
+    return State(now, arrays, table=np.zeros((3, 65)), size=size, widths={pairs: 2}, halves={pairs: (name, "B")})
 
 
 def kept_vector(state: State, name: str) -> np.ndarray:

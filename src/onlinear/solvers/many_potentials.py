@@ -184,7 +184,7 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, sco
                 u = penalty.raw_weight(v, clock) - step * values[k]
                 put_lanes(V, j, chosen(moving, penalty.raw_deposit(u, eta, clock, after), v))
         put_lanes(now, BIAS, lanes(now, BIAS) - intercept_step(eta, t, solver.tied) * lanes(work, 1) * one)
-        if largest > HUGE or highest(farthest(lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1)), outputs) > HUGE:
+        if may_burst(largest, lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1), outputs):
             culprit = burst(rows, i, largest, p, eta, g, V, now, outputs)
             if culprit >= 0:
                 done = i
@@ -194,14 +194,15 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, sco
 
 
 @function
-def farthest(careful, p, move):
-    """A number above ``HUGE`` where a score or a move is, or an output once was."""
-    return max(max(abs(p), abs(move)), careful * (2.0 * HUGE))
+def may_burst(largest, careful, p, move, outputs):
+    """Whether numbers are, or once were, large enough for an output to be no longer finite. Asked of lanes, not of arrays, each
+    of which is counted in and out."""
+    return largest > HUGE or highest(careful, outputs) > 0.0 or highest(max(abs(p), abs(move)), outputs) > HUGE
 
 
 @function
 def burst(rows, i, largest, p, eta, g, V, now, outputs):
-    """The first output that is no longer finite on row i, or -1; looked at where numbers are, or once were, large enough."""
+    """The first output that is no longer finite on row i, or -1; each is looked at where it would be alone."""
     indptr, indices, _ = rows
     found = -1
     for o in range(outputs):

@@ -9,8 +9,8 @@ import numpy as np
 from onlinear.jit import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.engine import CAREFUL, HUGE, ONE, T
-from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, farthest, highest, whole
+from onlinear.solvers.engine import CAREFUL, ONE, T
+from onlinear.solvers.many_potentials import AHEAD, added, burst, empty_sum, may_burst, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
 
 
@@ -54,7 +54,7 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
             old = lanes(G, j)
             put_lanes(G, j, chosen(moving, old + slopes * values[k], old))
         put_lanes(now, GRADIENT_BIAS, chosen(moving, lanes(now, GRADIENT_BIAS) + slopes * one, lanes(now, GRADIENT_BIAS)))
-        if largest > HUGE or highest(farthest(lanes(now, CAREFUL), lanes(work, 0), slopes), outputs) > HUGE:
+        if may_burst(largest, lanes(now, CAREFUL), lanes(work, 0), slopes, outputs):
             culprit = burst(rows, i, largest, p, 1.0, g, G, now, outputs)
             if culprit >= 0:
                 done = i

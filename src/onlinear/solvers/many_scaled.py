@@ -16,13 +16,12 @@ from onlinear.solvers.engine import (
     CAREFUL,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
-    HUGE,
     ONE,
     THETA,
     T,
     sums_due,
 )
-from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, farthest, highest, whole
+from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
 from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
@@ -103,7 +102,7 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
                     held = lanes(B, j)
                     put_lanes(B, j, chosen(moving, held + lag * move, held))
         put_lanes(now, BIAS, lanes(now, BIAS) - intercept_step(eta, t, solver.tied) * lanes(work, 1) * one)
-        if largest > HUGE or highest(farthest(lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1)), outputs) > HUGE:
+        if may_burst(largest, lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1), outputs):
             culprit = burst(rows, i, largest, p, eta, g, V, now, outputs)
             if culprit >= 0:
                 done = i

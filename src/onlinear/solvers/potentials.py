@@ -30,6 +30,7 @@ from onlinear.solvers.engine import (
     everything,
     scalars,
     sums_due,
+    vector_state,
 )
 
 
@@ -120,13 +121,10 @@ class PotentialEngine(Engine):
         now = scalars(self.problem, b)
         clock = self.penalty.start()
         now[CLOCK : CLOCK + len(clock)] = clock
-        V = np.zeros(len(w))
+        state = vector_state(now, "V", len(w), self.average is not None)
         if len(w):
-            store_potentials(self.penalty, clock, self.first_value(w), V)
-        if self.average is None:
-            return State(now, {"V": V}, size=len(w))
-        arrays = {"VB": np.stack([V, np.zeros(len(w))], axis=1).ravel(), "A": np.zeros(len(w))}
-        return State(now, arrays, table=np.zeros((3, 65)), size=len(w), widths={"VB": 2}, halves={"VB": ("V", "B")})
+            store_potentials(self.penalty, clock, self.first_value(w), state.vectors()["V"])
+        return state
 
     def first_value(self, w: np.ndarray) -> np.ndarray:
         """The value whose potential is kept, for a start at ``w``."""
@@ -142,17 +140,13 @@ class PotentialEngine(Engine):
 
     def potentials(self, state: State) -> np.ndarray:
         """Every feature's potential."""
-        return state.arrays["V"] if self.average is None else state.arrays["VB"][0::2]
-
-    def sums_so_far(self, state: State) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """The sums of the averages: those of the block, beside the potentials as a row needs both, and those before it."""
-        return (None, None) if self.average is None else (state.arrays["VB"][1::2], state.arrays["A"])
+        return state.vectors()["V"]
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
-        arrays = self.potentials(state), *self.sums_so_far(state)
+        V, B, A = (state.vectors().get(name) for name in "VBA")
         parts = (self.loss, self.penalty, self.solver, self.average)
-        return type(self).kernel, (rows, largest, y, s, *parts, *arrays, state.table, state.now, scores)
+        return type(self).kernel, (rows, largest, y, s, *parts, V, B, A, state.table, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.read_at(state, self.predictor_clock(state), columns)
@@ -164,7 +158,7 @@ class PotentialEngine(Engine):
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        B, A = self.sums_so_far(state)
+        B, A = (state.vectors()[name] for name in "BA")
         read_sums(state.table, state.t - int(state.now[VISIT]), self.potentials(state), B, A, columns, out)
         return out
 

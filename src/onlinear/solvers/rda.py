@@ -43,6 +43,7 @@ from onlinear.solvers.engine import (
     everything,
     scalars,
     sums_due,
+    vector_state,
 )
 
 GRADIENT_BIAS = OWN  # G of the intercept
@@ -277,22 +278,13 @@ class Lazy(Engine):
 
     def start(self, w: np.ndarray, b: float) -> State:
         self.solver.begin(w, self.penalty)
-        now = scalars(self.problem, b)
-        if self.average is None:
-            return State(now, {"G": np.zeros(len(w))}, size=len(w))
-        arrays = {"GB": np.zeros(2 * len(w)), "A": np.zeros(len(w))}
-        return State(now, arrays, table=np.zeros((3, 65)), size=len(w), widths={"GB": 2}, halves={"GB": ("G", "B")})
-
-    def vectors(self, state: State) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """G, and the sums of the average: those of the block, beside G as a row needs both, and those before it."""
-        if self.average is None:
-            return state.arrays["G"], None, None
-        return state.arrays["GB"][0::2], state.arrays["GB"][1::2], state.arrays["A"]
+        return vector_state(scalars(self.problem, b), "G", len(w), self.average is not None)
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
+        G, B, A = (state.vectors().get(name) for name in "GBA")
         parts = (self.loss, self.penalty, self.bounds, self.solver.gamma, self.average)
-        return learn_rows, (rows, largest, y, s, *parts, *self.vectors(state), state.table, state.now, scores)
+        return learn_rows, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
 
     def eta(self, t: int) -> float:
         return auxiliary_step(self.solver.gamma, self.penalty, t)
@@ -300,7 +292,7 @@ class Lazy(Engine):
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
         Q, inverse = threshold(self.penalty, state.t), shrink(self.penalty, self.solver.gamma, state.t)
-        read(self.vectors(state)[0], Q, inverse, self.bounds, columns, out)
+        read(state.vectors()["G"], Q, inverse, self.bounds, columns, out)
         return out
 
     def bias(self, state: State) -> float:
@@ -308,8 +300,9 @@ class Lazy(Engine):
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
+        G, B, A = (state.vectors()[name] for name in "GBA")
         first = int(state.now[VISIT])
-        read_sums(state.table, first, state.t - first, self.penalty.l1, *self.vectors(state), columns, out)
+        read_sums(state.table, first, state.t - first, self.penalty.l1, G, B, A, columns, out)
         return out
 
     def rebuild(self, state: State) -> None:
@@ -319,7 +312,7 @@ class Lazy(Engine):
             replay(self.penalty, self.solver.gamma, self.average, int(state.now[VISIT]), state.t, state.table)
 
     def variables(self, state: State) -> dict[str, Any]:
-        return {"w": self.weights(state, everything(state)), "G": self.vectors(state)[0].copy()}
+        return {"w": self.weights(state, everything(state)), "G": state.vectors()["G"].copy()}
 
 
 class Primal(Dense):

@@ -6,7 +6,7 @@
     values   list of double, or of float where asked for; finite, none equal to 0
 
 In the Parquet files written here a row's indices and values are binary instead: the numbers' bytes, little-endian. Those are
-read five times as fast as lists, of whose every number a level is decoded. Either form is read from either kind of file.
+read three times as fast as lists, of whose every number a level is decoded. Either form is read from either kind of file.
 
 A record batch or row group holds about ``ENTRIES`` entries and is read back as one block. The metadata's entry
 ``onlinear-rows`` is JSON: version, rows, n_features (1 + the largest column), base (the first index in the text the rows came
