@@ -54,6 +54,9 @@ def classifier(**params):
     return OnlineClassifier(**({"solver": SOLVER, "penalty": PENALTY, "shuffle": False} | params))
 
 
+BARE = {"average": "none", "scale": "none"}  # as Learner is
+
+
 # --- passes, order, chunks -------------------------------------------------------------------------------------------
 
 
@@ -70,7 +73,7 @@ def test_partial_fit_in_pieces_is_one_fit_bit_for_bit(rows):
 @pytest.mark.parametrize("shuffle", [True, "replacement"])
 def test_shuffled_passes_are_learn_over_the_drawn_rows(rows, shuffle):
     X, y = rows
-    model = classifier(shuffle=shuffle, passes=3, random_state=5).fit(X, y)
+    model = classifier(shuffle=shuffle, passes=3, random_state=5, **BARE).fit(X, y)
     learner = Learner(SOLVER, "logistic", PENALTY, fit_intercept=True, n_features=11)
     draw = np.random.default_rng(5)
     for _ in range(3):
@@ -151,11 +154,11 @@ def test_labels_of_any_kind(rows):
 
 def test_several_classes_are_one_against_the_rest(three):
     X, y = three
-    model = OnlineClassifier(random_state=0, passes=2).fit(X, y)
+    model = OnlineClassifier(random_state=0, passes=2, average="weighted-t1").fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.decision_function(X).shape == (150, 3)
     for k in range(3):
-        one = OnlineClassifier(random_state=0, passes=2).fit(X, y == k)
+        one = OnlineClassifier(random_state=0, passes=2, average="weighted-t1").fit(X, y == k)
         np.testing.assert_array_equal(one.coef_[0], model.coef_[k])
     np.testing.assert_array_equal(model.predict(X), np.argmax(model.decision_function(X), axis=1))
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
@@ -221,9 +224,9 @@ def test_regression_losses_classify_on_signs(rows):
     X, y = rows
     signs = np.where(y == "yes", 1.0, -1.0)
     for loss in ("squared", "absolute", "huber", "epsilon-insensitive", "quantile"):
-        model = OnlineClassifier(loss, solver="fiol", shuffle=False).fit(X, y)
-        other = OnlineRegressor(loss, solver="fiol", shuffle=False).fit(X, signs)
-        np.testing.assert_array_equal(model.coef_[0], other.coef_)
+        model = OnlineClassifier(loss, solver="fiol", shuffle=False, **BARE).fit(X, y)
+        other = Learner("fiol", loss, fit_intercept=True).learn(X, signs)
+        np.testing.assert_array_equal(model.coef_[0], other.weights())
         assert model.score(X, y) > 0.75
 
 
@@ -272,7 +275,7 @@ def test_standard_scale_is_learning_standardised_columns():
     X, y = load_diabetes(return_X_y=True)
     X = np.column_stack([1e4 + 50.0 * X, np.full(len(X), 3.1)])
     model = OnlineRegressor(solver="fiol", scale="standard", random_state=0).fit(X, y)
-    piped = make_pipeline(StandardScaler(), OnlineRegressor(solver="fiol", random_state=0)).fit(X, y)
+    piped = make_pipeline(StandardScaler(), OnlineRegressor(solver="fiol", scale="none", random_state=0)).fit(X, y)
     np.testing.assert_allclose(model.predict(X), piped.predict(X), rtol=1e-8)
     np.testing.assert_allclose(X @ model.coef_ + model.intercept_, model.predict(X), rtol=1e-8)
     with pytest.raises(ValueError, match="scale='rms'"):
@@ -314,10 +317,10 @@ def test_coef_is_what_predict_uses_and_a_fresh_array(rows):
 def test_sparsity_of_the_average_and_of_the_last_iterate(rows):
     X, y = rows
     wide = sp.hstack([X, 0.05 * X[::-1]]).tocsr()
-    model = classifier(penalty="l1,l1=0.05", average="uniform").fit(wide, y)
+    model = classifier(penalty="l1,l1=0.05", average="uniform", scale="none").fit(wide, y)
     assert model.sparsity_ == np.mean(model.coef_ == 0.0)
     assert model.sparsity_last_ > model.sparsity_
-    plain = classifier(penalty="l1,l1=0.05").fit(wide, y)
+    plain = classifier(penalty="l1,l1=0.05", scale="none").fit(wide, y)
     assert plain.sparsity_ == plain.sparsity_last_ == model.sparsity_last_
 
 
@@ -327,7 +330,8 @@ def test_without_a_solver_an_l1_penalty_leaves_zeros_in_coef(rows):
     assert OnlineClassifier().fit(X, y).learner_.average is not None
     assert OnlineClassifier(penalty="l1,l1=0.05", average="weighted-t1").fit(X, y).learner_.average is not None
     named = OnlineClassifier("hinge", solver="asgd").fit(X, y)
-    assert (named.learner_.average.growth, named.learner_.scaler) == (0.0, None)
+    assert (named.learner_.average.growth, named.learner_.scaler.kind) == (0.0, "rms")
+    assert OnlineClassifier("hinge", solver="asgd", scale="none").fit(X, y).learner_.scaler is None
 
 
 def test_unfitted_estimators_say_so(rows):
@@ -615,7 +619,7 @@ def test_classification_losses_are_refused_for_numbers(rows):
 def test_divergence_is_named_and_the_model_goes_on_no_more():
     rng = np.random.default_rng(0)
     X, y = 1e3 * rng.standard_normal((500, 5)), rng.standard_normal(500)
-    model = OnlineRegressor(solver="sgd,schedule=constant,eta=1")
+    model = OnlineRegressor(solver="sgd,schedule=constant,eta=1", scale="none")
     with pytest.raises(DivergenceError, match="fiol"):
         model.fit(X, y)
     for call in (lambda: model.predict(X), lambda: model.partial_fit(X, y), lambda: model.save("never")):

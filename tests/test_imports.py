@@ -16,7 +16,7 @@ LAYERS = [
     {"scaling"},
     {"solvers"},
     {"build"},
-    {"models", "compatibility", "one_row"},
+    {"models", "compatibility", "one_row", "units"},
     {"learner", "streams"},
     {"run", "final"},
     {"tasks"},

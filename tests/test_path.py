@@ -109,7 +109,7 @@ def test_copies_pickles_and_threads_go_on_alike(tmp_path, monkeypatch):
 def test_losses_and_errors_are_of_rows_not_seen_before(classes):
     X, y, s = rows(classes)
     names = list(range(classes))
-    path = PenaltyPath(COMID, PENALTIES)
+    path = PenaltyPath(clone(COMID).set_params(average="none", scale="none"), PENALTIES)
     wrong, losses = np.zeros(len(PENALTIES)), np.zeros(len(PENALTIES))
     path.partial_fit(X[:1], y[:1], classes=names, sample_weight=[0.0])
     for i in range(1, N):

@@ -17,7 +17,8 @@ from onlinear.run import Held, Report
 from onlinear.streams.holdout import Marked
 
 OPEN = streams.open
-PARTS = ("--solver", "comid,eta=0.5", "--penalty", "l1,l1=1e-3")
+BARE = ("--average", "none", "--scale", "none")  # as Learner is
+PARTS = ("--solver", "comid,eta=0.5", "--penalty", "l1,l1=1e-3", *BARE)
 
 
 def command(*arguments, code=0):
@@ -126,9 +127,9 @@ def test_rows_count_by_their_weights(tmp_path):
         f"{label},{','.join(map(repr, row))},{weight}\n" for label, row, weight in zip(y, X.tolist(), s, strict=True)
     )
     (tmp_path / "rows.csv").write_text(head + table)
-    options = ("--target", "y", "--weight", "importance", "--solver", "comid,eta=0.5", "--task", "classify")
+    options = ("--target", "y", "--weight", "importance", "--solver", "comid,eta=0.5", "--task", "classify", *BARE)
     *_, report, end = lines(tmp_path / "rows.csv", *options, "--model", tmp_path / "m")
-    learner = Learner("comid,eta=0.5", "logistic", fit_intercept=True)
+    learner = Learner("comid,eta=0.5", "logistic", fit_intercept=True, weights="relative")
     before = []
     for i in range(300):
         before.append(learner.predict(X[i : i + 1])[0])

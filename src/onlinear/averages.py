@@ -56,6 +56,9 @@ NAMED = {
 }
 
 
+ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better (learner.py)
+
+
 @function
 def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> tuple[float, float, float]:
     """Enter step c of the block: its threshold q, and om / p, with inverse = 1/p; give (q, E_c, R_c)."""

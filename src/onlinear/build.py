@@ -26,7 +26,7 @@ PENALTIES: dict[str, tuple[str, ...]] = {
     "total-variation": ("tv",),
     "fused-lasso": ("tv", "l1", "l2"),
 }
-AVERAGES = ("none", "suffix", *averages.NAMED)
+AVERAGES = ("none", "suffix", averages.ADAPTIVE, *averages.NAMED)
 SCALES = ("none", "rms", "max-abs", "standard")
 
 # Range of each setting: low, high, and whether the ends are excluded.
@@ -188,7 +188,7 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
     if name == "none":
         return None
     if name != "suffix":
-        return averages.NAMED[name]
+        return averages.NAMED["weighted-t1" if name == averages.ADAPTIVE else name]
     alpha = checked(role, "alpha", settings.get("alpha", 0.5))
     steps = settings.get("total", total)
     if steps is None:

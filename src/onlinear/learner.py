@@ -7,11 +7,13 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from onlinear import checks, models, rows, specs
+from onlinear.averages import ADAPTIVE
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
 from onlinear.checks import DivergenceError
 from onlinear.jit import bind_loss, kernel
@@ -19,8 +21,9 @@ from onlinear.names import unknown
 from onlinear.one_row import OneRow, add_loss
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
-from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T
-from onlinear.solvers.many import Output, Team, in_threads, threads_of
+from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T, can_multiply
+from onlinear.solvers.many import Output, Team, in_threads, scores_means, threads_of
+from onlinear.units import KINDS, RAW, RELATIVE, Units
 
 
 @kernel
@@ -30,6 +33,22 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
         add_loss(loss, scores[i], y[i], s[i], total)
 
 
+@kernel
+def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
+    """race = (loss of the last iterate, loss of the average) over the recent rows, t rows before these: what is older counts
+    less, by 1 - 3/t a row. An output's scores, means (K, n), y (n, K)."""
+    for i in range(y.shape[0]):
+        if s[i] > 0.0:
+            kept = 1.0 - min(1.0, 3.0 / (t + i + 1.0))
+            last, mean = 0.0, 0.0
+            for k in range(y.shape[1]):
+                last += s[i] * loss.value(scores[k, i], y[i, k])
+                mean += s[i] * loss.value(means[k, i], y[i, k])
+            race[0] = min(race[0] * kept + last, MOST)
+            race[1] = min(race[1] * kept + mean, MOST)
+
+
+MOST = 1e300  # of a sum of losses that overflow: both sums stay comparable
 COLUMNS_NEEDED = "n_features (--n-features) must be given."
 
 
@@ -60,12 +79,17 @@ class Learner:
         n_outputs: int = 1,
         start: Any = None,
         *,
+        targets: str = RAW,
+        weights: str = RAW,
         total: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self._threads = threads_of(n_jobs)
         if scale not in SCALES:
             raise unknown("scale", str(scale), SCALES)
+        for name, kind in (("targets", targets), ("weights", weights)):
+            if kind not in KINDS:
+                raise unknown(name, str(kind), KINDS)
         self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
         self.loss = build_loss(loss)
         self.penalty = build_penalty(penalty)
@@ -75,19 +99,22 @@ class Learner:
         self.n_outputs = _count("n_outputs", n_outputs)
         self.growing = n_features is None
         self.total = total
-        weights = _start(start, n_features, self.n_outputs)
-        size = len(weights)
+        first = _start(start, n_features, self.n_outputs)
+        size = len(first)
         self.factor = float(getattr(self.loss, "factor", 1.0))
         self._loss, self._fields = bind_loss(self.loss)
         self.engine: Engine = self.solver.engine(Problem(self.loss, self.penalty, self.average, self.fit_intercept))
+        self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
         self.scaler = Scaler(scale, size) if scale != "none" else None
         if self.scaler is not None and start is not None:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
         lower, upper = getattr(self.penalty, "lower", -np.inf), getattr(self.penalty, "upper", np.inf)
-        if start is not None and (np.any(weights < lower) or np.any(weights > upper)):
+        if start is not None and (np.any(first < lower) or np.any(first > upper)):
             raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
-        self.states = self._first_states(weights, start is not None)
+        self.states = self._first_states(first, start is not None)
         self._losses = np.zeros((self.n_outputs, 2))
+        self._race = self._start_race()
+        self.units = self._start_units(targets, weights, start is not None)
         self._diverged: str | None = None
         self._one: OneRow | None = None  # made by the first learn_one
         self._team: Team | None = None  # made by the first learn of several outputs
@@ -105,6 +132,42 @@ class Learner:
         for state in states:
             state.grow(len(weights))
         return states
+
+    def _start_race(self) -> np.ndarray | None:
+        """The losses by which an adaptive average goes, none yet; None for any other average."""
+        if self.spec["average"] != ADAPTIVE:
+            return None
+        if not scores_means(self.engine):
+            raise ValueError(
+                f"average {ADAPTIVE!r} needs rows scored by the average before each step, which "
+                f"{type(self.solver).__name__.lower()} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
+                "separable penalty, or another average."
+            )
+        return np.zeros(2)
+
+    def _start_units(self, targets: str, weights: str, started: bool) -> Units | None:
+        """The running units of targets and weights, or None where both are taken as they are."""
+        if targets == weights == RAW:
+            return None
+        name = type(self.solver).__name__.lower()
+        if not can_multiply(self.engine):
+            raise ValueError(
+                f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
+                "for that here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
+            )
+        if targets == RELATIVE and not getattr(self.loss, "residual", False):
+            raise ValueError(
+                f"targets={RELATIVE!r} needs a loss of the residual s - y alone; {type(self.loss).__name__} is none."
+            )
+        if targets == RELATIVE and started:
+            raise ValueError(f"start= needs targets={RAW!r}: the zero of the targets is not known before the first row.")
+        if targets == RELATIVE and self.n_outputs > 1:
+            self.engines = [self.solver.engine(self.engine.problem) for _ in self.states]
+            for engine in self.engines:
+                engine.alone = True
+        return Units(
+            self.loss, self.n_outputs, targets=targets == RELATIVE, weights=weights == RELATIVE, centred=self.fit_intercept
+        )
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -139,15 +202,46 @@ class Learner:
         self._moved()
         before = self.t
         block, largest, s = self._weighed(block, largest, weights)
-        scores = np.empty((self.n_outputs, len(s)))
+        y, parts = self._stretches(y, weights)
+        scores, done = np.empty((self.n_outputs, len(s))), 0
+        for part in parts:
+            self._multiply_steps(self.units)
+            piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
+            scores[:, part], count = self._learn_rows(piece, largest, y[part], s[part])
+            done += count
+            if done < part.stop:
+                self._diverge(f"at row {first + done} of this call ", before + done + 1)
+        return scores if self.units is None else scores + self.units.zero[:, None]
+
+    def _learn_rows(self, block: rows.Rows, largest: float, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
+        """Learn scaled rows; the scores before each step, (K, n), and the number of rows learned."""
+        scores, before = np.empty((self.n_outputs, len(s))), self.t
+        means = None if self._race is None else np.empty_like(scores)
+        more = () if means is None else (means,)
         if self.n_outputs == 1:
-            done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
+            done = self.engine.learn_outputs(self.states, block, largest, y, s, scores, *more)
         else:
-            done, _ = self._together().learn(block, largest, y, s, scores)
+            done, _ = self._together().learn(block, largest, y, s, scores, *more)
         self._add_losses(scores, y, s, done)
-        if done < len(s):
-            self._diverge(f"at row {first + done} of this call ", before + done + 1)
-        return scores
+        if means is not None:
+            self._compare(scores, means, y[:done], s, before)
+        return scores, done
+
+    def _compare(self, scores: np.ndarray, means: np.ndarray, y: np.ndarray, s: np.ndarray, t: int) -> None:
+        """Let the last iterate and the average race over rows that were learned after the first t."""
+        compare(self._loss, scores, means, y, s, t, self._race)
+
+    def _stretches(self, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, Iterator[slice]]:
+        """The targets as kernels take them, and the rows in stretches for which the step sizes have been set."""
+        if self.units is None:
+            return y, iter([slice(0, len(y))])
+        y = self.units.moved(y, s)
+        return y, self.units.parts(y, s, self.t)
+
+    def _multiply_steps(self, units: Units | None) -> None:
+        if units is not None:
+            for engine, by in zip(self.engines, units.multipliers.tolist(), strict=False):
+                engine.multiply_steps(by)
 
     def _weighed(self, block: rows.Rows, largest: float, weights: np.ndarray) -> tuple[rows.Rows, float, np.ndarray]:
         """The rows as kernels take them: scaled, with their largest value and what multiplies their losses."""
@@ -170,7 +264,7 @@ class Learner:
 
     def outputs(self) -> list[Output]:
         """What a pass learns, output by output."""
-        return [Output(self.engine, state, k) for k, state in enumerate(self.states)]
+        return [Output(self.engines[k % len(self.engines)], state, k) for k, state in enumerate(self.states)]
 
     def _moved(self) -> None:
         """The state's arrays may be others than before."""
@@ -210,7 +304,8 @@ class Learner:
         scores = self._learn(source, target, np.ones(1))[:, 0]
         if self.n_outputs > 1:
             return scores
-        if not self._centred and (self._one is None or self._one.capacity < source.nnz):
+        plain = not self._centred and self._race is None and self.units is None
+        if plain and (self._one is None or self._one.capacity < source.nnz):
             self._one = OneRow(self, max(256, 2 * source.nnz))
         return float(scores[0])
 
@@ -286,7 +381,7 @@ class Learner:
 
     def intercept(self, average: bool = False) -> Any:
         """The intercept, a float or (K,); 0 without one."""
-        found = [self._bias(state, average) for state in self.states]
+        found = [self._bias(k, average) for k in range(self.n_outputs)]
         return found[0] if self.n_outputs == 1 else np.array(found)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -298,7 +393,7 @@ class Learner:
         out = np.empty((source.n, self.n_outputs))
         everything = None
         for k, state in enumerate(self.states):
-            bias = self._bias(state, True)
+            bias = self._bias(k, True)
             if source.nnz > self.size > 0:
                 everything = np.arange(self.size, dtype=np.uint32)
                 table = self._original(self._columns(state, everything, True), everything)
@@ -349,12 +444,26 @@ class Learner:
         return found[0] | {name: np.stack([variables[name] for variables in found], axis=-1) for name in own}
 
     def _columns(self, state: State, columns: np.ndarray, average: bool) -> np.ndarray:
-        use = self.engine.mean if average and (self.average is not None or self.engine.own_average) else self.engine.weights
+        use = self.engine.mean if average and self.averages else self.engine.weights
         return self._finite(use(state, columns))
 
-    def _bias(self, state: State, average: bool) -> float:
-        averaged = average and (self.average is not None or self.engine.own_average)
-        bias = self.engine.mean_bias(state) if averaged else self.engine.bias(state)
+    @property
+    def racing(self) -> bool:
+        """Whether rows are scored by the average too, for an adaptive one to be compared."""
+        return self._race is not None
+
+    @property
+    def averages(self) -> bool:
+        """Whether an average predicts: there is one, and of an adaptive one the last iterate is not ahead."""
+        if self._race is not None and self._race[0] < self._race[1]:
+            return False
+        return self.average is not None or self.engine.own_average
+
+    def _bias(self, k: int, average: bool) -> float:
+        state = self.states[k]
+        bias = self.engine.mean_bias(state) if average and self.averages else self.engine.bias(state)
+        if self.units is not None:
+            bias += float(self.units.zero[k])
         if self.scaler is not None and self.scaler.kind == "standard":
             bias += self.scaler.centre(self._columns(state, np.arange(self.size, dtype=np.uint32), average))
         return bias
@@ -390,6 +499,11 @@ class Learner:
         arrays: dict[str, np.ndarray] = {"losses": self._losses}
         if self.scaler is not None:
             arrays["scales"] = self.scaler.moments
+        if self._race is not None:
+            arrays["race"] = self._race
+        if self.units is not None:
+            header |= {"targets": RELATIVE if self.units.targets else RAW, "weights": RELATIVE if self.units.weights else RAW}
+            arrays |= self.units.arrays()
         for k, state in enumerate(self.states):
             arrays |= {f"{k}.now": state.now}
             arrays |= {f"{k}.array.{name}": array for name, array in state.vectors().items()}
@@ -411,12 +525,16 @@ class Learner:
             fit_intercept=header["fit_intercept"],
             n_features=None if header["growing"] else header["size"],
             n_outputs=header["n_outputs"],
+            targets=header.get("targets", RAW),
+            weights=header.get("weights", RAW),
             total=header["total"],
         )
         learner._grow(header["size"])
         _fill(learner._losses, arrays, "losses")
         if learner.scaler is not None:
             _fill(learner.scaler.moments, arrays, "scales")
+        if learner._race is not None:
+            _fill(learner._race, arrays, "race")
         for k, state in enumerate(learner.states):
             _fill(state.now, arrays, f"{k}.now")
             _check_steps(state)
@@ -428,8 +546,10 @@ class Learner:
             state.kept = _kept(found, state)
         if any(state.t != learner.t for state in learner.states):
             raise models.ModelFileError("the model file's outputs have learnt different numbers of rows.")
-        for state in learner.states:
-            learner.engine.rebuild(state)
+        if learner.units is not None:
+            learner.units.restore(arrays, learner.t)
+        for k, output in enumerate(learner.outputs()):
+            output.engine.rebuild(output.state, () if learner.units is None else learner.units.history(k))
         return learner
 
 

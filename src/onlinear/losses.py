@@ -7,8 +7,8 @@ the theta of the implicit step on one row with step size C/|x|^2,
 
 and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative. A ``factor`` k multiplies the
 loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s
-and take ``labels`` in {-1, +1}; ``probability(s)`` or ``mean(s)`` maps scores to the quantity people ask for, where the loss
-defines one.
+and take ``labels`` in {-1, +1}; ``residual`` says that l depends on s - y alone; ``probability(s)`` or ``mean(s)`` maps scores
+to the quantity people ask for, where the loss defines one.
 
 Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the implicit step is eq. (2.1)-(2.2).
 """
@@ -62,6 +62,8 @@ class Squared(NamedTuple):
 
     factor: float = 1.0
 
+    residual = True
+
     def value(self, s: float, y: float) -> float:
         return 0.5 * (s - y) * (s - y)
 
@@ -79,6 +81,8 @@ class Absolute(NamedTuple):
     """l = |s - y|; slope 0 at s = y."""
 
     factor: float = 1.0
+
+    residual = True
 
     def value(self, s: float, y: float) -> float:
         return abs(s - y)
@@ -219,6 +223,8 @@ class Huber(NamedTuple):
     factor: float = 1.0
     delta: float = 1.0
 
+    residual = True
+
     def value(self, s: float, y: float) -> float:
         e = abs(s - y)
         return 0.5 * e * e if e <= self.delta else self.delta * (e - 0.5 * self.delta)
@@ -239,6 +245,8 @@ class EpsilonInsensitive(NamedTuple):
     factor: float = 1.0
     eps: float = 0.1
 
+    residual = True
+
     def value(self, s: float, y: float) -> float:
         return max(0.0, abs(s - y) - self.eps)
 
@@ -257,6 +265,8 @@ class Quantile(NamedTuple):
 
     factor: float = 1.0
     q: float = 0.5
+
+    residual = True
 
     def value(self, s: float, y: float) -> float:
         return max(self.q * (y - s), (1.0 - self.q) * (s - y))

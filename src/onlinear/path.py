@@ -39,7 +39,7 @@ from onlinear.estimators import (
     _unchanged_on_error,
 )
 from onlinear.learner import Learner
-from onlinear.rows import Source
+from onlinear.rows import Rows, Source
 from onlinear.solvers.many import Team, in_threads, threads_of
 
 
@@ -49,7 +49,7 @@ class Together:
     def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
         self._learners, self._penalties, self._threads = learners, penalties, threads
         for learner in learners[1:]:
-            learner.scaler = learners[0].scaler
+            learner.scaler, learner.units = learners[0].scaler, learners[0].units
         self._team = Team([output for learner in learners for output in learner.outputs()], threads)
 
     def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
@@ -69,12 +69,31 @@ class Together:
         scores = np.empty((len(self._learners), lead.n_outputs, source.n))
         for which, rows in source.blocks():
             block, largest, s = lead._weighed(rows, source.largest, weights[which])
-            own, before = np.empty((len(self._learners) * lead.n_outputs, len(s))), lead.t
-            done, culprit = self._team.learn(block, largest, y[which], s, own)
-            scores[:, :, which] = own.reshape(len(self._learners), lead.n_outputs, len(s))
-            self._add_losses(scores[:, :, which], y[which], s, done)
-            if done < len(s):
-                self._diverge(culprit // lead.n_outputs, which.start + done, before + done + 1)
+            targets, parts = lead._stretches(y[which], weights[which])
+            for part in parts:
+                for learner in self._learners:
+                    learner._multiply_steps(lead.units)
+                piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
+                found = scores[:, :, which][:, :, part]
+                found[:] = self._learn_rows(piece, largest, targets[part], s[part], which.start + part.start)
+                found += 0.0 if lead.units is None else lead.units.zero[:, None]
+        return scores
+
+    def _learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
+        lead, before = self._learners[0], self._learners[0].t
+        shape = len(self._learners), lead.n_outputs, len(s)
+        scores, outputs = np.empty(shape), (shape[0] * shape[1], len(s))
+        racing = any(learner.racing for learner in self._learners)
+        means = np.empty(shape) if racing else None
+        more = () if means is None else (means.reshape(outputs),)
+        done, culprit = self._team.learn(block, largest, y, s, scores.reshape(outputs), *more)
+        self._add_losses(scores, y, s, done)
+        if means is not None:
+            for learner, last, mean in zip(self._learners, scores, means, strict=True):
+                if learner.racing:
+                    learner._compare(last, mean, y[:done], s, before)
+        if done < len(s):
+            self._diverge(culprit // lead.n_outputs, first + done, before + done + 1)
         return scores
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:

@@ -13,26 +13,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear import models
-from onlinear.build import LOSSES, build_loss, build_penalty, split
+from onlinear.averages import ADAPTIVE
+from onlinear.build import LOSSES, build_average, build_loss, build_penalty, build_solver, split
 from onlinear.final import Final
 from onlinear.learner import Learner
 from onlinear.names import unknown
 from onlinear.run import CLASSIFY, REGRESS
 from onlinear.solvers import SOLVERS
+from onlinear.solvers.engine import Engine, Problem, can_multiply
 from onlinear.specs import PartNeeded
 from onlinear.streams import encoding
+from onlinear.units import RAW, RELATIVE
 
 PARTS = ("solver", "loss", "penalty", "average")
 OBJECT = {"part": "object"}
+FAR = 1e9  # a residual beyond the settings of any loss
 LONGEST_CLASS = 1 << 16  # characters of the name of a class in a model file
 
 
 class Choice(NamedTuple):
-    """Step size with an average and without, average and scale where nothing is named; measured, see docs/defaults.md."""
+    """What an estimator takes where nothing is named; measured, see docs/defaults.md."""
 
-    averaged: float
-    single: float
-    average: str
+    step: float  # step size times |l'|, the slope of the loss at a score of 0, or 1 for losses of numbers
+    bounded: float  # step size for losses of numbers whose slope is bounded
+    quantile: float  # step size for the quantile loss, whose share of rows above and below larger steps forget
+    single: float  # without an average, a share of these
     scale: str
 
 
@@ -84,38 +89,71 @@ class Model(ABC):
     # --- the learner -------------------------------------------------------------------------------------------------
 
     def _new(self, outputs: int, total: int | None) -> Learner:
+        solver, average = self._solver(), self._average()
+        follows = self._follows(solver, average)
         return Learner(
-            self._solver(),
+            solver,
             self.loss,
             self.penalty,
-            self._average(),
+            average,
             scale=self._scale(),
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
+            targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
+            weights=RELATIVE if follows else RAW,
             total=total,
             n_jobs=self.n_jobs,
         )
 
     def _solver(self) -> Any:
+        """The solver: as named, else implicit steps, in their faster form where there is no penalty."""
         if self.solver is not None:
             return self.solver
+        eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if self._average() == "none" else 1.0)
+        return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
+
+    def _is_bare(self) -> bool:
         penalty, none = build_penalty(self.penalty), build_penalty("none")
-        bare = type(penalty) is type(none) and penalty == none  # then both are one method, and this the faster form of it
-        eta = self.choice.single if self._average() in (None, "none") else self.choice.averaged
-        return f"{'implicit-sgd' if bare else 'fiol'},eta={eta:g}"
+        return type(penalty) is type(none) and bool(penalty == none)
 
     def _average(self) -> Any:
-        if self.solver is not None or self.average is not None:
+        """The average: as named, else that of the preset, else an adaptive one; none where it would fill zeros that the
+        penalty makes, or where the solver has no form for it."""
+        if self.average is not None:
             return self.average
+        solver = self.solver
+        if solver is None:
+            solver = "implicit-sgd" if self._is_bare() else "fiol"
+        elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
+            return None
         penalty = build_penalty(self.penalty)
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
-        return None if sparse else self.choice.average
+        engine = None if sparse else self._engine(solver, build_average(ADAPTIVE))
+        return ADAPTIVE if engine is not None and engine.lazy and engine.scores_means else "none"
+
+    def _engine(self, solver: Any, average: Any) -> Engine | None:
+        """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
+        try:
+            penalty = build_penalty(self.penalty)
+            built, _ = build_solver(solver, penalty, total=2)
+            return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))  # type: ignore[no-any-return]
+        except (ValueError, TypeError):
+            return None
+
+    def _follows(self, solver: Any, average: Any) -> bool:
+        """Whether the step sizes may follow the running units of weights and targets."""
+        engine = self._engine(solver, build_average(average, total=2))
+        return engine is not None and can_multiply(engine)
 
     def _scale(self) -> Any:
+        """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
         if self.scale is not None:
             return self.scale
-        return self.choice.scale if self.solver is None else "none"
+        solver = self.solver
+        if isinstance(solver, str):
+            solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
+        return self.choice.scale if getattr(solver, "scales", True) else "none"
 
     def _learnt(self) -> Any:
         """The learner; raises NotFittedError where there is none yet."""
@@ -202,7 +240,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(20.0, 5.0, "weighted-t1", "rms")
+    choice = Choice(2.5, 2.5, 2.5, 1.0, "rms")
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray
@@ -286,7 +324,7 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(50.0, 10.0, "weighted-t1", "max-abs")
+    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs")
     task = REGRESS
     kind = "regressor"
     columns_: int | None
@@ -361,6 +399,21 @@ def gives_probabilities(model: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return hasattr(loss, "probability")
+
+
+def is_residual(loss: Any) -> bool:
+    """Whether a loss depends on s - y alone."""
+    return bool(getattr(build_loss(loss), "residual", False))
+
+
+def natural_eta(choice: Choice, loss: Any) -> float:
+    """The step size that suits a loss, by its slope."""
+    if getattr(loss, "labels", "real") == "signs":
+        slope = abs(float(loss.slope(0.0, 1.0)))
+        return choice.step / slope if slope > 0.0 else choice.step
+    if hasattr(loss, "q"):
+        return choice.quantile
+    return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
 
 
 def loss_labels(loss: Any) -> str:

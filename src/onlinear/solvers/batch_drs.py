@@ -33,6 +33,7 @@ class BatchDrs(NamedTuple):
     relaxation: float = 1.0
 
     letters = ("u", "z", "x")
+    scales = False  # a batch has no running scale
 
     def engine(self, problem: Problem) -> Engine:
         if not hasattr(problem.loss, "curvature"):

@@ -40,7 +40,7 @@ from onlinear.solvers.engine import (
     T,
     entries_to_fetch,
 )
-from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 
 
 class Comid(NamedTuple):
@@ -73,7 +73,7 @@ class Comid(NamedTuple):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, table, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, table, now, scores, means):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
@@ -98,6 +98,8 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
                 falls += fallen(v, clock[1])
         p = total(product) / unit + b * one
         scores[i] = p
+        if means is not None:
+            means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, p)
         g = weighted(s[i], loss.slope(p, y[i]))
         if not isfinite(p + eta * g):
             done = i
@@ -136,6 +138,7 @@ class Lazy(PotentialEngine):
     """COMID in O(non-zeros)."""
 
     kernel = staticmethod(learn_rows)
+    scores_means = stepped = True
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

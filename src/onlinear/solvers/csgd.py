@@ -68,6 +68,7 @@ class Csgd(NamedTuple):
     schedule: Any = TwoPhase()
 
     letters = ("w", "S", "Y")
+    scales = False  # estimators leave the columns as they are
 
     def step(self, U, x, y, s, t, loss, penalty):
         w, S, Y = U[0], U[1], U[2]
@@ -96,6 +97,7 @@ class Adaline(NamedTuple):
     schedule: Any = Power(power=0.0)
 
     letters = ("w",)
+    scales = False  # as Csgd, with which it is compared
 
     def step(self, U, x, y, s, t, loss, penalty):
         w = U[0]
@@ -326,7 +328,14 @@ class Constrained(Unconstrained):
         return [both[0::2], both[1::2], state.arrays.get("B"), state.arrays.get("A")]
 
     def learn_outputs(
-        self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
+        self,
+        states: list[State],
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
     ) -> int:
         if states[0].t == 0 and len(y) and not self.problem.fit_intercept and not has_constant(rows):
             warnings.warn(

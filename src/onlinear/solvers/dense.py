@@ -95,6 +95,7 @@ class Dense(Engine):
     """Any solver by its dense step; ``why`` says what stands in the way of a lazy form."""
 
     lazy = False
+    stepped = True
 
     def __init__(self, solver: Any, problem: Problem, why: str) -> None:
         super().__init__(solver, problem)

@@ -350,7 +350,16 @@ class SplittingEngine(PotentialEngine):
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.penalty.tick(self.clock(state), self.solver.lam_at(state.t))
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def learn(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> int:
         def read_u(columns: np.ndarray) -> np.ndarray:
             return self.read_at(state, self.clock(state), columns)
 
@@ -398,7 +407,16 @@ class Exact(SplittingEngine):
             state.arrays["M"] = np.zeros(len(w))
         return state
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         state.prepare(len(y))
         arrays = (state.vectors().get(name) for name in "VBAM")
         problem = self.loss, self.penalty, self.solver, self.average
@@ -441,7 +459,16 @@ class Inexact(SplittingEngine):
         """z of the last row's columns, NaN elsewhere."""
         return state.arrays["VZ"][1::2]
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         state.prepare(len(y))
         B, A = state.arrays.get("B"), state.arrays.get("A")
         arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]

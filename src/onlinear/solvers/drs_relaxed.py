@@ -11,6 +11,7 @@ Cost:   O(nnz) per row.   Needs: exact steps, l1 or no penalty; with l2, bounds 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, copysign, isfinite
 from typing import Any
 
@@ -32,6 +33,7 @@ from onlinear.solvers.engine import (
     LastRow,
     Problem,
     State,
+    Steps,
     T,
     due,
     everything,
@@ -172,7 +174,16 @@ class Relaxed(Engine):
         table = np.zeros((3, 65)) if self.average is not None else None
         return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def learn(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> int:
         def read(columns: np.ndarray) -> np.ndarray:
             return self.u(state, state.t, columns)
 
@@ -204,7 +215,7 @@ class Relaxed(Engine):
         read_sums(state.table, state.t - int(state.now[VISIT]), W, B, A, columns, out)
         return out
 
-    def rebuild(self, state: State) -> None:
+    def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is None:
             return
         first, last = int(state.now[VISIT]), state.t

@@ -14,7 +14,7 @@ averages restart at powers of 8, potentials alone are visited every 2^18 rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
@@ -61,6 +61,13 @@ def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
     last = AHEAD + np.uint64(4)
     count = np.uint64(indices.shape[0])
     return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
+
+
+@function
+def mean_score(average, t, sums, p):  # type: ignore[no-untyped-def]
+    """The score of the average of the predictors before t steps, from the weighted sum of their scores; p where t = 0."""
+    weight = average.total(t)
+    return sums / weight if weight > 0.0 else p
 
 
 @dataclass
@@ -142,6 +149,24 @@ def table_length(steps: int) -> int:
     return 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1
 
 
+class Steps(NamedTuple):
+    """A stretch of rows whose step sizes have one multiplier: those after the first ``after`` rows."""
+
+    after: int
+    by: float
+
+
+def multiplied(solver: Any, by: float) -> Any:
+    """The solver with its step sizes times ``by``."""
+    return solver._replace(schedule=solver.schedule._replace(eta=solver.schedule.eta * by))
+
+
+def can_multiply(engine: Engine) -> bool:
+    """Whether the engine's step sizes may have a multiplier that changes from row to row."""
+    schedule = getattr(engine.own, "schedule", None)
+    return engine.stepped and "eta" in getattr(schedule, "_fields", ()) and not getattr(engine.own, "tied", False)
+
+
 class LastRow:
     """Room for what is kept of the last row: its columns after their number, and u there before it; and the columns of the row
     before, after theirs (``tail``)."""
@@ -198,9 +223,13 @@ class Engine(ABC):
     own_average = False
     grows = True  # whether the number of features may grow with the rows
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
+    scores_means = False  # whether the kernel can also score rows by the average before each step
+    stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
+    alone = False  # whether its step sizes are its own, so that its output is never learnt together with others
 
     def __init__(self, solver: Any, problem: Problem) -> None:
-        self.solver = solver
+        self.own = solver  # as it was named
+        self.solver = solver  # as it steps now
         self.problem = problem
         self.penalty = problem.penalty
         self.average = problem.average
@@ -210,10 +239,20 @@ class Engine(ABC):
     def start(self, w: np.ndarray, b: float) -> State:
         """The state before the first row, at weights ``w`` and intercept ``b``."""
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
-        """Learn the rows in order; fill the scores before each step; give the number of rows learnt (all, unless the state
-        stopped being finite)."""
-        run, args = self.call(state, rows, largest, y, s, scores)
+    def learn(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> int:
+        """Learn the rows in order; fill the scores before each step, and ``means`` with those of the average before it; give
+        the number of rows learnt (all, unless the state stopped being finite)."""
+        more = () if means is None else (means,)
+        run, args = self.call(state, rows, largest, y, s, scores, *more)
         return run(*args)  # type: ignore[no-any-return]
 
     @abstractmethod
@@ -232,10 +271,18 @@ class Engine(ABC):
         return None
 
     def learn_outputs(
-        self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
+        self,
+        states: list[State],
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
     ) -> int:
-        """``learn`` for each output: y is (n, K), scores (K, n)."""
-        return min(self.learn(state, rows, largest, y[:, k], s, scores[k]) for k, state in enumerate(states))
+        """``learn`` for each output: y is (n, K), scores and means (K, n)."""
+        more = [() if means is None else (row,) for row in (scores if means is None else means)]
+        return min(self.learn(state, rows, largest, y[:, k], s, scores[k], *more[k]) for k, state in enumerate(states))
 
     def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:
         """Run a batch method; a stream's methods refuse."""
@@ -243,6 +290,10 @@ class Engine(ABC):
 
     def check_rows(self, weights: np.ndarray) -> None:
         """Raise for sample weights that the method does not define."""
+
+    def multiply_steps(self, by: float) -> None:
+        """Take the solver's own step sizes times ``by`` from the next row on."""
+        self.solver = multiplied(self.own, by)
 
     def eta(self, t: int) -> float:
         """The step size of step t."""
@@ -269,8 +320,9 @@ class Engine(ABC):
         """The solver's quantities after the last row, by the paper's letters."""
         return {"w": self.weights(state, everything(state))}
 
-    def rebuild(self, state: State) -> None:
-        """Fill the prefix table anew from the schedule and the block's start (after loading)."""
+    def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
+        """Fill the prefix table anew from the schedule and the block's start (after loading); ``steps``: how the step sizes
+        were multiplied, the last entry as they are now."""
 
     def mean(self, state: State, columns: np.ndarray) -> np.ndarray:
         """The average of the predictors, at ``columns``."""

@@ -87,13 +87,23 @@ class Epochs(Scaled):
     """Epoch-GD in O(non-zeros), and O(d) at the ends of epochs."""
 
     own_average = True
+    scores_means = stepped = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
         state.arrays |= {name: np.zeros(len(w)) for name in ("B", "A", "mean")}
         return state
 
-    def learn(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> int:
+    def learn(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> int:
         first, n = 0, len(y)
         while first < n:
             end = self.lasts(state)
@@ -107,10 +117,19 @@ class Epochs(Scaled):
                 self.turn(state)
         return n
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         V, B, A = (state.arrays[name] for name in "VBA")
         sgd = self.solver.sgd_at(state.t + 1, self.penalty)
-        return learn_rows, (rows, largest, y, s, self.loss, self.penalty, sgd, UNIFORM, None, V, B, A, state.now, scores)
+        return learn_rows, (rows, largest, y, s, self.loss, self.penalty, sgd, UNIFORM, None, V, B, A, state.now, scores, None)
 
     def lasts(self, state: State) -> float:
         return float(epoch_of(state.t + 1, self.solver.T1)[1])

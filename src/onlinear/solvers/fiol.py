@@ -66,7 +66,7 @@ from onlinear.solvers.engine import (
     entries_to_fetch,
     everything,
 )
-from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200
@@ -315,7 +315,7 @@ def padded(values):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, table, now, scores, work):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, table, now, scores, means, work):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
@@ -347,6 +347,8 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
                 falls += fallen(state, clock[1])
         p, A_0, D_0 = total(product) + b * one, total(A), eta * shrink * total(D)
         scores[i] = p
+        if means is not None:
+            means[i] = mean_of_row(average, t, table, V, B, sums, rows, i, now, p)
         if not isfinite(p + D_0):
             done = i
             break
@@ -404,9 +406,19 @@ class Lazy(PotentialEngine):
     """FIOL in O(non-zeros)."""
 
     kernel = staticmethod(learn_rows)
+    scores_means = stepped = True
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
-        run, args = super().call(state, rows, largest, y, s, scores)
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
+        run, args = super().call(state, rows, largest, y, s, scores, means)
         most = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
         return run, (*args, np.empty(6 * (most + 3)))
 

@@ -56,6 +56,8 @@ def method_of(output: Output) -> Any:
     engine, problem = output.engine, output.engine.problem
     if type(engine).learn_outputs is not Engine.learn_outputs:
         return id(engine)
+    if engine.alone:
+        return id(output.state)
     ball, inner = getattr(engine.solver, "ball", None), getattr(engine.solver, "inner", None)
     packed = COMPILED and type(engine) in KERNELS and type(engine.penalty) is ElasticNet
     packed = packed and (problem.average is None or type(engine) in AVERAGED)
@@ -72,6 +74,12 @@ class Job(NamedTuple):
     y: np.ndarray
     s: np.ndarray
     scores: np.ndarray
+    means: np.ndarray | None = None  # (outputs, n): the scores of the averages
+
+
+def scores_means(engine: Engine) -> bool:
+    """Whether the engine scores rows by its average as well."""
+    return engine.scores_means and engine.average is not None
 
 
 class InTurn:
@@ -91,7 +99,8 @@ class InTurn:
         """The number of rows learnt, and the output that stopped being finite (-1 for none)."""
         mine = slice(self._place, self._place + len(self._states))
         y = job.y[self._targets].T
-        done = self._engine.learn_outputs(self._states, job.rows, job.largest, y, job.s, job.scores[mine])
+        more = () if job.means is None or not scores_means(self._engine) else (job.means[mine],)
+        done = self._engine.learn_outputs(self._states, job.rows, job.largest, y, job.s, job.scores[mine], *more)
         return done, self._place if done < len(job.s) else -1
 
 
@@ -154,7 +163,9 @@ class Pack:
         V = self._rooms[names[0]][: self._size]
         B, A = (self._rooms[name][: self._size] if name in names else None for name in "BA")
         engine, mine = self._engine, job.scores[self._place : self._place + len(self._states)]
-        averaged = (engine.average, B, A) if type(engine) in AVERAGED else ()
+        wanted = job.means is not None and scores_means(engine)
+        means = job.means[self._place : self._place + len(self._states)] if wanted else None  # type: ignore[index]
+        averaged = (engine.average, B, A, means) if type(engine) in AVERAGED else ()
         done, culprit = KERNELS[type(engine)](
             job.rows, job.largest, job.y, self._targets, job.s, engine.loss, self._strengths, engine.solver,
             V, self._now, mine, *averaged,
@@ -182,12 +193,21 @@ class Team:
         for group in self._groups:
             group.grow(size)
 
-    def learn(self, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> tuple[int, int]:
-        """Learn the rows in order: y is (n, targets), scores (outputs, n), filled with the scores before each step.
+    def learn(
+        self,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> tuple[int, int]:
+        """Learn the rows in order: y is (n, targets), scores (outputs, n), filled with the scores before each step; so are
+        ``means`` with those of the averages.
 
         Give the number of rows learnt (all, unless a state stopped being finite) and the output that stopped (or -1).
         """
-        job = Job(rows, largest, np.ascontiguousarray(y.T), s, scores)
+        job = Job(rows, largest, np.ascontiguousarray(y.T), s, scores, means)
         work = len(rows.values) * len(scores)
         heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
         found = in_threads(lambda group: group.learn(job), heaviest_first, self._threads, work)

@@ -19,6 +19,7 @@ from onlinear.solvers.engine import (
     ONE,
     THETA,
     T,
+    mean_score,
     sums_due,
 )
 from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
@@ -26,34 +27,41 @@ from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
 
 
 @kernel
-def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, scores, average, B, A):
+def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, scores, average, B, A, means):
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     t, one = int(now[T, 0]), now[ONE, 0]
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     needs_norm = solver.needs_norm()
-    work = np.zeros((5, WIDTH))
-    p, g, step, kept, marks = work[0], work[1], work[2], work[3], work[4].view(np.int64)
+    work = np.zeros((6, WIDTH))
+    p, g, step, kept, marks, m = work[0], work[1], work[2], work[3], work[4].view(np.int64), work[5]
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
         if B is not None and sums_due(t):
             visit_together(V, B, A, now)
         eta = solver.schedule.at(t + 1)
 
-        sums, squares = empty_sum(), (0.0, 0.0, 0.0, 0.0)
+        sums, squares, meant = empty_sum(), (0.0, 0.0, 0.0, 0.0), empty_sum()
         for k in range(indptr[i], indptr[i + 1]):
             x = np.float64(values[k])
             fetch_lanes(V, indices[min(k + AHEAD, last)])
-            sums = added(sums, lanes(V, indices[k]) * x)
+            v = lanes(V, indices[k])
+            sums = added(sums, v * x)
+            if means is not None:
+                meant = added(meant, (lanes(A, indices[k]) + (lanes(B, indices[k]) + lanes(now, SCALE_SUM) * v)) * x)
             if needs_norm:
                 squares = added(squares, x * x)
         xx = whole(squares)
         wx, b = whole(sums) * lanes(now, SCALE), lanes(now, BIAS) * one
         put_lanes(work, 0, b + wx)
         put_lanes(work, 3, b + (1.0 - eta * lanes(strengths, 1)) * wx)
+        if means is not None:
+            put_lanes(work, 5, whole(meant))
         active = 0
         for o in range(outputs):
             scores[o, i] = p[o]
+            if means is not None:
+                means[o, i] = mean_score(average, t, m[o] + (now[BIAS_TOTAL, o] + now[BIAS_SUM, o]) * one, p[o])
             g[o] = weighted(s[i], solver.pull(loss, p[o], kept[o], s[i] * eta * (xx + one), y[which[o], i]))
             active += g[o] != 0.0
             marks[o] = -(g[o] != 0.0)

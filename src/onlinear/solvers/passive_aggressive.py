@@ -121,7 +121,18 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
 class Lazy(Scaled):
     """PA, PA-I and PA-II in O(non-zeros)."""
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    scores_means = stepped = False
+
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
         return learn_rows, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
 

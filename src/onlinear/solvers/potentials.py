@@ -7,7 +7,7 @@ potentials of the first clock and closes the sums of the block (MATH 11.1, 11.3;
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,15 @@ from onlinear.solvers.engine import (
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
     LONGEST_BLOCK,
+    ONE,
     VISIT,
     Engine,
     Problem,
     State,
+    Steps,
     everything,
+    mean_score,
+    multiplied,
     scalars,
     sums_due,
     vector_state,
@@ -90,14 +94,26 @@ def store_potentials(penalty, clock, w, V):
 
 
 @kernel
-def replay(penalty, solver, average, first, last, reads_next, table):
-    """The prefix table of steps first+1 .. last, from the schedule."""
-    clock = penalty.start()
+def replay(penalty, solver, average, clock, start, first, last, reads_next, table):
+    """The prefix table of steps first+1 .. last of a block that began after ``start`` steps, from the schedule and the clock
+    at the first of them; the clock after the last."""
     for t in range(first + 1, last + 1):
         after = penalty.tick(clock, solver.decay_step(t))
         q, inverse = (after[1], after[2]) if reads_next else (clock[1], clock[2])
-        record(table, t - first, average.om(t), q, inverse)
+        record(table, t - start, average.om(t), q, inverse)
         clock = after
+    return clock
+
+
+@function
+def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
+    """The score of row i by the average of the predictors before the first t steps."""
+    indptr, indices, values = rows
+    c, sums = t - int(now[VISIT]), 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        j = indices[k]
+        sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
+    return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)
 
 
 def why_not_lazy(problem: Problem) -> str | None:
@@ -109,6 +125,15 @@ def why_not_lazy(problem: Problem) -> str | None:
     if problem.average is not None and not isinstance(penalty, (ElasticNet, Box)):
         return "a lazy average needs a built-in separable penalty"
     return None
+
+
+def stretches(solver: Any, steps: Sequence[Steps], start: int, last: int) -> Iterator[tuple[Any, int, int]]:
+    """The solver as it stepped in the rows start+1 .. last: (solver, first, end) for the rows first+1 .. end."""
+    known = steps or (Steps(0, 1.0),)
+    for step, after in zip(known, [*(step.after for step in known[1:]), last], strict=True):
+        first, end = max(start, step.after), min(last, after)
+        if first < end:
+            yield solver if step.by == 1.0 else multiplied(solver, step.by), first, end
 
 
 class PotentialEngine(Engine):
@@ -142,11 +167,21 @@ class PotentialEngine(Engine):
         """Every feature's potential."""
         return state.vectors()["V"]
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         state.prepare(len(y))
         V, B, A = (state.vectors().get(name) for name in "VBA")
         parts = (self.loss, self.penalty, self.solver, self.average)
-        return type(self).kernel, (rows, largest, y, s, *parts, V, B, A, state.table, state.now, scores)
+        last = (means,) if self.scores_means else ()
+        return type(self).kernel, (rows, largest, y, s, *parts, V, B, A, state.table, state.now, scores, *last)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.read_at(state, self.predictor_clock(state), columns)
@@ -162,13 +197,15 @@ class PotentialEngine(Engine):
         read_sums(state.table, state.t - int(state.now[VISIT]), self.potentials(state), B, A, columns, out)
         return out
 
-    def rebuild(self, state: State) -> None:
+    def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is None:
             return
-        first, last = int(state.now[VISIT]), state.t
+        start, last = int(state.now[VISIT]), state.t
         state.table = np.zeros((3, 65))
-        state.reserve(last - first)
-        replay(self.penalty, self.solver, self.average, first, last, self.reads_next, state.table)
+        state.reserve(last - start)
+        clock = self.penalty.start()
+        for solver, first, end in stretches(self.own, steps, start, last):
+            clock = replay(self.penalty, solver, self.average, clock, start, first, end, self.reads_next, state.table)
 
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state))}

@@ -15,6 +15,7 @@ Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without boun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ from onlinear.solvers.engine import (
     Engine,
     Problem,
     State,
+    Steps,
     T,
     entries_to_fetch,
     everything,
@@ -305,7 +307,7 @@ class Lazy(Engine):
         read_sums(state.table, first, state.t - first, self.penalty.l1, G, B, A, columns, out)
         return out
 
-    def rebuild(self, state: State) -> None:
+    def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is not None:
             state.table = np.zeros((3, 65))
             state.prepare(0)

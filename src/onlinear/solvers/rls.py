@@ -34,6 +34,8 @@ class Rls(NamedTuple):
     delta: float = 1.0
     limit: float = 2.0**14
 
+    scales = False  # estimators leave the columns as they are
+
     def recursion(self, w: np.ndarray, P: np.ndarray, x: np.ndarray, y: float, s: float) -> tuple[np.ndarray, np.ndarray]:
         """One step as the paper has it, for weights s > 0."""
         k = P @ x / (1.0 / s + x @ P @ x)
@@ -154,7 +156,14 @@ class Triangular(Engine):
         return state.kept["R"]
 
     def learn_outputs(
-        self, states: list[State], rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray
+        self,
+        states: list[State],
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
     ) -> int:
         if len(states) == 1:
             return self.learn(states[0], rows, largest, y[:, 0], s, scores[0])

@@ -46,6 +46,7 @@ from onlinear.solvers.engine import (
     State,
     T,
     entries_to_fetch,
+    mean_score,
     scalars,
     sums_due,
 )
@@ -78,7 +79,7 @@ def visit(V, B, A, al, be, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores):
+def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores, means):
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     al, be, lag, norm = now[SCALE], now[SCALE_SUM], now[LAG], now[NORM]
@@ -102,7 +103,7 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
         rate = eta / after if fits else eta
 
         begin, end = indptr[i], indptr[i + 1]
-        product, squares = nothing(), nothing()
+        product, squares, meant = nothing(), nothing(), nothing()
         soon = end if end < known else known
         for k in range(begin, end, LANES):
             if k < soon:
@@ -111,11 +112,16 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
                     fetch(B, indices, k + AHEAD)
             x = entries(values, k, end)
             product += gathered(V, indices, k, end) * x
+            if means is not None:
+                sums_so_far = gathered(A, indices, k, end) + (gathered(B, indices, k, end) + be * gathered(V, indices, k, end))
+                meant += sums_so_far * x
             if needs_norm:
                 squares += x * x
         wx, xx = al * total(product), total(squares)
         p = b * one + wx
         scores[i] = p
+        if means is not None:
+            means[i] = mean_score(average, t, total(meant) + (now[BIAS_TOTAL] + now[BIAS_SUM]) * one, p)
         g = weighted(s[i], solver.pull(loss, p, b * one + keep * wx, s[i] * eta * (xx + one), y[i]))
         if not isfinite(p + eta * g):
             done = i
@@ -168,6 +174,8 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
 class Scaled(Engine):
     """Subgradient steps with an L2 penalty or none, in O(non-zeros)."""
 
+    scores_means = stepped = True
+
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)
         now[SCALE], now[NORM] = 1.0, float(np.sum(np.square(w)))
@@ -176,11 +184,20 @@ class Scaled(Engine):
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(now, arrays, size=len(w))
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
         ball = self.solver.ball()
         parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
-        return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores)
+        return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

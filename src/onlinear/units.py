@@ -1,0 +1,152 @@
+r"""Running units of targets and weights: what a step size is measured in, and the zero of the targets.
+
+A step size that suits targets near 1 and weights of 1 does not suit prices or weights of 10,000. With s_i the weights and y_i
+the targets of the rows so far, this one included, a learner may take the step sizes of its solver times
+
+    k = (sigma / |l'(sigma)|) / M^(3/4),   M = the largest s_i,   sigma^2 = the weighted variance of the y_i,
+
+so that a step moves the prediction by the same share of sigma whatever the unit of y (k = 1 / M^(3/4) for the squared loss,
+whose implicit step follows the unit by itself), and no weight is so large that its step ends at the row's own target and
+forgets the weight. The power 3/4 was measured (docs/defaults.md): with 1 rare heavy rows move too little, with 1/2 too much.
+
+Losses that depend on s - y alone also get a zero: the first target of a row of non-zero weight is subtracted from all targets
+and added to all predictions, so y + 10,000 is learned as y is. Without an intercept there is no zero, and sigma is the root
+mean square.
+
+k is kept until it would change by a factor of more than ``BAND``: it then takes its new value before that row's step. What is
+learned hence does not depend on how the rows are cut into calls, and k changes a few times in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from onlinear.jit import kernel
+from onlinear.solvers.engine import Steps
+
+RAW, RELATIVE = "raw", "relative"
+KINDS = (RAW, RELATIVE)
+POWER = 0.75
+BAND = 1.25
+COUNT, MEAN, SQUARES = range(3)
+
+
+@kernel
+def follow(y, s, first, weights, centred, spread, heaviest, sizes):  # type: ignore[no-untyped-def]
+    """Take in rows from ``first`` on; give the place of the first one after which a size has left its band, or their number.
+
+    ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none.
+    """
+    for i in range(first, y.shape[0]):
+        if s[i] > 0.0:
+            changed = False
+            if s[i] > heaviest[0]:
+                heaviest[0] = s[i]
+                changed = weights and s[i] > sizes[0] * BAND
+            for k in range(y.shape[1]):
+                x = y[i, k]
+                spread[k, COUNT] += s[i]
+                if centred:
+                    move = x - spread[k, MEAN]
+                    spread[k, MEAN] += move * (s[i] / spread[k, COUNT])
+                    spread[k, SQUARES] += (move * (x - spread[k, MEAN]) - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
+                else:
+                    spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
+                size = sqrt(max(0.0, spread[k, SQUARES]))
+                changed = changed or size > sizes[1 + k] * BAND or size * BAND < sizes[1 + k]
+            if changed:
+                return i
+    return y.shape[0]
+
+
+class Units:
+    """The running units of one learner; ``targets`` and ``weights`` say which of the two are followed."""
+
+    def __init__(self, loss: Any, outputs: int, *, targets: bool, weights: bool, centred: bool) -> None:
+        self.loss, self.targets, self.weights, self.centred = loss, targets, weights, centred
+        self.zero = np.zeros(outputs)  # subtracted from the targets
+        self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
+        self.heaviest = np.zeros(1)
+        self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
+        self.steps = np.array([[0.0, *np.ones(outputs)]])  # rows learned before, and the multiplier of each output since then
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """The multiplier of each output's step sizes now, (K,)."""
+        return self.steps[-1, 1:]
+
+    def history(self, output: int) -> list[Steps]:
+        """How the step sizes of an output were multiplied since the first row."""
+        return [Steps(int(row[0]), float(row[1 + output])) for row in self.steps]
+
+    def moved(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """The targets (n, K) less their zero, which the first row of non-zero weight fixes."""
+        if not (self.targets and self.centred):
+            return y
+        if not self.spread[0, COUNT] > 0.0:
+            counted = np.flatnonzero(s > 0.0)
+            if len(counted):
+                self.zero[:] = y[counted[0]]
+        return np.asfortranarray(y - self.zero)
+
+    def parts(self, y: np.ndarray, s: np.ndarray, t: int) -> Iterator[slice]:
+        """The rows in stretches of one multiplier, which ``multipliers`` tells; y as ``moved`` gives it, t rows before them."""
+        first, here, n = 0, 0, len(y)
+        followed = y if self.targets else np.zeros((n, 0))
+        while here < n:
+            here = follow(followed, s, here, self.weights, self.centred, self.spread, self.heaviest, self.sizes)
+            if here < n:
+                if here > first:
+                    yield slice(first, here)
+                self._renew(t + here)
+                first, here = here, here + 1
+        if first < n:
+            yield slice(first, n)
+
+    def _renew(self, t: int) -> None:
+        """Take new multipliers after t rows."""
+        self.sizes[0] = self.heaviest[0]
+        if self.targets:
+            self.sizes[1:] = np.sqrt(np.maximum(0.0, self.spread[:, SQUARES]))
+        of_weights = self.heaviest[0] ** -POWER if self.weights else 1.0
+        row = np.array([[t, *(of_weights * natural_step(self.loss, size) for size in self.sizes[1:])]])
+        self.steps = row if self.steps[-1, 0] == t and len(self.steps) == 1 else np.concatenate([self.steps, row])
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that is known, as it stands."""
+        return {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
+
+    def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
+        """Take over what ``arrays`` gave after t rows; raises ValueError for what no run could have given."""
+        outputs = len(self.zero)
+        found = {name: arrays.get(f"units.{name}") for name in ("zero", "spread", "heaviest", "sizes", "steps")}
+        shapes = {"zero": (outputs,), "spread": (outputs, 3), "heaviest": (1,), "sizes": (1 + outputs,)}
+        for name, array in found.items():
+            if array is None or array.dtype != np.float64 or not np.all(np.isfinite(array)):
+                raise ValueError(f"the running units {name!r} are missing or not finite")
+            if name in shapes and array.shape != shapes[name]:
+                raise ValueError(f"the running units {name!r} have the shape {array.shape}, not {shapes[name]}")
+        steps = found["steps"]
+        assert steps is not None
+        rows = steps[:, 0] if steps.ndim == 2 and steps.shape[1] == 1 + outputs and len(steps) else np.ones(1)
+        whole = np.all(rows == np.floor(rows)) and rows[0] == 0.0 and np.all(np.diff(rows) > 0.0) and rows[-1] <= t
+        if not whole or not np.all(steps[:, 1:] > 0.0):
+            raise ValueError("the running units 'steps' are not ascending rows with multipliers above 0")
+        if any(np.any(found[name][..., -1:] < 0.0) for name in ("spread", "heaviest")) or np.any(found["sizes"] < 0.0):  # type: ignore[index, operator]
+            raise ValueError("the running units have a negative size")
+        for name, array in found.items():
+            setattr(self, name, np.array(array))
+
+
+def natural_step(loss: Any, size: float) -> float:
+    """sigma / |l'(sigma)|: how far a step of size 1 must go to cross residuals of ``size``; 1 where the loss is flat there."""
+    if not size > 0.0:
+        return 1.0
+    slope = max(abs(float(loss.slope(size, 0.0))), abs(float(loss.slope(-size, 0.0))))
+    return size / slope if slope > 0.0 else 1.0
