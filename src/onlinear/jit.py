@@ -148,12 +148,12 @@ class _Disk(NullCache):  # type: ignore[misc]
         rtsys.initialize(target_context)
         path, key = self._entry(sig, target_context.codegen())
         try:
-            return CompileResult._rebuild(target_context, *_unpacked(path.read_bytes(), key))
-        except FileNotFoundError:
-            return None
-        except Exception:
-            _remove(path)
-            return None
+            if path.is_file():  # to read a pipe would wait for ever
+                return CompileResult._rebuild(target_context, *_unpacked(path.read_bytes(), key))
+        except Exception:  # whatever it is, it is only the cache's
+            pass
+        _remove(path)
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if data.library.has_dynamic_globals or not all(lifted.can_cache for lifted in data.lifted):
@@ -163,8 +163,6 @@ class _Disk(NullCache):  # type: ignore[misc]
             if not self._folder.is_dir():
                 _remove(self._folder)
                 self._folder.mkdir(mode=0o700)
-            elif path.is_dir():
-                _remove(path)
             content = dumps((key, data._reduce()))
             writing.write(path, hashlib.sha256(content).digest() + content)
         except Exception as error:
