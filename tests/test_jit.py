@@ -479,6 +479,7 @@ def test_the_cache_is_where_it_is_told_to_be(places, monkeypatch):
     assert jit._cache_folder() == places / "xdg" / "onlinear"
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
     assert jit._cache_folder() == places / "named"
+    assert not list((places / "tmp").iterdir()), "no folder is made that is not needed"
 
 
 def test_a_home_that_cannot_be_written(places, monkeypatch):

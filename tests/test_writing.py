@@ -53,6 +53,14 @@ def test_a_name_that_is_too_long_is_told_at_once(tmp_path):
     assert only(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["", "new/", "new/.", "new/.."])
+def test_the_name_of_a_folder_is_refused_though_there_is_none(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IsADirectoryError, match="names a folder; expected a file"):
+        writing.write(name, b"x")
+    assert only(tmp_path)
+
+
 def test_a_name_with_a_suffix_is_no_longer_than_the_system_takes(tmp_path):
     assert writing.beside("a/m", ".partial") == os.path.join("a", "m.partial")
     for name in ("x" * 255, "ö" * 127):

@@ -94,10 +94,16 @@ def _cache_folder() -> Path | None:
     places += [home] if home.is_absolute() else []
     with suppress(OSError):  # no folder for temporary files can be written
         places.append(Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
-    found = [folder for folder in places if _exists(folder) and _private(folder)]
-    if places[:1] != found[:1] and named and _exists(places[0]):
-        _LOG.warning("onlinear: the cache folder %s is not used: other users own it or may write to it.", places[0])
-    return next((folder for folder in found if _writable(folder)), found[0] if found else None)
+    readable = []
+    for folder in filter(_exists, places):
+        if not _private(folder):
+            if named and folder == places[0]:
+                _LOG.warning("onlinear: the cache folder %s is not used: other users own it or may write to it.", folder)
+        elif _writable(folder):
+            return folder
+        else:
+            readable.append(folder)
+    return readable[0] if readable else None
 
 
 def _exists(folder: Path) -> bool:
@@ -166,7 +172,7 @@ class _Disk(NullCache):  # type: ignore[misc]
             content = dumps((key, data._reduce()))
             writing.write(path, hashlib.sha256(content).digest() + content)
         except Exception as error:
-            _unkept(self._folder, error)
+            _unkept(self._folder.parent, error)
 
     def _entry(self, sig: Any, codegen: Any) -> tuple[Path, str]:
         """The file for a signature on this machine, and what it is for."""
@@ -258,13 +264,15 @@ class _Compiling(Listener):  # type: ignore[misc]
         if self._depth > 1 or self._said or not is_ours(found.py_func.__module__):
             return
         self._began = perf_counter()
-        self._timer = threading.Timer(max(0.0, PATIENCE - self._spent), self._say, (isinstance(found._cache, _Disk),))
+        self._timer = threading.Timer(
+            max(0.0, PATIENCE - self._spent), self._say, (isinstance(getattr(found, "_cache", None), _Disk),)
+        )
         self._timer.daemon = True
         with suppress(RuntimeError):  # no thread is to be had
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        self._depth -= 1
+        self._depth = max(0, self._depth - 1)
         if self._depth or self._timer is None:
             return
         self._timer.cancel()

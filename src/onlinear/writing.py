@@ -84,6 +84,8 @@ def check(path: Name) -> None:
         raise OSError(EISDIR if stat.S_ISDIR(found.st_mode) else EINVAL, words, name)
     if number is not None:
         return
+    if os.path.basename(name) in ("", os.curdir, os.pardir):
+        raise IsADirectoryError(EISDIR, "names a folder; expected a file", name)
     if found is None or stat.S_ISREG(found.st_mode):
         folder = _folder(name)
         shown = folder if os.path.islink(name) else os.path.dirname(name) or "."
