@@ -62,9 +62,9 @@ def test_the_name_of_a_folder_is_refused_though_there_is_none(tmp_path, monkeypa
 
 
 def test_a_name_with_a_suffix_is_no_longer_than_the_system_takes(tmp_path):
-    assert writing.beside("a/m", ".partial") == os.path.join("a", "m.partial")
+    assert writing.suffixed("a/m", ".partial") == os.path.join("a", "m.partial")
     for name in ("x" * 255, "ö" * 127):
-        partial = writing.beside(tmp_path / name, ".partial")
+        partial = writing.suffixed(tmp_path / name, ".partial")
         assert partial.endswith(".partial")
         writing.write(partial, b"x")
 
@@ -522,7 +522,7 @@ OVER = [
 def test_no_output_is_an_input(inputs, monkeypatch, line):
     monkeypatch.chdir(inputs)
     if "m.partial" in line:
-        monkeypatch.setattr(writing, "beside", lambda path, suffix: path + suffix)
+        monkeypatch.setattr(writing, "suffixed", lambda path, suffix: path + suffix)
         (inputs / "m.partial").write_text(ROWS)
     files = {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()}
     found = CliRunner().invoke(app, [*line.split(), "-q"])

@@ -48,7 +48,6 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.core.typing.templates import Signature as NumbaSignature
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -176,15 +175,13 @@ class _Disk(NullCache):  # type: ignore[misc]
 
     def _entry(self, sig: Any, codegen: Any) -> tuple[Path, str]:
         """The file for a signature on this machine, and what it is for."""
-        key = repr((*self._about, codegen.magic_tuple(), _spelt(sig)))
+        key = repr((*self._about, codegen.magic_tuple(), _spelt(normalize_signature(sig))))
         short = re.sub(r"[^\w.]+", "", self._name)[-80:]
         return self._folder / f"{short}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc", key
 
 
 def _spelt(kind: Any) -> str:
     """A type by its name, parts by the full names of their classes: Numba names them without their modules."""
-    if isinstance(kind, NumbaSignature):
-        return f"{_spelt(kind.args)} -> {_spelt(kind.return_type)}"
     if isinstance(kind, _HeldType):
         return f"Held({_spelt(kind.content)})"
     if isinstance(kind, (tuple, types.BaseTuple)):

@@ -116,7 +116,7 @@ def same(a: Name, b: Name) -> bool:
     return os.path.samestat(first, second) and not stat.S_ISCHR(first.st_mode)
 
 
-def beside(path: Name, suffix: str) -> str:
+def suffixed(path: Name, suffix: str) -> str:
     """``path`` with a suffix; of a name that would be too long for the file system, the end is cut."""
     folder, name = os.path.split(os.fspath(path))
     while len(os.fsencode(name + suffix)) > LONGEST:

@@ -235,13 +235,13 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: st
 
 def _left(training: Training, model: str | None) -> str:
     """What becomes of the rows that were learnt where there is no checkpoint: a model beside the one that was asked for."""
-    from onlinear.writing import beside, is_stream
+    from onlinear.writing import is_stream, suffixed
 
     if model is None or not training.rows:
         return ", which are lost (--checkpoint FILE keeps them)."
     if is_stream(model):
         return f", which are lost: {model} takes whole models only (--checkpoint FILE keeps them)."
-    partial = beside(model, PARTIAL)
+    partial = suffixed(model, PARTIAL)
     try:
         training.save(partial)
     except OSError as error:
@@ -307,7 +307,7 @@ def _said(name: str, value: Any) -> str:
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a run that goes on keeps to its places, and to the checkpoint it came from."""
     from onlinear.checkpoints import Checkpoints
-    from onlinear.writing import beside, is_stream, same
+    from onlinear.writing import is_stream, same, suffixed
 
     read = _inputs(given, saved)
     then = {} if saved is None else saved.output
@@ -321,7 +321,7 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
         if every is not None:
             raise UsageError("--checkpoint-every needs --checkpoint FILE.")
         if model is not None and not is_stream(model):
-            writable("--model", beside(model, PARTIAL), read)  # where a run that is interrupted leaves its rows
+            writable("--model", suffixed(model, PARTIAL), read)  # where a run that is interrupted leaves its rows
         return model, final, None
     writable("--checkpoint", path, read, stream=False)
     if model is not None and same(model, path):
