@@ -119,7 +119,9 @@ def events(arguments: list[str], kill_after: float | None = None, writing: Path 
 
 def left(checkpoint: Path) -> bool:
     """Whether a temporary file of a checkpoint is there."""
-    return any(checkpoint.parent.glob(f".{checkpoint.name}.*"))
+    from onlinear.writing import _prefix
+
+    return any(path.name.startswith(_prefix(str(checkpoint))) for path in checkpoint.parent.iterdir())
 
 
 class Victim:

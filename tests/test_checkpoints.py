@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import Learner, checkpoints, load, run, streams
+from onlinear import Learner, checkpoints, load, run, streams, writing
 from onlinear.cli import app
 
 OPEN = streams.open
@@ -241,11 +241,12 @@ def test_divergence_leaves_the_last_checkpoint(tmp_path):
 
 def test_what_a_killed_writer_left_is_removed(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two", 50))
-    (tmp_path / ".c.abcd1234").write_text("half a checkpoint")
-    (tmp_path / ".other.abcd1234").write_text("of another file")
+    left, other = (tmp_path / f"{writing._prefix(name)}abcd1234" for name in ("c", "other"))
+    left.write_text("half a checkpoint")
+    other.write_text("of another file")
     command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c")
-    assert not (tmp_path / ".c.abcd1234").exists()
-    assert (tmp_path / ".other.abcd1234").exists()
+    assert not left.exists()
+    assert other.exists()
 
 
 @contextmanager

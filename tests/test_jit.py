@@ -1,13 +1,19 @@
 """The bridge: compiled code is cached and never stale, users' parts run inside the loop, everything also runs interpreted."""
 
+import hashlib
+import logging
 import math
 import os
+import pickle
 import shutil
 import stat
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -473,6 +479,7 @@ def test_the_cache_is_where_it_is_told_to_be(places, monkeypatch):
     assert jit._cache_folder() == places / "xdg" / "onlinear"
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
     assert jit._cache_folder() == places / "named"
+    assert not list((places / "tmp").iterdir()), "no folder is made that is not needed"
 
 
 def test_a_home_that_cannot_be_written(places, monkeypatch):
@@ -484,13 +491,75 @@ def test_a_home_that_cannot_be_written(places, monkeypatch):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-@pytest.mark.skipif(os.name != "posix", reason="owners and modes of folders are POSIX's")
-def test_a_folder_others_may_write_is_not_trusted(places, monkeypatch):
-    (places / "file").write_text("no folder")
-    monkeypatch.setenv("HOME", str(places / "file"))
-    shared = places / "tmp" / f"onlinear-{os.getuid()}"
-    shared.mkdir()
-    shared.chmod(0o777)
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes of folders are POSIX's")
+
+
+@posix
+@pytest.mark.parametrize("wrong", [0o777, 0o770, 0o702, "owner", "link"])
+@pytest.mark.parametrize("which", ["named", "home/.cache/onlinear", "tmp"])
+def test_a_folder_that_others_own_or_may_write_to_is_not_trusted(places, monkeypatch, caplog, which, wrong):
+    if which == "named":
+        monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
+    else:
+        (places / "file").write_text("no folder")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(places / ("home/.cache" if which != "tmp" else "file")))
+    folder = places / "tmp" / f"onlinear-{os.getuid()}" if which == "tmp" else places / which
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if wrong in ("owner", "link") and os.getuid() != 0:
+        pytest.skip("only root may give folders away")
+    if wrong == "link":
+        (places / "private").mkdir(mode=0o700)
+        folder.symlink_to(places / "private")
+        os.lchown(folder, 12345, 12345)
+    else:
+        folder.mkdir(mode=0o700)
+        if wrong == "owner":
+            os.chown(folder, 12345, 12345)
+        else:
+            folder.chmod(wrong)
+    found = jit._cache_folder()
+    assert found != folder
+    assert (found is None) == (which == "tmp")
+    assert ["is not used: other users own it" in record.getMessage() for record in caplog.records] == [True] * (
+        which == "named"
+    )
+
+
+@posix
+def test_folders_are_made_for_their_user_alone(places, monkeypatch):
+    before = os.umask(0)
+    try:
+        for name in ("named", "deep/down/named"):
+            monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / name))
+            assert stat.S_IMODE(jit._cache_folder().stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+
+
+@posix
+def test_a_private_folder_behind_a_link_will_do(places, monkeypatch):
+    (places / "private").mkdir(mode=0o700)
+    (places / "link").symlink_to("private")
+    monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "link"))
+    assert jit._cache_folder() == places / "link"
+
+
+def test_a_folder_that_can_only_be_read_will_do_where_none_can_be_written(places, monkeypatch):
+    monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
+    monkeypatch.setattr(jit, "_writable", lambda folder: folder.parent == places / "tmp")
+    assert jit._cache_folder().parent == places / "tmp"
+    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    assert jit._cache_folder() == places / "named"
+
+
+def test_neither_a_home_nor_a_folder_for_temporary_files(places, monkeypatch):
+    def nothing():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # of a user whom the system does not know
+    assert jit._cache_folder().parent == places / "tmp"
+    monkeypatch.setattr(jit.tempfile, "gettempdir", nothing)
     assert jit._cache_folder() is None
 
 
@@ -502,3 +571,284 @@ def test_without_any_folder_everything_is_compiled_anew(tmp_path):
     found = run(code, PYTHONPATH=str(HOME.parent), **nowhere)
     text = run(example(), PYTHONPATH=str(HOME.parent), NUMBA_DISABLE_JIT="1")
     np.testing.assert_allclose(found, text, rtol=0, atol=1e-12)
+
+
+# --- damaged caches --------------------------------------------------------------------------------------------------
+
+
+def _sum_of_squares(x):
+    total = 0.0
+    for value in x:
+        total += value * value
+    return total
+
+
+def _sum(x):
+    return x.sum()
+
+
+def kept(text=_sum_of_squares):
+    """A new dispatcher, as another process would have it."""
+    return jit._kept(jit.njit(text), text)
+
+
+def computed(text=_sum_of_squares):
+    """Whether a new dispatcher found its code on disk; its result is right either way."""
+    found = kept(text)
+    assert found(np.arange(4.0)) == (14.0 if text is _sum_of_squares else 6.0)
+    return sum(found.stats.cache_hits.values()) == 1
+
+
+@pytest.fixture
+def private_cache(tmp_path, monkeypatch):
+    """An empty cache folder."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setattr(jit, "_CACHE", folder)
+    jit._say_once.cache_clear()
+    return folder
+
+
+def entry(folder):
+    (path,) = (path for path in folder.rglob("*.nbc") if "_sum_of_squares" in path.name)
+    return path
+
+
+def with_digest(content):
+    return hashlib.sha256(content).digest() + content
+
+
+def flipped(content, at):
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+def folder_instead(path):
+    path.unlink()
+    (path / "inner").mkdir(parents=True)
+    (path / "inner" / "file").write_bytes(b"x")
+
+
+def link_instead(path):
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def pipe_instead(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+DAMAGE = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut in the digest": lambda path: path.write_bytes(path.read_bytes()[:20]),
+    "the digest alone": lambda path: path.write_bytes(path.read_bytes()[:32]),
+    "cut in half": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "cut by one byte": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "garbage": lambda path: path.write_bytes(np.random.default_rng(0).bytes(5000)),
+    "one bit of the digest": lambda path: path.write_bytes(flipped(path.read_bytes(), 3)),
+    "one bit of the code": lambda path: path.write_bytes(flipped(path.read_bytes(), path.stat().st_size // 2)),
+    "no pickle": lambda path: path.write_bytes(with_digest(b"no pickle at all")),
+    "a pickle of another thing": lambda path: path.write_bytes(with_digest(pickle.dumps([1, 2, 3]))),
+    "a pickle of a missing module": lambda path: path.write_bytes(with_digest(b"cno.such.module\nthing\n.")),
+    "an entry of other code": lambda path: path.write_bytes(
+        next(other for other in path.parent.glob("*.nbc") if "_sum_of" not in other.name).read_bytes()
+    ),
+    "code that does not load": lambda path: path.write_bytes(with_digest(pickle.dumps((key_of(path), (1, 2, 3))))),
+    "not to be read": lambda path: path.chmod(0),
+    "a folder": folder_instead,
+    "a link to nowhere": link_instead,
+    "a pipe": pipe_instead,
+    "no folder": lambda path: shutil.rmtree(path.parent),
+    "a file for the folder": lambda path: (shutil.rmtree(path.parent), path.parent.write_bytes(b"x")),
+    "a file for the cache": lambda path: (shutil.rmtree(path.parent.parent), path.parent.parent.write_bytes(b"x")),
+}
+
+
+def key_of(path):
+    return pickle.loads(path.read_bytes()[32:])[0]
+
+
+@only_compiled
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damage_of_the_cache_is_a_miss(private_cache, damage):
+    if damage in (pipe_instead, link_instead, DAMAGE["not to be read"]) and os.name != "posix":
+        pytest.skip("links, pipes and modes are POSIX's")
+    assert not computed()
+    assert not computed(_sum)
+    assert computed()
+    damage(entry(private_cache))
+    hit = computed()
+    assert hit == (damage is DAMAGE["not to be read"] and os.geteuid() == 0)
+    if private_cache.is_dir():
+        assert computed(), "it was written again, whole"
+        assert not [path for path in private_cache.rglob("*") if path.is_file() and path.suffix != ".nbc"]
+
+
+@only_compiled
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (OSError(28, "No space left on device"), logging.WARNING),
+        (OSError(5, "Input/output error"), logging.WARNING),
+        (OSError(30, "Read-only file system"), logging.INFO),
+        (PermissionError(13, "Permission denied"), logging.INFO),
+        (MemoryError(), logging.WARNING),
+    ],
+)
+def test_a_cache_that_cannot_be_written_is_told_once(private_cache, monkeypatch, caplog, error, level):
+    def refuse(path, content):
+        raise error
+
+    monkeypatch.setattr(jit.writing, "write", refuse)
+    caplog.set_level(logging.INFO, "onlinear")
+    for text in (_sum_of_squares, _sum, _sum_of_squares):
+        assert not computed(text)
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert str(private_cache) in record.getMessage()
+    assert len(record.getMessage().splitlines()) == 1
+
+
+@only_compiled
+def test_code_that_cannot_be_stored_is_compiled_all_the_same(private_cache, monkeypatch, caplog):
+    def refuse(value):
+        raise pickle.PicklingError("no way")
+
+    monkeypatch.setattr(jit, "dumps", refuse)
+    assert not computed()
+    assert "PicklingError: no way" in caplog.text
+    assert not list(private_cache.rglob("*.nbc"))
+
+
+@only_compiled
+@posix
+def test_entries_are_files_of_the_one_writer_in_a_private_folder(private_cache, monkeypatch):
+    synced = []
+    original = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle) or original(handle))
+    computed()
+    assert len(synced) == 2  # the file and its folder
+    assert stat.S_IMODE(entry(private_cache).parent.stat().st_mode) == 0o700
+
+
+@only_compiled
+def test_names_of_entries_are_the_same_in_every_process(private_cache):
+    """Nothing in them is an address."""
+    computed()
+    key = key_of(entry(private_cache))
+    assert " at 0x" not in key
+    assert "_sum_of_squares" in key
+
+
+@only_compiled
+def test_parts_of_one_name_from_two_modules_are_two():
+    class Here(NamedTuple):
+        x: float = 1.0
+
+    class There(NamedTuple):
+        x: float = 1.0
+
+    There.__module__, There.__qualname__ = "elsewhere", Here.__qualname__
+    assert jit._spelt((jit.typeof(Here()),)) != jit._spelt((jit.typeof(There()),))
+    held = jit._spelt(Held(Here()).kind), jit._spelt(Held(There()).kind)
+    assert held[0] != held[1]
+
+
+@only_compiled
+def test_a_first_use_says_a_word_and_a_damaged_cache_gives_the_same_numbers(tmp_path):
+    def ran():
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "ONLINEAR", "XDG"))}
+        places = {"PYTHONPATH": str(HOME.parent), "ONLINEAR_CACHE_DIR": str(tmp_path / "cache")}
+        code = (
+            "import sys; sys.ps1 = 'a shell'\n"
+            + textwrap.dedent(example())
+            + "import threading; print(threading.active_count())"
+        )
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, env=clean | places, capture_output=True, text=True, timeout=300, check=True)
+
+    first, word = ran(), f"onlinear: compiling kernels for this machine (first use; kept in {tmp_path / 'cache'})\n"
+    assert first.stderr == word
+    assert first.stdout.splitlines()[-1] == "1", "no thread is left"
+    again = ran()
+    assert (again.stdout, again.stderr) == (first.stdout, "")
+    before = written(tmp_path / "cache")
+    for path in sorted(before)[:3]:  # kernels that are compiled quickly
+        path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    assert ran().stdout == first.stdout
+    assert {path: size for path, (_, size) in written(tmp_path / "cache").items()} == {
+        p: size for p, (_, size) in before.items()
+    }
+
+
+# --- a word while kernels are compiled -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiling(monkeypatch, caplog):
+    """A listener of its own, and what starts and ends a compilation."""
+    caplog.set_level(logging.INFO, "onlinear")
+    monkeypatch.setattr(jit, "PATIENCE", 0.2)
+    listener = jit._Compiling()
+
+    def compilation(module, seconds=0.0, inner=None, error=None):
+        found = SimpleNamespace(py_func=SimpleNamespace(__module__=module), _cache=None)
+        event = SimpleNamespace(data={"dispatcher": found})
+        listener.on_start(event)
+        try:
+            time.sleep(seconds)
+            if inner is not None:
+                compilation(*inner)
+        finally:
+            listener.on_end(event)
+
+    return compilation
+
+
+@only_compiled
+def test_a_word_is_said_once_after_a_while(compiling, caplog):
+    threads = threading.active_count()
+    for _ in range(20):
+        compiling("onlinear.rows", 0.001)
+    assert not caplog.records
+    assert threading.active_count() == threads
+    compiling("onlinear.rows", 0.15, ("onlinear.losses", 0.15))
+    compiling("onlinear.rows", 0.3)
+    assert threading.active_count() == threads
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO, "nobody watches"
+    assert record.name == "onlinear.compiling"
+
+
+@only_compiled
+def test_many_short_compilations_are_a_long_one(compiling, caplog):
+    for _ in range(5):
+        compiling("onlinear.rows", 0.06)
+    assert len(caplog.records) == 1
+
+
+@only_compiled
+def test_compilations_of_others_are_not_ours_to_speak_of(compiling, caplog):
+    compiling("their.module", 0.3, ("onlinear.rows", 0.1))
+    compiling("their.module", 0.3)
+    assert not caplog.records
+
+
+@only_compiled
+def test_somebody_who_watches_sees_it_without_setting_up_logging(compiling, caplog, monkeypatch):
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    compiling("onlinear.rows", 0.3)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_the_command_has_its_own_words(monkeypatch):
+    from onlinear import cli
+
+    logger = logging.getLogger("onlinear.compiling")
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr(cli, "app", lambda: None)
+    cli.main()
+    assert logger.disabled

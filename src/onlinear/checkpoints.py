@@ -7,13 +7,11 @@ in the source (pass and rows), the generator of the shuffle at the start of that
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from onlinear import models, streams
+from onlinear import models, streams, writing
 from onlinear.models import ModelFileError
 from onlinear.run import CLASSIFY, Options, State, Training, Written
 from onlinear.streams import Stream
@@ -61,11 +59,6 @@ class Checkpoints:
         self.path, self.rows, self.seconds = path, rows, seconds
         self.output = dict(output)  # what else the one who goes on is to know
         self.settings: Settings | None = None  # of the run, once it is made
-
-    def clear(self) -> None:
-        """Remove what a run that was killed while it wrote this checkpoint has left; one run at a time writes it."""
-        for left in Path(self.path).parent.glob(f".{glob.escape(Path(self.path).name)}.????????"):
-            left.unlink(missing_ok=True)
 
     def write(self, training: Training) -> Written:
         """Write a checkpoint; the file that was there stands until the new one is whole. Raises CheckpointError."""
@@ -131,7 +124,7 @@ def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
 def _training(settings: Settings, make: Any, checkpoints: Checkpoints | None, state: State | None) -> Training:
     if checkpoints is not None:
         checkpoints.settings = settings
-        checkpoints.clear()
+        writing.clean(checkpoints.path)  # a run that was killed may have left its last one half written
     reader = streams.open(list(settings.source), **settings.reading)
     classes = settings.classes
     if settings.scan:

@@ -1,8 +1,7 @@
 """Model files: one safetensors file of arrays, with a JSON header. No pickle, no clock, host or path in it.
 
 The header is the one entry ``onlinear-model`` of the file's metadata; the same header and arrays give the same bytes. It holds
-a digest of all else, so a damaged file is never taken for a model. Files are written to a temporary name in the same folder,
-fsynced and renamed: a reader sees the old file or the new one, whole.
+a digest of all else, so a damaged file is never taken for a model. ``writing`` writes the file.
 """
 
 from __future__ import annotations
@@ -10,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from errno import EISDIR, ENOENT
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
+
+from onlinear import writing
 
 FORMAT = "onlinear-model"
 VERSION = 1
@@ -36,7 +33,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     header = {"version": VERSION, **header}
     header["digest"] = _digest(header, arrays)
-    write_atomic(path, save(arrays, metadata={FORMAT: _text(header)}))
+    writing.write(path, save(arrays, metadata={FORMAT: _text(header)}))
 
 
 def _text(header: dict[str, Any]) -> str:
@@ -50,52 +47,6 @@ def _digest(header: dict[str, Any], arrays: Arrays) -> str:
         total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         total.update(array.ravel().data)
     return total.hexdigest()
-
-
-def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write bytes to a temporary name beside ``path``, fsync, rename."""
-    with atomic(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file of a temporary name beside ``path`` that is fsynced and renamed to it at the end, or removed after an error."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(EISDIR, "is a folder; expected a file", os.fspath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(ENOENT, "no such folder", os.fspath(target.parent))
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last, where a folder can be synced (not on Windows)."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:

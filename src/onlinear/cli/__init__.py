@@ -3,6 +3,8 @@
 One module per command; each is found here by its import.
 """
 
+import logging
+
 from onlinear.cli import convert, evaluate, inspect, predict, reproduce, train
 from onlinear.cli.command import app
 
@@ -10,5 +12,6 @@ __all__ = ["app", "convert", "evaluate", "inspect", "main", "predict", "reproduc
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command, which has its own words for the time that kernels take to compile."""
+    logging.getLogger("onlinear.compiling").disabled = True
     app()

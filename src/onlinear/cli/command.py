@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -52,8 +52,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def words(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        return f"{error.filename}: {reason(error)}" if error.filename else reason(error)
     return str(error) or type(error).__name__
+
+
+def reason(error: OSError) -> str:
+    """What the system says, without the file's name."""
+    return f"{error.strerror or error}."
 
 
 def fail(message: str, code: int) -> None:
@@ -74,15 +79,30 @@ def usage() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def writable(option: str, path: str) -> None:
-    """Refuse before the work what would fail after it."""
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        raise UsageError(f"{option} {path}: is a folder; expected a file name.")
-    if not os.path.isdir(folder):
-        raise UsageError(f"{option} {path}: there is no folder {folder!r}.")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"{option} {path}: the folder {folder!r} cannot be written to.")
+def inputs(source: Sequence[str], role: str = "a source") -> list[tuple[str, str]]:
+    """What a command reads, as (role, file): the files behind a source's names."""
+    from onlinear.streams import local_files
+
+    return [(role, name) for name in local_files(source)]
+
+
+def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream: bool = True) -> None:
+    """Refuse before the work what would fail after it, and an output that is one of the inputs ``read``.
+
+    ``stream``: whether a pipe or device will do, which cannot be read again.
+    """
+    from onlinear import writing
+
+    try:
+        writing.check(path)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {reason(error)}") from None
+    if not stream and writing.is_stream(path):
+        raise UsageError(f"{option} {path}: is a pipe or device; expected a file, which can be read again.")
+    for role, name in read:
+        if writing.same(path, name):
+            also = "" if name == path else f" ({name})"
+            raise UsageError(f"{option} {path}: is also {role}{also}; an output must be another file than every input.")
 
 
 def _version(asked: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from onlinear.cli.command import Reading, UsageError, app, guarded, reads, writable
+from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import say_errors, size
 
@@ -49,6 +49,7 @@ def convert(
     from onlinear.cli.reading import Watched, opened
     from onlinear.streams.sparse import write_sparse
     from onlinear.streams.text import write_svmlight
+    from onlinear.writing import is_stream
 
     columns = output.endswith(COLUMNS)
     if float32 and not columns:
@@ -56,16 +57,15 @@ def convert(
     if columns and output_base is not None:
         raise UsageError("--output-base is for svmlight text; columns of numbers start at 0.")
     if output != STDOUT:
-        writable("--output", output)
+        writable("--output", output, inputs(source))
+    piped = output == STDOUT or is_stream(output)  # what is said on standard output might end among the rows
     stream = opened(source, reading)
-    if any(os.path.exists(name) and os.path.exists(output) and os.path.samefile(name, output) for name in source):
-        raise UsageError(f"--output {output}: is also a source.")
     began = time.perf_counter()
     with Interrupts():
-        shown = Watched(stream, not quiet and not json and output != STDOUT)
+        shown = Watched(stream, not quiet and not json and not piped)
         rows = write_sparse(output, shown, float32=float32) if columns else write_svmlight(output, shown, output_base)
     say_errors(stream)
-    if quiet or output == STDOUT:
+    if quiet or piped:
         return
     seconds, written = time.perf_counter() - began, os.path.getsize(output)
     if json:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onlinear.cli.command import Reading, UsageError, app, guarded, reads, writable
+from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import say_errors
 
@@ -44,7 +44,7 @@ def predict(
     if kind not in KINDS:
         raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")
     if output is not None:
-        writable("--output", output)
+        writable("--output", output, [("the model", model), *inputs(source)])
     learnt = load(model)
     names = columns(learnt, kind)
     stream = opened(source, reading, learnt)
@@ -96,10 +96,10 @@ def _writer(path: str | None, names: list[str]) -> Iterator[Write]:
         yield lambda found: _none(sys.stdout.write(lines(found)))
         sys.stdout.flush()
         return
-    from onlinear.models import atomic
+    from onlinear.writing import new_file
 
     writers = {".csv": _csv, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow, ".feather": _arrow, ".ipc": _arrow}
-    with atomic(path) as file:
+    with new_file(path) as file:
         form = writers.get(Path(path).suffix)
         if form is None:
             yield lambda found: _none(file.write(lines(found).encode()))

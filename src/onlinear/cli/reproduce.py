@@ -53,7 +53,10 @@ def reproduce(
     from onlinear.papers.data import Where
     from onlinear.papers.reproduce import reproduce as run
     from onlinear.streams.ahead import cores
+    from onlinear.writing import same
 
+    if data_dir is not None and same(out, data_dir):
+        raise UsageError(f"--out {out}: is also --data-dir; the report needs a folder of its own.")
     out.mkdir(parents=True, exist_ok=True)
     where = Where(str(data_dir.resolve()) if data_dir is not None else None, download)
     columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

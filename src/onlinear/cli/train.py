@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +19,9 @@ from onlinear.cli.command import (
     app,
     fail,
     guarded,
+    inputs,
     reads,
+    reason,
     usage,
     words,
     writable,
@@ -45,6 +46,7 @@ onlinear train big.svm --model big.onlinear --checkpoint big.checkpoint --checkp
 onlinear train --resume big.checkpoint
 """
 OTHERWISE = "60s"  # between checkpoints, where nothing is said
+PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
 FREE = (
     "max_errors",
 )  # what may differ from the checkpoint's when a run goes on: it decides which rows are refused, not learnt
@@ -198,7 +200,7 @@ def train(
             try:
                 training.model.save(model, final=final)
             except OSError as error:
-                fail(f"the model {model} cannot be written: {words(error)} {_stands(training, keeper)}", FAILURE)
+                fail(f"the model {model} cannot be written: {reason(error)} {_stands(training, keeper)}", FAILURE)
         shown.end(training, model)
 
 
@@ -233,13 +235,17 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: st
 
 def _left(training: Training, model: str | None) -> str:
     """What becomes of the rows that were learnt where there is no checkpoint: a model beside the one that was asked for."""
+    from onlinear.writing import is_stream, suffixed
+
     if model is None or not training.rows:
         return ", which are lost (--checkpoint FILE keeps them)."
-    partial = f"{model}.partial"
+    if is_stream(model):
+        return f", which are lost: {model} takes whole models only (--checkpoint FILE keeps them)."
+    partial = suffixed(model, PARTIAL)
     try:
         training.save(partial)
     except OSError as error:
-        return f", which are lost: {partial} cannot be written ({words(error)})"
+        return f", which are lost: {partial} cannot be written ({error.strerror or error})"
     return f". A model of them is in {partial}; with --checkpoint FILE the run could go on from there."
 
 
@@ -301,23 +307,37 @@ def _said(name: str, value: Any) -> str:
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a run that goes on keeps to its places, and to the checkpoint it came from."""
     from onlinear.checkpoints import Checkpoints
+    from onlinear.writing import is_stream, same, suffixed
 
+    read = _inputs(given, saved)
     then = {} if saved is None else saved.output
     model = given["model"] or then.get("model")
     final = given["final"] or then.get("final", False)
     path = given["checkpoint"] or given["resume"]
     every = given["checkpoint_every"] or then.get("every")
     if model is not None:
-        writable("--model", model)
+        writable("--model", model, [*read, *([] if saved is None else [("the checkpoint", saved.path)])])
     if path is None:
         if every is not None:
             raise UsageError("--checkpoint-every needs --checkpoint FILE.")
+        if model is not None and not is_stream(model):
+            writable("--model", suffixed(model, PARTIAL), read)  # where a run that is interrupted leaves its rows
         return model, final, None
-    writable("--checkpoint", path)
-    if model is not None and os.path.realpath(model) == os.path.realpath(path):
+    writable("--checkpoint", path, read, stream=False)
+    if model is not None and same(model, path):
         raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
     rows, seconds = _interval(every or OTHERWISE)
     return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
+
+
+def _inputs(given: dict[str, Any], saved: Saved | None) -> list[tuple[str, str]]:
+    """What the run reads, other than the checkpoint that it goes on from."""
+    source, holdout = (given["source"], given["holdout"]) if saved is None else (saved.settings.source, saved.settings.holdout)
+    try:
+        float(holdout or 0.0)  # a share of the rows
+    except ValueError:
+        return [*inputs(source or ()), *inputs([str(holdout)], "a held-out file")]
+    return inputs(source or ())
 
 
 def _interval(text: str) -> tuple[int | None, float | None]:

@@ -11,13 +11,13 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onlinear.models import write_atomic
 from onlinear.papers.claims import VERDICTS, Judged, number
 from onlinear.papers.experiments import Column, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
 from onlinear.papers.study import Names, Problem, Study, value_of
+from onlinear.writing import write as write_file
 
 if TYPE_CHECKING:
     from onlinear.papers.reproduce import Outcome
@@ -47,7 +47,7 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
         ["experiment", "where", "claim", "verdict", "rule", "numbers"],
         [[row["anchor"], row["where"], row["text"], row["verdict"], row["rule"], row["numbers"]] for row in claims],
     )
-    write_atomic(out / "claims.md", markdown(claims, quick).encode())
+    write_file(out / "claims.md", markdown(claims, quick).encode())
     papers = [
         {"name": paper, "title": title, "sections": [part for part in sections if part["paper"] == paper]}
         for paper, title in TITLES.items()
@@ -68,7 +68,7 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
         not_run=[part for part in sections if part["needs"]],
         failed=[part for part in sections if part["failed"]],
     )  # fmt: skip
-    write_atomic(out / "index.html", page.encode())
+    write_file(out / "index.html", page.encode())
 
 
 def substitutes(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -188,7 +188,7 @@ def section(outcome: Outcome, out: Path) -> dict[str, Any]:
     for place, figure in enumerate(experiment.figure, 1):
         svg, rows = draw(study, figure)
         name = f"{anchor}-{place}"
-        write_atomic(out / "figures" / f"{name}.svg", svg.encode())
+        write_file(out / "figures" / f"{name}.svg", svg.encode())
         header = ["problem", "method", "measure", "repetition", "step", "x", "value"]
         save_csv(out / "data" / f"{name}.csv", header, rows)
         found["figures"].append(
@@ -381,7 +381,7 @@ def save_csv(path: Path, header: list[str], rows: list[list[Any]]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
-    write_atomic(path, text.getvalue().encode())
+    write_file(path, text.getvalue().encode())
 
 
 def duration(seconds: float) -> str:

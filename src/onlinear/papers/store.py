@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import models
+from onlinear import writing
 
 # What decides a run's numbers; the report's modules do not.
 CODE = (
@@ -68,7 +68,7 @@ class Store:
 
     def put(self, name: str, result: dict[str, Any]) -> None:
         """Keep finished work."""
-        models.write_atomic(self.folder / f"{name}.json", json.dumps(result).encode())
+        writing.write(self.folder / f"{name}.json", json.dumps(result).encode())
 
     def arrays(self, name: str) -> dict[str, np.ndarray] | None:
         """Kept arrays, or None."""
@@ -82,4 +82,4 @@ class Store:
         """Keep arrays."""
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        models.write_atomic(self.folder / f"{name}.npz", buffer.getvalue())
+        writing.write(self.folder / f"{name}.npz", buffer.getvalue())

@@ -19,7 +19,7 @@ from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN
-from onlinear.streams.formats import FORMATS, TABLES
+from onlinear.streams.formats import FORMATS, TABLES, is_uri
 from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.svmlight import Svmlight
@@ -106,6 +106,19 @@ def open(
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
     lacking = encoding is not None if unlabelled is None else unlabelled
     return Vowpal(tuple(paths), hash_bits=bits, unlabelled=lacking, max_errors=max_errors, block_bytes=block_bytes)
+
+
+def local_files(source: Sequence[str]) -> list[str]:
+    """The files of this machine that a source is read from, ``-`` included; what does not exist is left to ``open``."""
+    found = []
+    for path in (path for name in source for path in _expanded(name)):
+        if os.path.isdir(path) or path.startswith("file:"):
+            from onlinear.streams import tables
+
+            found += [place.path for place in tables.places(path)]
+        elif path == STDIN or (not is_uri(path) and os.path.exists(path)):
+            found.append(path)
+    return found
 
 
 def _expanded(name: str) -> list[str]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -35,11 +34,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from onlinear.models import atomic
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
 from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
+from onlinear.writing import new_file, scratch
 
 KEY = b"onlinear-rows"
 VERSION = 1
@@ -84,11 +83,11 @@ def write_sparse(path: str | os.PathLike[str], stream: Stream, *, float32: bool 
     schema = _schema(float32, lists=suffix in ARROW)
     totals = _Totals(stream, float32)
     batches = (_batch(block, schema, float32) for block in totals.counted(_grouped(stream, ENTRIES)))
-    with atomic(path) as file:
+    with new_file(path) as file:
         if suffix in PARQUET:
             _write_parquet(file, schema, batches, totals.metadata)
         else:
-            _write_arrow(file, schema, batches, totals.metadata, Path(path).parent)
+            _write_arrow(file, schema, batches, totals.metadata, path)
     return totals.rows
 
 
@@ -223,10 +222,14 @@ def _codec(batch: Any, name: str) -> str:
 
 
 def _write_arrow(
-    file: BinaryIO, schema: Any, batches: Iterable[Any], metadata: Callable[[], dict[bytes, bytes]], folder: Path
+    file: BinaryIO,
+    schema: Any,
+    batches: Iterable[Any],
+    metadata: Callable[[], dict[bytes, bytes]],
+    path: str | os.PathLike[str],
 ) -> None:
     """The metadata stand first in the file and are known last: the batches wait in a nameless file."""
-    with tempfile.TemporaryFile(dir=folder) as waiting:
+    with scratch(path) as waiting:
         with pa.ipc.new_file(waiting, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)

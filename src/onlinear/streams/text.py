@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.models import atomic
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN
 from onlinear.streams.labels import shown
+from onlinear.writing import new_file
 
 
 def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | None = None) -> int:
@@ -42,7 +42,7 @@ def _opened(path: str) -> Iterator[Any]:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    with atomic(path) as raw, _compressed(raw, Path(path).suffix) as file:
+    with new_file(path) as raw, _compressed(raw, Path(path).suffix) as file:
         yield file
 
 
