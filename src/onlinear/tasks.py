@@ -240,7 +240,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.5, 2.5, 2.5, 1.0, "rms")
+    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms")
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray

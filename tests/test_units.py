@@ -1,0 +1,318 @@
+"""Running units of targets and weights, and the adaptive average: contract, files, and what they are for."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.svm import LinearSVC
+
+from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load, models
+from onlinear.build import LOSSES
+from onlinear.units import BAND, natural_step
+
+RELATIVE = {"targets": "relative", "weights": "relative"}
+FOLLOWING = ["implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1", "sgd,eta=0.1"]
+RESIDUAL = [name for name, loss in LOSSES.items() if getattr(loss, "residual", False)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(5)
+    X = sp.random(700, 12, 0.5, "csr", rng=rng, data_rvs=rng.standard_normal)
+    score = X @ rng.standard_normal(12)
+    return X, score + 0.2 * rng.standard_normal(700), rng.exponential(size=700) * (rng.random(700) < 0.9)
+
+
+def learned(solver, loss, rows, *, average="none", penalty="none", pieces=(700,), **options):
+    X, y, s = rows
+    y = np.where(y > 0.0, 1.0, -1.0) if getattr(LOSSES[loss], "labels", "real") == "signs" else y
+    learner = Learner(solver, loss, penalty, average, fit_intercept=True, n_features=12, **options)
+    first = 0
+    while first < 700:
+        for size in pieces:
+            learner.learn(X[first : first + size], y[first : first + size], s[first : first + size])
+            first += size
+    return learner
+
+
+def state(learner):
+    return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
+
+
+# --- the contract ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", FOLLOWING)
+@pytest.mark.parametrize("penalty", ["none", "elastic-net,l1=1e-3,l2=1e-2"])
+def test_any_cut_of_the_rows_gives_the_same_bits(solver, penalty, rows):
+    if solver[:3] in ("sgd", "imp") and penalty != "none":
+        penalty = "l2,l2=1e-2"
+    options = RELATIVE | {"penalty": penalty, "average": "adaptive", "scale": "rms"}
+    whole = learned(solver, "absolute", rows, **options)
+    assert len(whole.units.steps) > 3
+    for pieces in ((1,), (1, 2, 5, 13, 64)):
+        assert state(learned(solver, "absolute", rows, pieces=pieces, **options)) == state(whole)
+
+
+@pytest.mark.parametrize("loss", RESIDUAL)
+def test_layouts_and_several_targets_give_the_same_bits(loss, rows):
+    X, y, s = rows
+    options = RELATIVE | {"average": "adaptive", "fit_intercept": True, "n_features": 12}
+    one = Learner("fiol,eta=3", loss, **options).learn(X, y, s)
+    assert state(Learner("fiol,eta=3", loss, **options).learn(X.toarray(), y, s)) == state(one)
+    both = Learner("fiol,eta=3", loss, n_outputs=2, **options).learn(X, np.column_stack([1e3 * y + 7.0, y]), s)
+    np.testing.assert_array_equal(both.weights()[:, 1], one.weights())
+
+
+@pytest.mark.parametrize("solver", FOLLOWING[:3])
+def test_a_stopped_run_goes_on_to_the_same_bits(solver, rows, tmp_path):
+    X, y, s = rows
+    penalty = "none" if solver[:3] == "imp" else "elastic-net,l1=1e-3,l2=1e-2"
+    options = RELATIVE | {"average": "adaptive", "fit_intercept": True, "scale": "max-abs"}
+    whole = Learner(solver, "huber", penalty, **options).learn(X, y, s)
+    half = Learner(solver, "huber", penalty, **options).learn(X[:333], y[:333], s[:333])
+    half.save(tmp_path / "half")
+    for again in (load(tmp_path / "half"), pickle.loads(pickle.dumps(half))):
+        again.learn(X[333:], y[333:], s[333:])
+        again.save(tmp_path / "again")
+        whole.save(tmp_path / "whole")
+        assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+        np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+
+
+def test_learn_one_is_learn(rows):
+    X, y, s = rows
+    options = RELATIVE | {"average": "adaptive", "fit_intercept": True, "n_features": 12}
+    block, one = Learner("fiol,eta=3", "absolute", **options), Learner("fiol,eta=3", "absolute", **options)
+    block.learn(X, y)
+    for i in range(700):
+        before = one.predict(X[i])[0] if one.t and not one.averages else None
+        score = one.learn_one(X[i].indices, X[i].data, y[i])
+        assert before is None or score == pytest.approx(before, abs=1e-12)
+    assert state(one) == state(block)
+
+
+def test_without_weights_and_targets_nothing_changes(rows):
+    X, y, _ = rows
+    sign = np.where(y > 0.0, 1.0, -1.0)
+    plain = Learner("fiol,eta=3", "logistic", fit_intercept=True).learn(X, sign)
+    units = Learner("fiol,eta=3", "logistic", fit_intercept=True, weights="relative").learn(X, sign)
+    np.testing.assert_array_equal(units.weights(), plain.weights())
+    header, arrays = plain.freeze()
+    assert not {"targets", "weights"} & set(header)
+    assert not [name for name in arrays if name.startswith("units")]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"units.steps": np.array([[0.0, 1.0], [900.0, 1.0]])}, "ascending rows"),
+        ({"units.steps": np.array([[0.0, -1.0]])}, "above 0"),
+        ({"units.steps": np.array([[1.0, 1.0]])}, "ascending rows"),
+        ({"units.zero": np.array([np.nan])}, "not finite"),
+        ({"units.spread": np.zeros((2, 3))}, "shape"),
+        ({"units.heaviest": np.array([-1.0])}, "negative"),
+        ({"race": np.zeros(3)}, "race"),
+    ],
+)
+def test_files_with_units_that_no_run_could_have_are_refused(change, rule, rows, tmp_path):
+    path = tmp_path / "m"
+    learned("fiol,eta=3", "absolute", rows, average="adaptive", **RELATIVE).save(path)
+    header, arrays = models.read(path)
+    del header["digest"]
+    models.write(path, header, arrays | change)
+    with pytest.raises(ModelFileError, match=rule):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "rule"),
+    [
+        (("rda", "squared"), {"targets": "relative"}, "multiply the step size"),
+        (("pegasos", "hinge", "l2,l2=0.1"), {"weights": "relative"}, "multiply the step size"),
+        (("fiol", "poisson"), {"targets": "relative"}, "residual"),
+        (("fiol", "squared"), {"targets": "relative", "start": np.zeros(3)}, "start="),
+        (("fiol", "squared"), {"targets": "sd"}, "targets 'sd' is not known"),
+        (("sadmm", "hinge", "none", "adaptive"), {}, "scored by the average"),
+        (("fiol", "hinge", "fused-lasso,tv=0.1", "adaptive"), {"n_features": 3}, "fiol has no form"),
+    ],
+)
+def test_what_has_no_form_is_refused(parts, options, rule):
+    with pytest.raises(ValueError, match=rule):
+        Learner(*parts, **options)
+
+
+# --- the adaptive average --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", FOLLOWING)
+def test_the_race_is_of_rows_scored_before_they_are_learned(solver, rows):
+    X, y, s = rows
+    y = np.where(y > 0.0, 1.0, -1.0)
+    plain = Learner(solver, "logistic", average="weighted-t1", fit_intercept=True, n_features=12)
+    racing = Learner(solver, "logistic", average="adaptive", fit_intercept=True, n_features=12).learn(X[:150], y[:150], s[:150])
+    last = mean = 0.0
+    for i in range(150):
+        if s[i] > 0.0:
+            kept = 1.0 - min(1.0, 3.0 / (i + 1))
+            score = (X[i] @ plain.weights() + plain.intercept())[0]
+            last = last * kept + s[i] * np.logaddexp(0.0, -y[i] * score)
+            mean = mean * kept + s[i] * np.logaddexp(0.0, -y[i] * plain.predict(X[i])[0])
+        plain.learn(X[i], y[i : i + 1], s[i : i + 1])
+    np.testing.assert_allclose(racing._race, [last, mean], rtol=1e-9)
+    assert racing.averages == (not racing._race[0] < racing._race[1])
+    chosen = plain.weights(average=racing.averages)
+    np.testing.assert_array_equal(racing.weights(average=True), chosen)
+
+
+def test_classes_race_together_and_packs_hold_the_same_bits():
+    rng = np.random.default_rng(2)
+    X, k = rng.standard_normal((300, 6)), rng.integers(5, size=300)
+    Y = np.where(k[:, None] == np.arange(5), 1.0, -1.0)
+    options = {"average": "adaptive", "fit_intercept": True, "weights": "relative"}
+    packed = Learner("implicit-sgd,eta=3", "logistic", n_outputs=5, **options).learn(X, Y)
+    alone = [Learner("implicit-sgd,eta=3", "logistic", **options).learn(X, Y[:, j]) for j in range(5)]
+    np.testing.assert_array_equal(packed.weights(), np.stack([one.weights() for one in alone], axis=1))
+    np.testing.assert_allclose(packed._race, np.sum([one._race for one in alone], axis=0), rtol=1e-12)
+
+
+def test_losses_that_overflow_leave_the_race_decided(rows):
+    learner = learned("implicit-sgd,eta=1e6", "exponential", rows, average="adaptive")
+    assert np.all(np.isfinite(learner._race))
+
+
+# --- what they are for -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile,q=0.9", "epsilon-insensitive,eps=0"])
+def test_unit_and_offset_of_the_targets_do_not_matter(loss):
+    X, y = load_diabetes(return_X_y=True)
+    base = OnlineRegressor(loss, random_state=0).fit(X, y).predict(X)
+    for factor, offset in ((1.0, 1e4), (1.0, -1e7), (2.0**-20, 0.0), (1e6, 3.0)):
+        found = OnlineRegressor(loss, random_state=0).fit(X, factor * y + offset).predict(X)
+        np.testing.assert_allclose((found - offset) / factor, base, rtol=0.0, atol=1e-6 * np.std(y))
+
+
+def test_huber_follows_the_unit_of_its_delta():
+    X, y = load_diabetes(return_X_y=True)
+    base = OnlineRegressor("huber,delta=30", random_state=0).fit(X, y)
+    other = OnlineRegressor("huber,delta=30000", random_state=0).fit(X, 1000.0 * y)
+    np.testing.assert_allclose(other.predict(X) / 1000.0, base.predict(X), atol=1e-6)
+
+
+def test_targets_that_do_not_vary_for_long():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 4)), np.zeros(3000)
+    y[2000:] = 1e5 * X[2000:, 0]
+    model = OnlineRegressor("absolute", shuffle=False).fit(X, y)
+    assert 1.0 - np.mean((model.predict(X[2500:]) - y[2500:]) ** 2) / np.var(y[2500:]) > 0.8
+    assert OnlineRegressor("absolute").fit(X[:50], np.full(50, 7.0)).predict(X[:3]) == pytest.approx([7.0] * 3)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("unit", [1.0, 1e5])
+def test_quantiles_are_covered(q, unit):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20_000, 5))
+    y = unit * (3.0 + X @ rng.standard_normal(5) + rng.standard_normal(20_000))
+    model = OnlineRegressor(f"quantile,q={q}", random_state=0).fit(X[:15_000], y[:15_000])
+    assert np.mean(y[15_000:] <= model.predict(X[15_000:])) == pytest.approx(q, abs=0.02)
+
+
+def rare(seed=0, n=20_000):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 10))
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(5.0 - X @ rng.standard_normal(10) * 0.7))).astype(int)
+
+
+@pytest.mark.parametrize("weight", [None, "balanced", {0: 1, 1: 100}, {0: 1, 1: 10_000}], ids=str)
+@pytest.mark.parametrize(("loss", "peer"), [("logistic", LogisticRegression), ("hinge", LinearSVC)])
+def test_class_weights_move_the_model_as_they_move_the_minimiser(loss, peer, weight):
+    X, y = rare()
+    ours = OnlineClassifier(loss, class_weight=weight, random_state=0).fit(X, y).predict(X)
+    theirs = peer(class_weight=weight).fit(X, y).predict(X)
+    for measure in (lambda p: p.mean(), lambda p: balanced_accuracy_score(y, p)):
+        assert measure(ours) == pytest.approx(measure(theirs), rel=0.15, abs=0.02)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_a_weight_of_k_is_near_the_row_k_times(loss):
+    X, y = rare(n=8000)
+    rng = np.random.default_rng(3)
+    s = rng.integers(1, 14, size=8000)
+    weighted = OnlineClassifier(loss, random_state=0).fit(X, y, sample_weight=s)
+    again = np.repeat(np.arange(8000), s)
+    repeated = OnlineClassifier(loss, random_state=0).fit(X[again], y[again])
+    agree = np.mean(weighted.predict(X) == repeated.predict(X))
+    assert agree > 0.97
+    angle = weighted.coef_[0] @ repeated.coef_[0] / np.linalg.norm(weighted.coef_) / np.linalg.norm(repeated.coef_)
+    assert angle > 0.97
+
+
+@pytest.mark.parametrize("scale", [13.0, 1e-6, 1e6])
+def test_equal_weights_change_nothing_to_speak_of(scale):
+    X, y = rare(n=8000)
+    plain = OnlineClassifier(random_state=0).fit(X, y)
+    scaled = OnlineClassifier(random_state=0).fit(X, y, sample_weight=np.full(8000, scale))
+    assert np.mean(plain.predict(X) == scaled.predict(X)) > 0.97
+
+
+def prequential(model, X, y, wrong=0):
+    for first in range(0, len(y), 100):
+        part = slice(first, first + 100)
+        if first:
+            wrong += np.count_nonzero(model.predict(X[part]) != y[part])
+        model.partial_fit(X[part], y[part], classes=[-1, 1])
+    return wrong / len(y)
+
+
+def test_the_default_forgets_what_no_longer_holds():
+    rng = np.random.default_rng(0)
+    X, before, after = rng.standard_normal((10_000, 20)), *rng.standard_normal((2, 20))
+    y = np.where(np.where(np.arange(10_000) < 5000, X @ before, X @ after) + rng.standard_normal(10_000) > 0.0, 1, -1)
+    ours = prequential(OnlineClassifier(), X, y)
+    assert ours < prequential(OnlineClassifier(average="weighted-t1"), X, y)
+    assert ours < prequential(SGDClassifier(random_state=0), X, y)
+
+
+# --- a solver names a method and nothing else ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "average", "scale"),
+    [
+        ({}, True, "rms"),
+        ({"solver": "fiol,eta=20"}, True, "rms"),
+        ({"solver": "implicit-sgd"}, True, "rms"),
+        ({"solver": "fiol", "average": "none", "scale": "none"}, False, "none"),
+        ({"solver": "asgd", "loss": "hinge"}, True, "rms"),
+        ({"solver": "rda"}, False, "rms"),
+        ({"solver": "sadmm"}, True, "rms"),
+        ({"solver": "csgd,eta=0.1", "loss": "squared"}, False, "none"),
+        ({"penalty": "l1,l1=1e-3"}, False, "rms"),
+        ({"penalty": "l2,l2=1e-3"}, True, "rms"),
+    ],
+    ids=str,
+)
+def test_a_named_solver_keeps_the_estimators_average_and_scale(params, average, scale):
+    X, y = rare(n=300, seed=1)
+    y[:150] = 1
+    learner = OnlineClassifier(**params).fit(X, y).learner_
+    assert (learner.average is not None) == average
+    assert (learner.scaler.kind if learner.scaler else "none") == scale
+
+
+def test_a_step_is_measured_by_the_slope_of_the_loss():
+    assert natural_step(LOSSES["squared"](), 7.0) == 1.0
+    assert natural_step(LOSSES["absolute"](), 7.0) == 7.0
+    assert natural_step(LOSSES["huber"](delta=2.0), 1.0) == 1.0
+    assert natural_step(LOSSES["huber"](delta=2.0), 8.0) == 4.0
+    assert natural_step(LOSSES["epsilon-insensitive"](eps=3.0), 1.0) == 1.0
+    assert natural_step(LOSSES["absolute"](), 0.0) == 1.0
+    assert BAND > 1.0
