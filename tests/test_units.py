@@ -87,7 +87,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(solver, rows, tmp_path):
 
 
 def test_learn_one_is_learn(rows):
-    X, y, s = rows
+    X, y, _ = rows
     options = RELATIVE | {"average": "adaptive", "fit_intercept": True, "n_features": 12}
     block, one = Learner("fiol,eta=3", "absolute", **options), Learner("fiol,eta=3", "absolute", **options)
     block.learn(X, y)
