@@ -78,7 +78,7 @@ class Learner:
         weights = _start(start, n_features, self.n_outputs)
         size = len(weights)
         self.factor = float(getattr(self.loss, "factor", 1.0))
-        self._loss, self._fields = bind_loss(self.loss)
+        self._loss = bind_loss(self.loss)
         self.engine: Engine = self.solver.engine(Problem(self.loss, self.penalty, self.average, self.fit_intercept))
         self.scaler = Scaler(scale, size) if scale != "none" else None
         if self.scaler is not None and start is not None:
