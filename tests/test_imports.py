@@ -11,7 +11,7 @@ import onlinear
 HOME = Path(onlinear.__file__).parent
 # A module may import modules of the layers above its own in this list.
 LAYERS = [
-    {"jit", "names", "checks"},
+    {"jit", "names", "checks", "threads"},
     {"losses", "penalties", "schedules", "averages", "rows", "measures", "specs"},
     {"scaling"},
     {"solvers"},
