@@ -360,7 +360,9 @@ def test_a_field_with_the_name_of_a_method_that_a_penalty_is_given_is_refused():
         def potential(self, w, clock):
             return w
 
-    with pytest.raises(TypeError, match=r"Shadow: the field 'unit' has the name of a method that kernels call; rename the field"):
+    with pytest.raises(
+        TypeError, match=r"Shadow: the field 'unit' has the name of a method that kernels call; rename the field"
+    ):
         Learner("comid", "hinge", Shadow())
 
 
