@@ -366,6 +366,68 @@ def test_a_field_with_the_name_of_a_method_that_a_penalty_is_given_is_refused():
         Learner("comid", "hinge", Shadow())
 
 
+class Weighing(NamedTuple):
+    """A loss whose settings have the names of methods of other parts, and a method with the name of a setting of theirs."""
+
+    weight: float = 2.0
+    step: float = 0.5
+
+    def value(self, s, y):
+        return self.weight * (s - y) ** 2 * self.step
+
+    def slope(self, s, y):
+        return self.margin(s, y)
+
+    def margin(self, s, y):
+        return 2.0 * self.weight * self.step * (s - y)
+
+
+def test_a_part_may_use_the_names_of_others():
+    learners = [Learner("comid,eta=0.1", loss, n_features=2) for loss in (Weighing(4.0, 0.25), "squared,factor=2")]
+    found = [learner.learn(np.eye(2), np.array([1.0, -2.0])).weights() for learner in learners]
+    np.testing.assert_allclose(*found, rtol=1e-14)
+    assert learners[0].progressive_loss == pytest.approx(learners[1].progressive_loss)
+
+
+# --- other packages' NamedTuples -------------------------------------------------------------------------------------
+
+
+@only_compiled
+def test_the_fields_of_other_packages_are_theirs():
+    """A class for each kind of NamedTuple that Numba knows, with every name that kernels call as a field."""
+    from collections import namedtuple
+
+    from numba import njit
+
+    names = sorted(jit._bridges)
+    assert {"start", "value", "step", "weight", "total", "mean", "at", "unit"} <= set(names)
+    text = " + ".join(f"{k + 1} * part.{name}" for k, name in enumerate(names))
+    total = njit(eval(f"lambda part: {text}"))
+    values = [float(2**k % 1009) for k in range(len(names))]
+    wanted = sum((k + 1) * value for k, value in enumerate(values))
+    kinds = namedtuple("Foreign", names), namedtuple("ElasticNet", names), namedtuple("Hinge", [*names, "factor"])
+    assert total(kinds[0](*values)) == wanted  # of one type
+    assert total(kinds[1](*values[:-1], int(values[-1]))) == wanted  # of several
+    assert total(kinds[2](*values, 1)) == wanted
+
+
+@only_compiled
+def test_the_methods_of_other_packages_are_not_called():
+    from numba import njit
+    from numba.core.errors import TypingError
+
+    class Elastic(NamedTuple):
+        l1: float = 0.0
+
+        def prox(self, v, eta):
+            return v
+
+    call = njit(lambda part: part.prox(1.0, 2.0))
+    with pytest.raises(TypingError, match="prox"):
+        call(Elastic())
+    assert call(ElasticNet(l1=0.25)) == 0.5
+
+
 # --- clocks in arrays, entry points ----------------------------------------------------------------------------------
 
 
