@@ -78,7 +78,7 @@ class Learner:
     in one pass; ``start`` the first weights, (d,) or (d, K); ``n_jobs`` the threads that share many outputs (None is 1, -1 all
     cores), which change nothing but the time.
 
-    Several threads may use one learner: each call has the learner to itself, so every row is learnt once, and the calls follow
+    Several threads may use one learner: each call has the learner to itself, so every row is used once, and the calls follow
     each other in the order in which they were let in. ``predict``, ``weights``, ``save`` and the like wait for the call that
     learns, and see all of its rows or none.
 
