@@ -19,7 +19,6 @@ import platform
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +29,7 @@ import scipy.sparse as sp
 from onlinear import Learner
 from onlinear.path import Together
 from onlinear.solvers import many
+from onlinear.threads import Pool
 from pages import fill
 from throughput import text_like
 
@@ -132,7 +132,7 @@ class Case(NamedTuple):
 
 
 class Busier:
-    """In place of ThreadPoolExecutor: does the work of two threads itself, and counts the time of the busier one."""
+    """In place of Pool: does the work of two threads itself, and counts the time of the busier one."""
 
     idle = 0.0  # seconds that the busier thread did not work
 
@@ -176,7 +176,7 @@ def measured(case: Case, repeats: int, wall: bool) -> tuple[float, float, float,
     for r in range(repeats):
         for k, run in enumerate(runs):
             ready, Busier.idle = run(), 0.0
-            with patched(many, "ThreadPoolExecutor", ThreadPoolExecutor if wall else Busier):
+            with patched(many, "Pool", Pool if wall else Busier):
                 begun = clock()
                 ready()
                 times[k, r] = clock() - begun - Busier.idle

@@ -210,7 +210,10 @@ def test_what_is_no_checkpoint_is_refused(stopped, tmp_path, content, message):
         (("--checkpoint", "c", "--model", "./c"), "--model and --checkpoint are one file"),
         (("--checkpoint", "no/such/c"), "there is no folder"),
         (("--early-stop", "1"), "needs --holdout"),
-        (("--holdout", "1.5"), "must be between 0 and 1"),
+        *(
+            (("--holdout", share), "(--holdout) must be between 0 and 1")
+            for share in ("1.5", "0", "1", "-0.1", "nan", "inf", "-inf")
+        ),
         (("--quiet", "--json"), "exclude each other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -25,7 +25,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load, models, streams
+from onlinear import (
+    DivergenceError,
+    Learner,
+    ModelFileError,
+    OnlineClassifier,
+    OnlineRegressor,
+    PenaltyPath,
+    load,
+    models,
+    streams,
+)
 from onlinear.streams.pairs import Pairs
 
 SOLVER = "comid,eta=0.5"
@@ -896,3 +906,37 @@ def test_masked_entries_are_refused(rows):
         model.predict(hidden)
     with pytest.raises(ValueError, match="block 1: X has masked entries"):
         OnlineClassifier().fit([(hidden, y)])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_told_with_the_name_of_its_column(value, tmp_path):
+    good = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "age": [4.0, 1.0, 2.0, 0.5]})
+    bad, y = good.copy(), [0, 1, 0, 1]
+    bad.loc[3, "age"] = value
+    message = f"X contains {'NaN' if np.isnan(value) else 'infinity'} at row 3, column 'age'; every value must be finite."
+    model = OnlineClassifier(loss="hinge").fit(good, y)
+    model.save(tmp_path / "final", final=True)
+    path = PenaltyPath(OnlineClassifier(loss="hinge"), ["l1,l1=1e-3"])
+    numbered = bad.set_axis([2019, 2020], axis=1)
+    uses = {
+        "fit": lambda: OnlineClassifier(loss="hinge").fit(bad, y),
+        "standard": lambda: OnlineRegressor(scale="standard").fit(bad, y),
+        "partial_fit": lambda: OnlineRegressor().partial_fit(bad, y),
+        "more": lambda: model.partial_fit(bad, y),
+        "predict": lambda: model.predict(bad),
+        "final": lambda: load(tmp_path / "final").predict(bad),
+        "path": lambda: path.fit(bad, y),
+        "path, in parts": lambda: path.partial_fit(bad, y, classes=[0, 1]),
+        "learner": lambda: Learner("comid", "squared").learn(bad, y),
+        "learner predicts": lambda: model.learner_.predict(bad),
+    }
+    before = model.t_
+    for name, use in uses.items():
+        with pytest.raises(ValueError, match="age") as caught:
+            use()
+        assert str(caught.value) == str(pickle.loads(pickle.dumps(caught.value))) == message, name
+    assert model.t_ == before
+    with pytest.raises(ValueError, match="at row 3, column 2020;"):
+        OnlineRegressor().fit(numbered, y)
+    with pytest.raises(ValueError, match="at row 3, column 1;"):
+        OnlineRegressor().fit(bad.to_numpy(), y)

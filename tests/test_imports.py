@@ -12,7 +12,7 @@ HOME = Path(onlinear.__file__).parent
 # A module may import modules of the layers above its own in this list.
 LAYERS = [
     {"writing"},
-    {"jit", "names", "checks"},
+    {"jit", "names", "checks", "threads"},
     {"losses", "penalties", "schedules", "averages", "rows", "measures", "specs"},
     {"scaling"},
     {"solvers"},

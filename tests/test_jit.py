@@ -1,5 +1,6 @@
 """The bridge: compiled code is cached and never stale, users' parts run inside the loop, everything also runs interpreted."""
 
+import gc
 import hashlib
 import logging
 import math
@@ -346,39 +347,91 @@ def test_a_penalty_with_the_wrong_methods_is_named():
         Learner("comid", "hinge", penalty=OddTick())
 
 
-def test_a_field_with_the_name_of_a_method_is_refused():
+def test_a_field_with_the_name_of_a_method_that_a_penalty_is_given_is_refused():
     class Shadow(NamedTuple):
-        weight: float = 1.0
+        unit: float = 1.0
 
-        def value(self, s, y):
+        def value(self, w):
             return 0.0
 
-        def slope(self, s, y):
-            return 0.0
+        def prox(self, v, eta):
+            return v
 
-    with pytest.raises(TypeError, match=r"Shadow: the field 'weight' has the name of a method of .*; rename the field"):
-        Learner("comid", Shadow())
+        def tick(self, clock, eta):
+            return clock
 
+        def weight(self, v, clock):
+            return v
 
-def test_a_method_with_the_name_of_a_field_is_refused():
-    class Shadow(NamedTuple):
-        a: float = 1.0
+        def potential(self, w, clock):
+            return w
 
-        def value(self, s, y):
-            return 0.0
-
-        def slope(self, s, y):
-            return 0.0
-
-        def margin(self, s, y):
-            return s * y
-
-    with pytest.raises(TypeError, match=r"Shadow: the method 'margin' has the name of a field of .*; rename it"):
-        Learner("comid", Shadow())
+    with pytest.raises(
+        TypeError, match=r"Shadow: the field 'unit' has the name of a method that kernels call; rename the field"
+    ):
+        Learner("comid", "hinge", Shadow())
 
 
-def test_the_built_in_parts_clash_nowhere():
-    assert not set(jit._fields) & set(jit._bridged)
+class Weighing(NamedTuple):
+    """A loss whose settings have the names of methods of other parts, and a method with the name of a setting of theirs."""
+
+    weight: float = 2.0
+    step: float = 0.5
+
+    def value(self, s, y):
+        return self.weight * (s - y) ** 2 * self.step
+
+    def slope(self, s, y):
+        return self.margin(s, y)
+
+    def margin(self, s, y):
+        return 2.0 * self.weight * self.step * (s - y)
+
+
+def test_a_part_may_use_the_names_of_others():
+    learners = [Learner("comid,eta=0.1", loss, n_features=2) for loss in (Weighing(4.0, 0.25), "squared,factor=2")]
+    found = [learner.learn(np.eye(2), np.array([1.0, -2.0])).weights() for learner in learners]
+    np.testing.assert_allclose(*found, rtol=1e-14)
+    assert learners[0].progressive_loss == pytest.approx(learners[1].progressive_loss)
+
+
+# --- other packages' NamedTuples -------------------------------------------------------------------------------------
+
+
+@only_compiled
+def test_the_fields_of_other_packages_are_theirs():
+    """A class for each kind of NamedTuple that Numba knows, with every name that kernels call as a field."""
+    from collections import namedtuple
+
+    from numba import njit
+
+    names = sorted(jit._bridges)
+    assert {"start", "value", "step", "weight", "total", "mean", "at", "unit"} <= set(names)
+    text = " + ".join(f"{k + 1} * part.{name}" for k, name in enumerate(names))
+    total = njit(eval(f"lambda part: {text}"))
+    values = [float(2**k % 1009) for k in range(len(names))]
+    wanted = sum((k + 1) * value for k, value in enumerate(values))
+    kinds = namedtuple("Foreign", names), namedtuple("ElasticNet", names), namedtuple("Hinge", [*names, "factor"])
+    assert total(kinds[0](*values)) == wanted  # of one type
+    assert total(kinds[1](*values[:-1], int(values[-1]))) == wanted  # of several
+    assert total(kinds[2](*values, 1)) == wanted
+
+
+@only_compiled
+def test_the_methods_of_other_packages_are_not_called():
+    from numba import njit
+    from numba.core.errors import TypingError
+
+    class Elastic(NamedTuple):
+        l1: float = 0.0
+
+        def prox(self, v, eta):
+            return v
+
+    call = njit(lambda part: part.prox(1.0, 2.0))
+    with pytest.raises(TypingError, match="prox"):
+        call(Elastic())
+    assert call(ElasticNet(l1=0.25)) == 0.5
 
 
 # --- clocks in arrays, entry points ----------------------------------------------------------------------------------
@@ -445,13 +498,18 @@ def test_a_part_that_a_kernel_cannot_take_is_named():
         _prox_first(NoWeight(), np.array([2.0]))
 
 
-def test_bound_fields_follow_the_settings():
-    for margin in (0.5, 2.0):
-        bound, fields = bind_loss(Hinge(margin=margin))
-        np.testing.assert_array_equal(fields, [1.0, margin])
+def test_bound_fields_follow_the_settings_whoever_keeps_them():
+    """Kernels read the fields at an address, which nobody but the process owns."""
+    margins = np.linspace(0.5, 2.0, 50)
+    bound = [bind_loss(Hinge(margin=margin)) for margin in margins]
+    gc.collect()
+    filled = [np.full(size, 1e3) for size in range(2, 20) for _ in range(200)]  # takes up memory that was given back
+    for margin, loss in zip(margins, bound, strict=True):
         out = np.zeros(1)
-        _slope_at(bound, 1.0, out)
+        _slope_at(loss, 1.0, out)
         assert out[0] == (-1.0 if margin > 1.0 else 0.0)
+        assert bind_loss(Hinge(margin=margin)) == loss  # one place for all of the same settings
+    del filled
 
 
 @kernel

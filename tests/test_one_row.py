@@ -1,9 +1,16 @@
 """Rows learnt one by one are learnt as in a block: every kind of state and scale, whatever comes between."""
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onlinear import DivergenceError, Learner
+from onlinear.jit import bind_loss
+from onlinear.learner import add_losses
+from onlinear.losses import Absolute
 
 RNG = np.random.default_rng(11)
 N, D = 90, 12
@@ -124,3 +131,58 @@ def test_no_step_is_taken_beyond_what_is_held():
         np.vstack([np.eye(3, D), np.tile(np.eye(1, D) + np.eye(1, D, 1) + np.eye(1, D, 2), (steps + 1, 1))]), np.ones(steps + 4)
     )
     assert bits(single) == bits(whole)
+
+
+# --- the running sum of losses ---------------------------------------------------------------------------------------
+
+
+def summed(terms, cuts=()):
+    """The sum of |term|, added in pieces; negative terms by negative weights."""
+    terms, total, loss = np.array(terms, float), np.zeros(2), bind_loss(Absolute())
+    for part in np.split(np.arange(len(terms)), cuts):
+        piece = terms[part]
+        add_losses(loss, np.abs(piece), np.zeros(len(piece)), np.where(piece < 0.0, -1.0, 1.0), total)
+    return total
+
+
+def neumaier(terms):
+    """Text-book compensated summation."""
+    total = correction = 0.0
+    for x in terms:
+        new = total + x
+        correction += (total - new) + x if abs(total) >= abs(x) else (x - new) + total
+        total = new
+    return total, correction
+
+
+FINITE = st.floats(-1e300, 1e300)
+
+
+@given(st.lists(FINITE, min_size=1, max_size=40), st.integers(0, 40))
+def test_a_sum_of_losses_is_compensated_and_does_not_depend_on_the_calls(terms, cut):
+    found = summed(terms)
+    assert found.tobytes() == np.array(neumaier(terms)).tobytes()
+    assert found.tobytes() == summed(terms, [min(cut, len(terms))]).tobytes()
+    size = math.fsum(map(abs, terms))
+    assert abs(float(found.sum()) - math.fsum(terms)) <= 4.5e-16 * abs(math.fsum(terms)) + 1e-28 * size
+
+
+@given(st.lists(FINITE, max_size=20), st.integers(0, 20), st.integers(0, 20), st.sampled_from([math.inf, math.nan]))
+def test_a_sum_with_an_infinite_loss_is_infinite_and_with_nan_it_is_nan(terms, place, cut, value):
+    terms.insert(min(place, len(terms)), value)
+    for found in (summed(terms), summed(terms, [min(cut, len(terms))]), summed([*terms, value])):
+        assert math.isnan(value) == math.isnan(found.sum())
+        assert math.isnan(value) or found.sum() == math.inf
+
+
+def test_a_sum_of_finite_losses_that_overflows_is_infinite():
+    with np.errstate(over="ignore"):  # interpreted, NumPy says so
+        assert summed([1e308] * 3 + [1.0]).sum() == math.inf
+
+
+def test_the_progressive_loss_of_a_run_that_overflows_is_infinite():
+    learner = Learner("implicit-sgd,eta=1e-9", "exponential", start=np.full(1, 800.0))
+    learner.learn(-np.ones((3, 1)), np.ones(3))
+    learner.learn_one(np.array([0]), np.array([-1.0]), 1.0)
+    learner.learn_one(np.array([0]), np.array([-1.0]), 1.0)
+    assert learner.progressive_loss == math.inf

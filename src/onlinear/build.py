@@ -229,6 +229,9 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     """A solver with its settings, and the preset it came from."""
     if not isinstance(spec, str):
         is_part("solver", spec, ("engine",))
+        for part in (spec, *spec):  # its schedule too
+            if hasattr(part, "_fields"):
+                adopt(type(part))
         return spec, Preset(type(spec))
     name, settings = split(spec, "solver", SOLVERS)
     preset = SOLVERS[name]

@@ -10,10 +10,11 @@ rows (``onlinear.streams``), or any iterable of blocks (X, y) or (X, y, weight),
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any, NamedTuple
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +29,7 @@ from onlinear.build import split
 from onlinear.final import Final
 from onlinear.learner import Learner
 from onlinear.names import number
-from onlinear.rows import Rows, Source, learnable, read
+from onlinear.rows import Rows, Source, learnable, named_columns, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.scaling import Survey
 from onlinear.solvers import SOLVERS
@@ -87,17 +88,38 @@ class Task(NamedTuple):
                     yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+TURN = "_turn"  # begins the name of an attribute that copies do not have
+
+
+def in_turn(method: Method) -> Method:
+    """Decorator: one thread at a time is in such a method of an estimator. The child of a fork has a lock of its own."""
+
+    @wraps(method)
+    def alone(self: Any, *args: Any, **settings: Any) -> Any:
+        with vars(self).setdefault(f"{TURN}_{os.getpid()}", threading.RLock()):
+            return method(self, *args, **settings)
+
+    return alone  # type: ignore[return-value]
+
+
+def without_turn(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that a copy has."""
+    return {name: value for name, value in state.items() if not name.startswith(TURN)}
+
+
 class _Online(BaseEstimator, Model):  # type: ignore[misc]
     """What the two estimators share."""
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
+    @in_turn
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
         if _is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
         if classes is not None:
             raise ValueError("classes= is for streams; of arrays, y holds all classes.")
-        with _unchanged_on_error(self):
+        with _unchanged_on_error(self), named_columns(X):
             self.history_, self.encoding_ = [], None
             passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
             _callbacks(self.callbacks)
@@ -121,13 +143,14 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             callback(Progress(self, self.t_))
         return self
 
+    @in_turn
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         if isinstance(getattr(self, "learner_", None), Final):
             self.learner_.learn()  # which refuses
         if _is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
         first = not hasattr(self, "learner_")
-        with _unchanged_on_error(self):
+        with _unchanged_on_error(self), named_columns(X):
             _callbacks(self.callbacks)
             X, y = self._validated(X, y, first=first)
             y, weights, outputs = self._targets(y, sample_weight, classes, first=first, balance=False)
@@ -251,9 +274,10 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         if isinstance(X, Stream):
             return self._stream_scores(X)
         _refuse_unseen(X)
-        if isinstance(self.learner_, Final):
-            X = check_array(X, **_ROWS)  # without the names, of which a final model keeps some
-        return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
+        with named_columns(X):
+            if isinstance(self.learner_, Final):
+                X = check_array(X, **_ROWS)  # without the names, of which a final model keeps some
+            return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
 
     def _stream_scores(self, stream: Stream) -> np.ndarray:
         """The scores of all rows of a stream; columns that the model has never seen have weight 0."""
@@ -273,6 +297,9 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
     def sparsity_last_(self) -> float:
         """The fraction of exact zeros in the last iterate: an average is rarely 0 where the iterates are."""
         return float(np.mean(self._coef(average=False) == 0.0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_turn(super().__getstate__())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")
@@ -538,8 +565,10 @@ def _unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 def _put_back(estimator: Any, before: dict[str, Any]) -> None:
-    vars(estimator).clear()
-    vars(estimator).update(before)
+    now = vars(estimator)  # another thread may read it: nothing is missing at any time
+    now.update(before)
+    for name in [name for name in now if name not in before]:
+        del now[name]
 
 
 def _tell(callbacks: list[Callable[[Progress], Any]], progress: Progress) -> None:

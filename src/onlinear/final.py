@@ -5,6 +5,8 @@ Its scores are those of the learner it was taken from, bit for bit. It learns no
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +24,7 @@ class Final:
     """The predicting part of a learner: ``columns[k]`` ascending and ``values[k]`` for output k, and the intercepts."""
 
     scaler = None
+    _lock = nullcontext()  # nothing changes it
     names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
 
     def __init__(
@@ -125,7 +128,7 @@ class Final:
             "growing": self.growing,
             "n_outputs": self.n_outputs,
             "rows": self.t,
-            "loss": None if np.isnan(self.progressive_loss) else self.progressive_loss,
+            "loss": self.progressive_loss if isfinite(self.progressive_loss) else None,
         }
         arrays: Arrays = {"intercepts": self.intercepts}
         for k in range(self.n_outputs):

@@ -47,14 +47,19 @@ from numba.core.event import Listener, register
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    infer_getattr,
+    infer_global,
+    make_overload_method_template,
+    signature,
+)
 from numba.extending import (
     NativeValue,
     intrinsic,
     lower_builtin,
     models,
     overload,
-    overload_method,
     register_model,
     unbox,
 )
@@ -334,39 +339,29 @@ def is_ours(module: str) -> bool:
     return module.partition(".")[0] == PACKAGE
 
 
-_bridged: dict[str, str] = {}  # method that kernels may call: the class it was first seen in
-_fields: dict[str, str] = {}  # field of a part: the class it was first seen in
+_parts: set[type] = set()  # the classes whose methods kernels may call
 
 
 def adopt(cls: C, defaults: dict[str, Callable[..., Any]] | None = None) -> C:
     """Let kernels call the public methods of the NamedTuple ``cls``; methods it lacks come from ``defaults``.
 
-    Raises TypeError where a field of one part has the name of a method of another: the bridge goes by name alone.
+    Raises TypeError where a field has the name of one of ``defaults``: kernels would find the field.
     """
-    fields = getattr(cls, "_fields", ())
-    methods = [name for name in dir(cls) if _is_method(cls, name)]
-    for field in fields:
-        other = cls.__name__ if field in (defaults or {}) else _bridged.get(field)
-        if other is not None:
-            raise TypeError(f"{cls.__name__}: the field {field!r} has the name of a method of {other}; rename the field.")
-    for name in methods:
-        if name in _fields:
-            raise TypeError(
-                f"{cls.__name__}: the method {name!r} has the name of a field of {_fields[name]}; rename it, or begin it "
-                "with an underscore if kernels need not call it."
-            )
     for name, method in (defaults or {}).items():
+        if name in getattr(cls, "_fields", ()):
+            raise TypeError(f"{cls.__name__}: the field {name!r} has the name of a method that kernels call; rename the field.")
         if not hasattr(cls, name):
             setattr(cls, name, method)
-            methods.append(name)
-    for field in fields:
-        _fields.setdefault(field, cls.__name__)
-    for name in methods:
-        if name not in _bridged:
-            _bridged[name] = cls.__name__
-            _bridge(name)
-        _take_arguments(name, cls)
+    with _ADOPTING:
+        for name in [name for name in dir(cls) if _is_method(cls, name)]:
+            if name not in _bridges:
+                _bridge(name)
+            _take_arguments(name, cls)
+        _parts.add(cls)
     return cls
+
+
+_ADOPTING = threading.Lock()
 
 
 def _is_method(cls: Any, name: str) -> bool:
@@ -410,8 +405,7 @@ def _takes_lanes(body: Any, kinds: tuple[Any, ...]) -> bool:
 
 
 def _bridge(name: str) -> None:
-    if not COMPILED:
-        return
+    """Let kernels call the method ``name`` of parts: it is Numba's ``overload_method``, which other NamedTuples do not see."""
 
     def method(self, *args):  # type: ignore[no-untyped-def]
         text = getattr(self.instance_class, name, None)
@@ -427,8 +421,20 @@ def _bridge(name: str) -> None:
         return _around(body, count, _ROW in args and not _takes_lanes(body, (self, *args)))
 
     _bridges[name] = method
+    if not COMPILED:
+        return
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name, strict=False, jit_options=_INLINED)(method)
+        template = make_overload_method_template(kind, name, method, "never", strict=False, jit_options=_INLINED)
+        infer_getattr(type(template.__name__, (_OfParts, template), {}))
+    overload(method, strict=False, jit_options=_INLINED)(method)
+
+
+class _OfParts:
+    """In front of a template of Numba's: it answers for parts alone, and a field of the same name comes first."""
+
+    def _resolve(self, kind: Any, name: str) -> Any:
+        found = super()._resolve(kind, name)  # type: ignore[misc]
+        return found if found is None or (kind.instance_class in _parts and name not in kind.fields) else None
 
 
 _INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
@@ -508,8 +514,18 @@ _METHODS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@cache
+_memory: dict[bytes, np.ndarray] = {}  # of the fields of losses, by their bits
+_callbacks: dict[tuple[Any, str], Any] = {}  # compiled, by class and name
+
+
 def _compiled_method(cls: Any, name: str) -> Any:
+    found = _callbacks.get((cls, name))
+    if found is None:  # of two threads that compile it both are given the first: the address of the other may not last
+        found = _callbacks.setdefault((cls, name), _compiled_anew(cls, name))
+    return found
+
+
+def _compiled_anew(cls: Any, name: str) -> Any:
     template, signature = _METHODS[name]
     text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
     text.__qualname__ = f"{cls.__qualname__}.{name}"
@@ -523,20 +539,22 @@ def _compiled_method(cls: Any, name: str) -> Any:
         raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
 
 
-def bind_loss(loss: Any) -> tuple[Any, np.ndarray]:
-    """The loss as a kernel takes it, and the array of its fields, which must live as long as the kernel is called.
+def bind_loss(loss: Any) -> Any:
+    """The loss as a kernel takes it. What its addresses point to lasts as long as the process, a few bytes for each setting.
 
     Raises TypeError for a field that is no number and for a method that does not compile.
     """
     for field, value in zip(loss._fields, loss, strict=True):
         if not isinstance(value, (int, float, np.number)):
             raise TypeError(f"the loss {type(loss).__name__}: the field {field!r} must be a number, got {value!r}.")
-    fields = np.array([float(value) for value in loss])
     if not COMPILED:
-        return loss, fields
+        return loss
+    fields = np.array([float(value) for value in loss])
+    fields = _memory.setdefault(fields.tobytes(), fields)
+    fields.flags.writeable = False
     cls: Any = type(loss)
     value, slope, theta = (int(_compiled_method(cls, name).address) if hasattr(loss, name) else 0 for name in _METHODS)
-    return BoundLoss(value, slope, theta, fields.ctypes.data), fields
+    return BoundLoss(value, slope, theta, fields.ctypes.data)
 
 
 # --- several numbers at once -----------------------------------------------------------------------------------------

@@ -7,8 +7,11 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -49,6 +52,35 @@ def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
 
 
 MOST = 1e300  # of a sum of losses that overflow: both sums stay comparable
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _changes(method: Method) -> Method:
+    """Decorator: no other thread reads or changes the learner meanwhile."""
+
+    @wraps(method)
+    def alone(self: Learner, *args: Any, **settings: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **settings)
+
+    return alone  # type: ignore[return-value]
+
+
+def _reads(method: Method) -> Method:
+    """Decorator: no other thread changes the learner meanwhile."""
+
+    @wraps(method)
+    def alone(self: Learner, *args: Any, **settings: Any) -> Any:
+        with self._lock:
+            before, self._reading = self._reading, True
+            try:
+                return method(self, *args, **settings)
+            finally:
+                self._reading = before
+
+    return alone  # type: ignore[return-value]
+
+
 COLUMNS_NEEDED = "n_features (--n-features) must be given."
 
 
@@ -63,6 +95,10 @@ class Learner:
     of none, rms, max-abs, standard; ``n_features`` fixed, or None to grow with the rows; ``n_outputs`` K > 1 learns K targets
     in one pass; ``start`` the first weights, (d,) or (d, K); ``n_jobs`` the threads that share many outputs (None is 1, -1 all
     cores), which change nothing but the time.
+
+    Several threads may use one learner: each call has the learner to itself, so every row is used once, and the calls follow
+    each other in the order in which they were let in. ``predict``, ``weights``, ``save`` and the like wait for the call that
+    learns, and see all of its rows or none.
 
     Raises ValueError or TypeError for unknown names, settings out of range and combinations that have no correct form.
     """
@@ -85,6 +121,8 @@ class Learner:
         n_jobs: int | None = None,
     ) -> None:
         self._threads = threads_of(n_jobs)
+        self._lock = threading.RLock()
+        self._reading = False  # whether who holds the lock changes nothing
         if scale not in SCALES:
             raise unknown("scale", str(scale), SCALES)
         for name, kind in (("targets", targets), ("weights", weights)):
@@ -102,7 +140,7 @@ class Learner:
         first = _start(start, n_features, self.n_outputs)
         size = len(first)
         self.factor = float(getattr(self.loss, "factor", 1.0))
-        self._loss, self._fields = bind_loss(self.loss)
+        self._loss = bind_loss(self.loss)
         self.engine: Engine = self.solver.engine(Problem(self.loss, self.penalty, self.average, self.fit_intercept))
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
         self.scaler = Scaler(scale, size) if scale != "none" else None
@@ -116,12 +154,14 @@ class Learner:
         self._race = self._start_race()
         self.units = self._start_units(targets, weights, start is not None)
         self._diverged: str | None = None
+        self._torn = False
         self._one: OneRow | None = None  # made by the first learn_one
         self._team: Team | None = None  # made by the first learn of several outputs
         if self.growing and not self.engine.grows:
             raise ColumnsNeeded(f"{type(self.solver).__name__.lower()} cannot take up new columns: {COLUMNS_NEEDED}")
         if self.growing and getattr(self.penalty, "separable", True) is False:
             raise ColumnsNeeded(f"the penalty {type(self.penalty).__name__} couples neighbouring columns: {COLUMNS_NEEDED}")
+        _LEARNERS.add(self)
 
     def _first_states(self, weights: np.ndarray, given: bool) -> list[State]:
         """The outputs' states before the first row. Where no weights were given, lazy ones grow from nothing: memory of
@@ -171,6 +211,7 @@ class Learner:
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
+    @_changes
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> Learner:
         """Learn the rows of X once, in order.
 
@@ -189,8 +230,10 @@ class Learner:
         self.engine.check_rows(weights)
         return source, y, weights
 
+    @_changes
     def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Learn checked rows; give the scores before each step, (K, n)."""
+        self._refuse_if_diverged()
         if source.size > self.size:
             self._grow(source.size)
         found = [
@@ -281,15 +324,24 @@ class Learner:
         raise DivergenceError(self._diverged)
 
     def _refuse_if_diverged(self) -> None:
+        if self._torn:
+            raise RuntimeError(
+                "this learner was being changed by another thread when the process was forked, so its copy here is incomplete: "
+                "fork when no thread learns, or load the model from a file."
+            )
         if self._diverged is not None:
             raise DivergenceError(f"this learner has diverged and goes on no more: {self._diverged}")
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row given by its non-zeros; give the score before the step (a float, or (K,) for K outputs)."""
-        one = self._one
-        if one is None or (score := one.learn(indices, values, y)) is None:
-            return self._learn_one(indices, values, y)
-        return score
+        self._lock.acquire()  # in half the time of a with statement
+        try:
+            one = self._one
+            if one is None or (score := one.learn(indices, values, y)) is None:
+                return self._learn_one(indices, values, y)
+            return score
+        finally:
+            self._lock.release()
 
     def _learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Any row, by the way that blocks of rows take."""
@@ -309,6 +361,7 @@ class Learner:
             self._one = OneRow(self, max(256, 2 * source.nnz))
         return float(scores[0])
 
+    @_changes
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
         """Run a batch solver (``batch-drs``) for a number of iterations over all rows at once."""
         source, y, weights = self._checked(X, y, sample_weight)
@@ -346,6 +399,7 @@ class Learner:
             raise ValueError(f"X has {dense.shape[1]} columns, the model has {self.scaler.moments.shape[1]} features.")
         return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
 
+    @_changes
     def _grow(self, size: int) -> None:
         if self._team is not None:
             self._team.grow(size)
@@ -369,16 +423,19 @@ class Learner:
         return self.states[0].size
 
     @property
+    @_reads
     def progressive_loss(self) -> float:
         """Mean over the rows learnt of s_i l(score before the step, y_i), summed over outputs; nan before the first row."""
         return float(self._losses.sum()) / self.t if self.t else float("nan")
 
+    @_reads
     def weights(self, average: bool = False) -> np.ndarray:
         """The weights as a fresh array, (d,) or (d, K): after the last row, or the average (last where there is none)."""
         columns = np.arange(self.size, dtype=np.uint32)
         found = [self._original(self._columns(state, columns, average), columns) for state in self.states]
         return found[0] if self.n_outputs == 1 else np.stack(found, axis=1)
 
+    @_reads
     def intercept(self, average: bool = False) -> Any:
         """The intercept, a float or (K,); 0 without one."""
         found = [self._bias(k, average) for k in range(self.n_outputs)]
@@ -390,28 +447,37 @@ class Learner:
         source = rows.read(X)
         if not self.growing and source.size > self.size:
             raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
-        out = np.empty((source.n, self.n_outputs))
-        everything = None
-        for k, state in enumerate(self.states):
-            bias = self._bias(k, True)
-            if source.nnz > self.size > 0:
-                everything = np.arange(self.size, dtype=np.uint32)
-                table = self._original(self._columns(state, everything, True), everything)
-            for which, block in source.blocks():
-                known = block.indices < self.size
-                columns = np.where(known, block.indices, 0).astype(np.uint32)
-                if everything is not None:
-                    picked = table[columns]
-                elif self.size:
-                    picked = self._original(self._columns(state, columns, True), columns)
-                else:
-                    picked = np.zeros(len(columns))
-                picked[~known] = 0.0
-                scores = np.full(len(block.indptr) - 1, bias)
-                rows.dot_rows(block, picked, scores)
-                out[which, k] = scores
-        return out[:, 0] if self.n_outputs == 1 else out
+        many = source.nnz > self.size  # entries: each column is settled once, not once for each entry
+        if self.n_outputs > 1 or not many:
+            out = self._scores(source, many)
+            return out[:, 0] if self.n_outputs == 1 else out
+        return _scored(source, *self._settled(0))  # while others may use the learner
 
+    @_reads
+    def _scores(self, source: Source, many: bool) -> np.ndarray:
+        """The scores of every output, all of one moment."""
+        out = np.empty((source.n, self.n_outputs))
+        for k in range(self.n_outputs):
+            out[:, k] = _scored(source, *self._settled(k)) if many else self._scores_of_few(source, k)
+        return out
+
+    @_reads
+    def _settled(self, k: int) -> tuple[float, np.ndarray]:
+        """The intercept and all weights of output k's predictor."""
+        everything = np.arange(self.size, dtype=np.uint32)
+        return self._bias(k, True), self._original(self._columns(self.states[k], everything, True), everything)
+
+    def _scores_of_few(self, source: Source, k: int) -> np.ndarray:
+        """The scores of few entries by output k, whose columns alone are settled."""
+        state, out, bias = self.states[k], np.empty(source.n), self._bias(k, True)
+        for which, block in source.blocks():
+            known = block.indices < self.size
+            columns = np.where(known, block.indices, 0).astype(np.uint32)
+            picked = self._original(self._columns(state, columns, True), columns) if self.size else np.zeros(len(columns))
+            out[which] = _dotted(block, picked, known, bias)
+        return out
+
+    @_reads
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """F at the predictor: mean_i s_i l_i + r(w), over outputs summed; the penalty acts on scaled weights."""
         source = self._fit_width(rows.read(X))
@@ -429,6 +495,7 @@ class Learner:
             total += float(sums.sum()) / source.n + _penalty_value(self.penalty, self._columns(state, columns, True))
         return total
 
+    @_reads
     def variables(self) -> dict[str, Any]:
         """Settled copies of the solver's quantities by the paper's letters (scaled units); a trailing axis K for K outputs."""
         self._refuse_if_diverged()
@@ -479,13 +546,15 @@ class Learner:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
+    @_reads
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file from which ``load`` goes on exactly as this learner would."""
         header, arrays = self.freeze()
         models.write(path, {"kind": "learner", **header}, arrays)
 
+    @_reads
     def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Settings and state as a JSON-able header and arrays."""
+        """Settings and state as a JSON-able header and the arrays themselves, which a call that learns changes."""
         self.weights()
         header = {
             "spec": {role: specs.written(spec) for role, spec in self.spec.items()},
@@ -510,8 +579,10 @@ class Learner:
             arrays |= {f"{k}.kept.{name}": array for name, array in state.kept.items()}
         return header, arrays
 
+    @_reads
     def __reduce__(self) -> tuple[Any, ...]:
         header, arrays = self.freeze()
+        arrays = {name: array.copy() for name, array in arrays.items()}
         return _thawed, (header, arrays, {role: spec for role, spec in self.spec.items() if not isinstance(spec, str)})
 
     @classmethod
@@ -555,6 +626,24 @@ class Learner:
 
 def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[str, Any]) -> Learner:
     return Learner.thaw(header, arrays, **parts)
+
+
+_LEARNERS: WeakSet[Learner] = WeakSet()
+
+
+def _after_fork() -> None:
+    """The child of a fork has one thread. It frees the locks that others held, and uses no learner that they were changing."""
+    for learner in _LEARNERS:
+        if learner._lock.acquire(blocking=False):
+            learner._lock.release()
+        else:
+            learner._lock = threading.RLock()
+            learner._torn, learner._reading = not learner._reading, False
+            learner._moved()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 _HEADER: dict[str, Any] = {
@@ -654,6 +743,24 @@ def _one_row(indices: Any, values: Any) -> Any:
     if width > rows.LARGEST_COLUMN + 1:
         raise ValueError(f"a column index must be at most {rows.LARGEST_COLUMN}, got {width - 1}.")
     return csr_matrix((entries, columns.astype(np.int64), [0, len(columns)]), shape=(1, width))
+
+
+def _scored(source: Source, bias: float, weights: np.ndarray) -> np.ndarray:
+    """The score of each row; columns beyond the weights have weight 0."""
+    out = np.empty(source.n)
+    for which, block in source.blocks():
+        known = block.indices < len(weights)
+        picked = weights[np.where(known, block.indices, 0)] if len(weights) else np.zeros(len(known))
+        out[which] = _dotted(block, picked, known, bias)
+    return out
+
+
+def _dotted(block: rows.Rows, picked: np.ndarray, known: np.ndarray, bias: float) -> np.ndarray:
+    """<w, x> + b of each row, from its entries' weights."""
+    picked[~known] = 0.0
+    scores = np.full(block.count, bias)
+    rows.dot_rows(block, picked, scores)
+    return scores
 
 
 def _penalty_value(penalty: Any, w: np.ndarray) -> float:

@@ -28,7 +28,8 @@ def add_loss(loss, score, y, s, total):  # type: ignore[no-untyped-def]
     if s != 0.0:
         x = s * loss.value(score, y)
         new = total[0] + x
-        total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
+        if isfinite(new):  # the correction of an infinite sum would be nan
+            total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
         total[0] = new
 
 

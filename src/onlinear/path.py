@@ -14,6 +14,7 @@ function could return: ``partial_fit`` goes on, ``save`` and ``load`` resume.
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -37,9 +38,11 @@ from onlinear.estimators import (
     _orders,
     _passes,
     _unchanged_on_error,
+    in_turn,
+    without_turn,
 )
 from onlinear.learner import Learner
-from onlinear.rows import Rows, Source
+from onlinear.rows import Rows, Source, named_columns
 from onlinear.solvers.many import Team, in_threads, threads_of
 
 
@@ -60,7 +63,14 @@ class Together:
         return found
 
     def learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Learn checked rows; give the scores before each step, (K, outputs, n)."""
+        """Learn checked rows; give the scores before each step, (K, outputs, n). Whoever reads a learner waits."""
+        with ExitStack() as stack:
+            for learner in self._learners:
+                stack.enter_context(learner._lock)
+                learner._refuse_if_diverged()
+            return self._learn(source, y, weights)
+
+    def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         lead = self._learners[0]
         if source.size > lead.size:
             self._team.grow(source.size)
@@ -147,9 +157,10 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
+    @in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
         """Learn the estimator's ``passes`` over the rows from the start, every model from the same rows in the same order."""
-        with _unchanged_on_error(self):
+        with _unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
             passes, shuffle, draw = _passes(lead.passes), lead._shuffle(), _generator(lead.random_state)
@@ -168,12 +179,13 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self._run(Task(source, y, weights, iter([order]), source.n), seen=done > 0)
         return self
 
+    @in_turn
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PenaltyPath:
         """Learn the rows once, in order. A classifier's first call needs ``classes``; wrong input changes nothing."""
         first = not hasattr(self, "_models")
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
-        with _unchanged_on_error(self), _unchanged_on_error(lead):
+        with _unchanged_on_error(self), _unchanged_on_error(lead), named_columns(X):
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, classes, first=first, balance=False)
             group = self._begin(fresh, outputs, total=None) if first else self._together()
             source, y, weights = group.check(X, y, weights)
@@ -233,7 +245,8 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)
                 tally.counted += int(np.count_nonzero(weights))
         if seen:
-            tally.later_loss += self._sums() - before
+            with np.errstate(invalid="ignore"):  # of sums that have overflown
+                tally.later_loss += self._sums() - before
             tally.later_rows += task.total
         if self.grow:
             for model in self._models:
@@ -264,7 +277,11 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def losses_(self) -> np.ndarray:
         """The mean loss of rows scored before they were learnt, summed over outputs, (K,); nan before the first row."""
         rows = self.t_ - self._tally.later_rows
-        return (self._sums() - self._tally.later_loss) / rows if rows else np.full(len(self._models), np.nan)
+        if not rows:
+            return np.full(len(self._models), np.nan)
+        sums = self._sums()
+        with np.errstate(invalid="ignore"):
+            return np.where(sums == np.inf, np.inf, (sums - self._tally.later_loss) / rows)
 
     @property
     def errors_(self) -> np.ndarray:
@@ -362,6 +379,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- files -------------------------------------------------------------------------------------------------------
 
+    @in_turn
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file from which ``PenaltyPath.load`` goes on exactly as this path would."""
         headers, arrays = [], self._tally.arrays()
@@ -387,7 +405,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | ({"_group": None} if hasattr(self, "_models") else {})
+        return without_turn(super().__getstate__()) | ({"_group": None} if hasattr(self, "_models") else {})
 
 
 @dataclass

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,11 @@ def read(X: Any, name: str = "X") -> Source:
         return X
     if is_sparse(X):
         return _read_sparse(X, name)
-    array = dense(X, name)
+    with named_columns(X):
+        return _read_dense(dense(X, name), name)
+
+
+def _read_dense(array: np.ndarray, name: str) -> Source:
     source = Source(array.shape[0], array.shape[1], 0, 0.0, array)
     largest, width = 0.0, 0
     most = max(LEAST_KEPT, array.nbytes // 2) // (4 + array.itemsize)
@@ -113,7 +118,7 @@ def read(X: Any, name: str = "X") -> Source:
             size = _from_bits(bits, part.dtype)
         if not np.isfinite(size):
             row, column = map(int, np.argwhere(~np.isfinite(array))[0])
-            raise _not_finite(name, array[row, column], row, column)
+            raise NotFinite(name, float(array[row, column]), row, column)
         largest = max(largest, size)
     return Source(source.n, source.width, int(width), largest, array if room is None else room.rows())
 
@@ -143,9 +148,30 @@ def is_sparse(X: Any) -> bool:
     return containers is not None and bool(containers.issparse(X))
 
 
-def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
-    what = "NaN" if np.isnan(value) else "infinity"
-    return ValueError(f"{name} contains {what} at row {row}, column {column}; every value must be finite.")
+class NotFinite(ValueError):  # noqa: N818 (which value, not that something is wrong)
+    """A value is NaN or infinite; ``column`` is its number, or its name in a data frame."""
+
+    def __init__(self, name: str, value: float, row: int, column: Any) -> None:
+        super().__init__(name, value, row, column)
+
+    def __str__(self) -> str:
+        name, value, row, column = self.args
+        what = "NaN" if np.isnan(value) else "infinity"
+        return f"{name} contains {what} at row {row}, column {column!r}; every value must be finite."
+
+
+@contextmanager
+def named_columns(X: Any) -> Iterator[None]:
+    """An error about a value that is not finite names its column where ``X`` does."""
+    try:
+        yield
+    except NotFinite as error:
+        name, value, row, column = error.args
+        names = getattr(X, "columns", None)
+        if names is None or isinstance(column, str):
+            raise
+        found = names[column]
+        raise NotFinite(name, value, row, found.item() if isinstance(found, np.generic) else found) from None
 
 
 def dense(X: Any, name: str) -> np.ndarray:
@@ -240,7 +266,7 @@ def _read_csr(X: Any, name: str) -> Source:
         raise ValueError(f"{name}: a column index must be {rule}, got {int(indices[at])} at row {_row_of(at, starts)}.")
     if not np.isfinite(size):
         at = int(np.argmin(np.isfinite(values)))
-        raise _not_finite(name, values[at], _row_of(at, starts), int(indices[at]))
+        raise NotFinite(name, float(values[at]), _row_of(at, starts), int(indices[at]))
     if descents or (nnz and smallest == 0):
         return _tidy(Rows(starts, columns, values), width, name)
     return Source(n, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -479,7 +480,7 @@ class Training:
         report = Report(self.rows, loss, since, error, quality, self.nonzeros(average=False), holdout)
         first, second = (name.lower() for name in self.tally.measures.names)
         values = {"rows": self.rows, "loss": loss, "since": since, first: error, second: quality, "nonzeros": report.nonzeros}
-        self.model.history_.append({name: None if value != value else value for name, value in values.items()})
+        self.model.history_.append({name: value if isfinite(value) else None for name, value in values.items()})
         return report
 
     def _end_pass(self) -> Iterator[Held]:

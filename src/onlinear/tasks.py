@@ -176,7 +176,8 @@ class Model(ABC):
         With ``final`` only what predicts is written, in O(non-zeros): what is loaded then learns no more. Callbacks, and a
         ``random_state`` that is neither an integer nor None, are not kept.
         """
-        models.write(path, *self.freeze(final))
+        with self._learnt()._lock:
+            models.write(path, *self.freeze(final))
 
     def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""

@@ -82,9 +82,8 @@ def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
     """(1/n) sum_i l(score_i, y_i), the sum compensated."""
     from onlinear.learner import add_losses
 
-    bound, _fields = bind_loss(loss)
     total = np.zeros(2)
-    add_losses(bound, np.ascontiguousarray(scores), y, np.full(len(y), getattr(loss, "factor", 1.0)), total)
+    add_losses(bind_loss(loss), np.ascontiguousarray(scores), y, np.full(len(y), getattr(loss, "factor", 1.0)), total)
     return float(total.sum()) / len(y)
 
 
@@ -134,7 +133,7 @@ def by_ascent(X: Any, y: np.ndarray, loss: Any, penalty: ElasticNet) -> Optimum:
     n, d = len(y), X.shape[1]
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.sum(np.asarray(X) ** 2, axis=1)
     factor = float(getattr(loss, "factor", 1.0))
-    bound, _fields = bind_loss(loss)
+    bound = bind_loss(loss)
     # A factor k of the loss: k l + r has the minimiser of l + r / k.
     l1, l2 = penalty.l1 / factor, penalty.l2 / factor
     shift = 0.0 if l2 >= 1e-6 * squares.max() else 1e-3 * squares.max()

@@ -233,7 +233,7 @@ class Engine(ABC):
         self.problem = problem
         self.penalty = problem.penalty
         self.average = problem.average
-        self.loss, self._fields = bind_loss(problem.loss)
+        self.loss = bind_loss(problem.loss)
 
     @abstractmethod
     def start(self, w: np.ndarray, b: float) -> State:

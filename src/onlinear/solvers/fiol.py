@@ -396,9 +396,7 @@ def implicit_step(
     ``weight`` multiplies the loss, as its ``factor`` does.
     """
     support, s = np.flatnonzero(x), float(weight) * getattr(loss, "factor", 1.0)
-    bound, fields = bind_loss(loss)
-    theta = one_step(INNER[inner], x[support], v[support], float(eta), penalty, bound, s, float(y))
-    del fields
+    theta = one_step(INNER[inner], x[support], v[support], float(eta), penalty, bind_loss(loss), s, float(y))
     return penalty.prox(v - eta * theta * x, eta), float(theta)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from math import inf
 from typing import Any, NamedTuple
@@ -27,6 +26,7 @@ from onlinear.solvers.engine import SCALARS, Engine, State
 from onlinear.solvers.many_potentials import learn_comid, learn_fiol
 from onlinear.solvers.many_rda import learn_rda
 from onlinear.solvers.many_scaled import learn_scaled
+from onlinear.threads import Pool
 
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
     comid.Lazy: learn_comid,
@@ -218,8 +218,8 @@ def in_threads(task: Callable[[Any], Any], items: Sequence[Any], threads: int, w
     """``task`` of each item, on several threads where the work, in entries times outputs, is worth it."""
     if threads == 1 or len(items) == 1 or work < WORTH_A_THREAD:
         return [task(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(task, items))
+    with Pool(threads) as pool:
+        return pool.map(task, items)
 
 
 def pack_sizes(outputs: int, threads: int) -> list[int]:

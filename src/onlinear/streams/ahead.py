@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
-from threading import Event, Semaphore, Thread
+from threading import Event, Semaphore
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 from onlinear.streams.blocks import Block, Stream, Timing, Wrapped
+from onlinear.threads import Pool, started
 
 BLOCKS = 4
 PATIENCE = 1.0  # seconds that closing waits for a read from a pipe, which nothing can interrupt
@@ -51,8 +53,10 @@ class Ahead(Wrapped):
 
     def __iter__(self) -> Iterator[Block]:
         pace = _Pace(SimpleQueue(), Semaphore(self.blocks), Event())
-        thread = Thread(target=self._read, args=(pace,), name=f"reading {self.name}", daemon=True)
-        thread.start()
+        thread = started(partial(self._read, pace), f"reading {self.name}")
+        if thread is None:
+            yield from self._in_turn()
+            return
         try:
             while True:
                 began = perf_counter()
@@ -70,6 +74,23 @@ class Ahead(Wrapped):
             pace.room.release()
             thread.join(None if self.rereadable else PATIENCE)
 
+    def _in_turn(self) -> Iterator[Block]:
+        """The blocks, each made when it is asked for: the system has no thread to give."""
+        self._seen = {}
+        blocks = iter(self._stream)
+        try:
+            while (block := self._timed(blocks)) is not None:
+                yield block
+        finally:
+            if isinstance(blocks, Generator):
+                blocks.close()
+
+    def _timed(self, blocks: Iterator[Block]) -> Block | None:
+        began = perf_counter()
+        block = next(blocks, None)
+        self._spent(perf_counter() - began)
+        return block
+
     def _read(self, pace: _Pace) -> None:
         """The thread: blocks, then None or the error that ended the pass."""
         error = None
@@ -82,9 +103,7 @@ class Ahead(Wrapped):
     def _fill(self, blocks: Iterator[Block], pace: _Pace) -> None:
         try:
             while self._has_room(pace):
-                began = perf_counter()
-                block = next(blocks, None)
-                self._spent(perf_counter() - began)
+                block = self._timed(blocks)
                 if block is None:
                     return
                 pace.ready.put(_Ready(block, self._state()))
@@ -137,7 +156,7 @@ def in_order(call: Callable[[Item], Result], items: Generator[Item, None, None],
 
     An error, of ``items`` or of ``call``, is raised after the results before it. Closing closes ``items``.
     """
-    pool = ThreadPoolExecutor(threads)
+    pool = Pool(threads)
     waiting: deque[Future[Result]] = deque()
     more = True
     try:
@@ -155,5 +174,5 @@ def in_order(call: Callable[[Item], Result], items: Generator[Item, None, None],
             if waiting:
                 yield waiting.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.close()
         items.close()

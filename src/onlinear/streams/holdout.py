@@ -20,9 +20,11 @@ class Marked(Wrapped):
 
     def __init__(self, stream: Stream, share: float | Fraction) -> None:
         super().__init__(stream)
-        self.share = Fraction(share).limit_denominator(FINEST)
+        self.share = Fraction(share if 0 < share < 1 else 0).limit_denominator(FINEST)  # nan and infinity are no fractions
         if not 0 < self.share < 1:
-            raise ValueError(f"the share of rows to hold out must be between 0 and 1 (and at least 1e-6), got {share}.")
+            raise ValueError(
+                f"the share of rows to hold out (--holdout) must be between 0 and 1 (and at least 1e-6), got {share}."
+            )
 
     @property
     def rows(self) -> int | None:  # type: ignore[override]

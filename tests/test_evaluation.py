@@ -1,0 +1,79 @@
+"""What ``evaluate`` finds is what NumPy finds from the scores."""
+
+import gc
+import math
+
+import numpy as np
+import pytest
+
+from onlinear import OnlineClassifier, OnlineRegressor
+from onlinear.evaluation import evaluate
+from onlinear.papers.optimum import mean_loss
+from onlinear.streams.pairs import Pairs
+
+rng = np.random.default_rng(5)
+X = rng.standard_normal((60, 4))
+SIGNS = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0.0, 1.0, -1.0)
+REAL, COUNTS = 3.0 * X[:, 0] + rng.standard_normal(60), rng.poisson(1.5, 60).astype(float)
+CLASSES = rng.integers(0, 3, 60)
+WEIGHTS = rng.integers(0, 3, 60).astype(float)
+
+LOSSES = {  # by NumPy alone: the loss of scores s and targets y
+    "squared": lambda s, y: 0.5 * (s - y) ** 2,
+    "squared,factor=3": lambda s, y: 1.5 * (s - y) ** 2,
+    "absolute": lambda s, y: np.abs(s - y),
+    "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),
+    "hinge,margin=0.25,factor=2": lambda s, y: 2.0 * np.maximum(0.0, 0.25 - y * s),
+    "squared-hinge": lambda s, y: 0.5 * np.maximum(0.0, 1.0 - y * s) ** 2,
+    "squared-hinge,margin=2": lambda s, y: 0.5 * np.maximum(0.0, 2.0 - y * s) ** 2,
+    "logistic": lambda s, y: np.logaddexp(0.0, -y * s),
+    "exponential": lambda s, y: np.exp(-y * s),
+    "huber": lambda s, y: np.where(np.abs(s - y) <= 1.0, 0.5 * (s - y) ** 2, np.abs(s - y) - 0.5),
+    "huber,delta=0.25": lambda s, y: np.where(np.abs(s - y) <= 0.25, 0.5 * (s - y) ** 2, 0.25 * np.abs(s - y) - 0.03125),
+    "epsilon-insensitive": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.1),
+    "epsilon-insensitive,eps=0.75": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.75),
+    "quantile": lambda s, y: 0.5 * np.abs(s - y),
+    "quantile,q=0.9": lambda s, y: np.where(y > s, 0.9 * (y - s), 0.1 * (s - y)),
+    "poisson": lambda s, y: np.exp(s) - y * s,
+    "modified-huber": lambda s, y: np.where(y * s >= -1.0, np.maximum(0.0, 1.0 - y * s) ** 2, -4.0 * y * s),
+}
+FOR_CLASSES = ("hinge", "logistic", "exponential", "modified", "squared", "absolute")
+
+
+def found(model, X, y):
+    """What evaluate gives, among memory that is taken up and given back."""
+    filled = [np.full(size, 1e3) for size in range(2, 9) for _ in range(200)]
+    result = evaluate(model, Pairs([(X[:25], y[:25], WEIGHTS[:25]), (X[25:], y[25:], WEIGHTS[25:])]))
+    del filled
+    gc.collect()
+    return result
+
+
+def test_every_loss_is_tried():
+    from onlinear.build import LOSSES as KNOWN
+
+    assert {name.partition(",")[0] for name in LOSSES} == set(KNOWN)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_loss_is_that_of_the_scores(loss):
+    wanted = LOSSES[loss]
+    for y in (SIGNS, CLASSES) if loss.startswith(FOR_CLASSES) else ():
+        model = OnlineClassifier(loss=loss, solver="implicit-sgd,eta=0.3").fit(X, y)
+        scores = model.decision_function(X).reshape(len(X), -1)
+        own = np.where(y[:, None] == model.classes_, 1.0, -1.0) if scores.shape[1] > 1 else y[:, None]
+        mean = float(WEIGHTS @ wanted(scores, own).sum(axis=1)) / WEIGHTS.sum()
+        assert found(model, X, y).loss == pytest.approx(mean, rel=1e-12)
+    if not loss.startswith(("hinge", "squared-hinge", "logistic", "exponential", "modified")):
+        y = COUNTS if loss == "poisson" else REAL
+        model = OnlineRegressor(loss=loss, solver="implicit-sgd,eta=0.3").fit(X, y)
+        scores = model.learner_.predict(X)
+        assert found(model, X, y).loss == pytest.approx(float(WEIGHTS @ wanted(scores, y)) / WEIGHTS.sum(), rel=1e-12)
+
+
+def test_a_loss_that_overflows_is_infinite_everywhere():
+    model = OnlineClassifier(loss="exponential", solver="implicit-sgd,eta=0.3").fit(X, SIGNS)
+    far = 1e6 * X
+    assert model.learner_.objective(far, -SIGNS) == math.inf
+    assert found(model, far, -SIGNS).loss == math.inf
+    assert mean_loss(model.learner_.loss, 1e4 * SIGNS, -SIGNS) == math.inf

@@ -1,0 +1,440 @@
+"""Threads that share a model: every row is learnt once, readers see whole calls, copies and forks have locks of their own; and
+what is done where the system has no thread to give."""
+
+import copy
+import gc
+import io
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import onlinear
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear.solvers import many
+from onlinear.streams.ahead import Ahead
+from onlinear.streams.svmlight import Svmlight
+from onlinear.threads import Pool
+
+HOME = Path(onlinear.__file__).parent.parent
+N, D = 240, 12
+rng = np.random.default_rng(0)
+X = sp.random(N, D, 0.3, "csr", random_state=np.random.RandomState(0))
+Y = np.where(rng.random((N, 4)) < 0.5, -1.0, 1.0)
+y = Y[:, 0].copy()
+
+
+@pytest.fixture(autouse=True)
+def restless():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(*tasks, seconds=120.0):
+    """Run the tasks in threads that start together; raise what they raise. A task that hangs is an error."""
+    ready, errors = threading.Barrier(len(tasks)), []
+
+    def run(task):
+        ready.wait()
+        try:
+            task()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if errors:
+        raise errors[0]
+
+
+def frozen(learner):
+    return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
+
+
+def classifier(**settings):
+    return OnlineClassifier(loss="hinge", penalty="l1,l1=1e-3", **settings)
+
+
+def entries(row):
+    part = slice(X.indptr[row], X.indptr[row + 1])
+    return X.indices[part], X.data[part]
+
+
+# --- learning --------------------------------------------------------------------------------------------------------
+
+MODELS = {
+    "comid": ("comid", "hinge", "l1,l1=1e-3", "uniform", {}),
+    "rda": ("rda", "logistic", "l1,l1=1e-3", None, {"n_features": D}),
+    "implicit": ("implicit-sgd", "squared", "l2,l2=1e-2", "weighted-t1", {"scale": "rms", "fit_intercept": True}),
+    "odrs": ("odrs", "hinge", "l1,l1=1e-3", None, {}),
+    "outputs": ("comid", "hinge", "l1,l1=1e-3", None, {"n_outputs": 4}),
+}
+
+
+def learner_of(name):
+    *parts, settings = MODELS[name]
+    return Learner(*parts, **settings)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_rows_from_several_threads_give_the_bits_of_one(name):
+    threads, calls, targets = 4, 8, Y if name == "outputs" else y
+    found, alone = learner_of(name), learner_of(name)
+    at_once(*[lambda: [found.learn(X, targets) for _ in range(calls)]] * threads)
+    for _ in range(threads * calls):
+        alone.learn(X, targets)
+    assert found.t == threads * calls * N
+    assert frozen(found) == frozen(alone)
+
+
+@pytest.mark.parametrize("name", ["comid", "odrs"])
+def test_single_rows_and_blocks_from_several_threads_give_the_bits_of_one(name):
+    row = next(k for k in range(N) if X.indptr[k + 1] - X.indptr[k] > 2)
+    block, labels = X[[row] * 7], y[[row] * 7]
+    found, alone = learner_of(name), learner_of(name)
+    at_once(
+        lambda: [found.learn(block, labels) for _ in range(100)],
+        lambda: [found.learn_one(*entries(row), y[row]) for _ in range(700)],
+        lambda: [found.learn_one(*entries(row), y[row]) for _ in range(700)],
+    )
+    for _ in range(3):
+        alone.learn(X[[row] * 700], y[[row] * 700])
+    assert found.t == 2100
+    assert frozen(found) == frozen(alone)
+
+
+def learn_all(learner, pieces):
+    for piece in pieces:
+        learner.learn(*piece)
+
+
+def test_calls_of_several_threads_follow_each_other_in_some_order():
+    """New columns with each call: the state grows while others wait."""
+    pieces = [(X[first:last], y[first:last]) for first, last in ((0, 50), (50, 120), (120, 170), (170, N))]
+    pieces = [(sp.csr_matrix((rows.data, rows.indices * (k + 1), rows.indptr), (rows.shape[0], 99)), targets)
+              for k, (rows, targets) in enumerate(pieces)]  # fmt: skip
+    orders = []
+    for order in itertools.permutations(range(4)):
+        if order.index(0) < order.index(1) and order.index(2) < order.index(3):
+            alone = learner_of("comid")
+            for place in order:
+                alone.learn(*pieces[place])
+            orders.append(frozen(alone))
+    for _ in range(25):
+        found = learner_of("comid")
+        at_once(partial(learn_all, found, pieces[:2]), partial(learn_all, found, pieces[2:]))
+        assert frozen(found) in orders
+
+
+def test_two_learners_in_two_threads_know_nothing_of_each_other():
+    learners = [Learner("fiol,inner=newton", "logistic", "l1,l1=1e-3", scale="rms") for _ in range(3)]
+    at_once(*[lambda one=one: [one.learn(X, y) for _ in range(12)] for one in learners[:2]])
+    for _ in range(12):
+        learners[2].learn(X, y)
+    assert frozen(learners[0]) == frozen(learners[1]) == frozen(learners[2])
+
+
+# --- reading while another thread learns -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["comid", "implicit", "outputs"])
+def test_readers_see_whole_calls(name):
+    calls, targets = 16, Y if name == "outputs" else y
+    alone, few, many_rows = learner_of(name), X[:1], X
+    known = {"few": set(), "many": set(), "weights": set(), "state": set(), "loss": set()}
+
+    def look(learner, seen):
+        seen["few"].add(learner.predict(few).tobytes())
+        seen["many"].add(learner.predict(many_rows).tobytes())
+        seen["weights"].add(learner.weights(average=True).tobytes())
+        seen["loss"].add(learner.progressive_loss)
+        seen["state"].add(tuple(frozen(pickle.loads(pickle.dumps(learner))).values()))
+
+    alone.learn(X[:1], targets[:1])
+    look(alone, known)
+    for _ in range(calls):
+        look(alone.learn(X, targets), known)
+    found, seen, ended = learner_of(name).learn(X[:1], targets[:1]), {name: set() for name in known}, threading.Event()
+
+    def learn():
+        for _ in range(calls):
+            found.learn(X, targets)
+        ended.set()
+
+    def read():
+        while not ended.is_set():
+            look(found, seen)
+        look(found, seen)
+
+    at_once(learn, read)
+    for what, values in seen.items():
+        assert values <= known[what], what
+
+
+def test_a_model_file_written_while_another_thread_learns_is_one_moment(tmp_path):
+    model, moments, ended = classifier().partial_fit(X, y, classes=[-1, 1]), set(), threading.Event()
+    alone = clone(model)
+    for _ in range(13):
+        moments.add(tuple(frozen(alone.partial_fit(X, y, classes=[-1, 1]).learner_).values()))
+
+    def learn():
+        for _ in range(12):
+            model.partial_fit(X, y)
+        ended.set()
+
+    def save():
+        while not ended.is_set():
+            model.save(tmp_path / "m")
+            assert tuple(frozen(load(tmp_path / "m").learner_).values()) in moments
+
+    at_once(learn, save)
+
+
+# --- estimators ------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_calls_of_an_estimator_come_one_after_the_other():
+    for _ in range(8):
+        model, alone = classifier(), classifier()
+        at_once(*[lambda m=model: m.partial_fit(X, y, classes=[-1, 1])] * 4)
+        for _ in range(4):
+            alone.partial_fit(X, y, classes=[-1, 1])
+        assert model.t_ == 4 * N
+        assert frozen(model.learner_) == frozen(alone.learner_)
+
+
+def test_wrong_input_in_one_thread_takes_nothing_from_another():
+    model = OnlineRegressor()
+
+    def wrong():
+        for _ in range(40):
+            with pytest.raises(ValueError, match="NaN"):
+                model.partial_fit(X, np.where(y > 0.0, np.nan, y))
+
+    at_once(lambda: [model.partial_fit(X, y) for _ in range(20)], wrong, wrong)
+    assert model.t_ == 20 * N
+
+
+def test_a_path_of_penalties_learns_every_row_once_and_is_read_meanwhile(tmp_path):
+    def path():
+        return PenaltyPath(classifier(), ["l1,l1=1e-4", "l1,l1=1e-3", "l1,l1=1e-2", "l2,l2=1e-2"], grow=True)
+
+    found, alone = path(), path()
+    first = {"classes": [-1, 1]}
+    at_once(*[lambda: [found.partial_fit(X, y, **first) for _ in range(4)]] * 2)
+    for _ in range(8):
+        alone.partial_fit(X, y, **first)
+    np.testing.assert_array_equal(found.coefs_, alone.coefs_)
+    np.testing.assert_array_equal(found.losses_, alone.losses_)
+    after, seen = copy.deepcopy(alone).partial_fit(X, y), []
+    at_once(lambda: found.partial_fit(X, y), lambda: seen.extend(found.predict_all(X)), lambda: found.save(tmp_path / "p"))
+    moments = zip(alone.predict_all(X), after.predict_all(X), strict=True)
+    for predicted, (before, then) in zip(seen, moments, strict=True):
+        assert predicted.tobytes() in (before.tobytes(), then.tobytes())
+    assert PenaltyPath.load(tmp_path / "p").t_ in (8 * N, 9 * N)
+
+
+def test_callbacks_may_read_save_and_wait_for_readers(tmp_path):
+    told = []
+
+    def callback(progress):
+        progress.estimator.save(tmp_path / "m")
+        told.append(progress.estimator.predict(X[:3]))
+        at_once(lambda: told.append(progress.estimator.predict(X[:3])), seconds=20.0)
+        pickle.dumps(progress.estimator.learner_)
+
+    at_once(lambda: classifier(callbacks=[callback]).fit(X, y), seconds=60.0)
+    assert len(told) == 2
+    np.testing.assert_array_equal(*told)
+
+
+# --- copies, forks ---------------------------------------------------------------------------------------------------
+
+
+def by_joblib(model):
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    return joblib.load(buffer)
+
+
+COPIES = {
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "joblib": by_joblib,
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_copies_have_locks_of_their_own(way):
+    learner = COPIES[way](original := learner_of("comid").learn(X, y))
+    with original._lock:
+        at_once(lambda: learner.learn(X, y), seconds=60.0)
+    assert (learner.t, original.t) == (2 * N, N)
+    path = PenaltyPath(classifier(), ["l1,l1=1e-4", "l1,l1=1e-3"])
+    for model in (classifier(), path):
+        copied = COPIES[way](model.fit(X, y))
+        assert any(name.startswith("_turn") for name in vars(model))
+        assert not any(name.startswith("_turn") for name in vars(copied))
+        at_once(partial(copied.partial_fit, X, y), seconds=60.0)
+        assert vars(clone(model)).keys() == model.get_params(deep=False).keys()
+
+
+def in_child(code, **environment):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_CACHE")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300,
+        env=clean | {"PYTHONPATH": str(HOME), "PYTHONWARNINGS": "ignore"} | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_a_fork_frees_the_locks_and_refuses_what_another_thread_was_changing():
+    code = """
+        import os, threading, numpy as np
+        from onlinear import Learner, OnlineRegressor
+        X, y = np.eye(3), np.ones(3)
+        free, busy, read = (Learner("comid", "squared").learn(X, y) for _ in range(3))
+        free.learn_one(np.array([1]), np.array([1.0]), 1.0)
+        model = OnlineRegressor().fit(X, y)
+        held, done = threading.Barrier(2), threading.Event()
+
+        class Waits:
+            def __array__(self, *args, **kwargs):
+                held.wait(); done.wait(); return X
+
+        def reads():
+            with read._lock:
+                read._reading = True
+                held.wait(); done.wait()
+
+        def fits():
+            with OnlineRegressor._fit.__wrapped__ and vars(model)[f"_turn_{os.getpid()}"]:
+                held.wait(); done.wait()
+
+        for task in (lambda: busy.learn(Waits(), y), reads, fits):
+            threading.Thread(target=task, daemon=True).start()
+            held.wait()
+        child = os.fork()
+        if not child:
+            try:
+                free.learn(X, y), free.predict(X), read.learn(X, y), model.partial_fit(X, y)
+                for use in (lambda: busy.learn(X, y), lambda: busy.predict(X), lambda: busy.save("x"),
+                            lambda: busy.learn_one(np.array([1]), np.array([1.0]), 1.0)):
+                    try:
+                        use()
+                        os._exit(2)
+                    except RuntimeError as error:
+                        assert "when the process was forked" in str(error)
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), flush=True)
+                os._exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        done.set()
+    """
+    assert in_child(code).split() == ["0"]
+
+
+def test_the_first_fits_of_two_threads_compile_at_once(tmp_path):
+    """Nothing is compiled yet, and both threads name the same parts, one of them a user's."""
+    (tmp_path / "mine.py").write_text(
+        textwrap.dedent("""
+        from typing import NamedTuple
+
+        class Mine(NamedTuple):
+            a: float = 1.0
+            def value(self, s, y): return self.a * (s - y) ** 2
+            def slope(self, s, y): return 2.0 * self.a * (s - y)
+            def extra(self, s): return s
+        """)
+    )
+    code = """
+        import sys, threading, numpy as np
+        sys.setswitchinterval(1e-6)
+        from onlinear import Learner
+        from mine import Mine
+        X, y = np.eye(4), np.ones(4)
+        ready, found = threading.Barrier(3), []
+
+        def fit():
+            ready.wait()
+            found.append(Learner("comid,eta=0.1", Mine(0.5), n_features=4).learn(X, y).weights().tolist())
+
+        threads = [threading.Thread(target=fit) for _ in range(3)]
+        [thread.start() for thread in threads], [thread.join() for thread in threads]
+        print(len(found), len({tuple(one) for one in found}))
+    """
+    places = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{HOME}", "ONLINEAR_CACHE_DIR": str(tmp_path / "cache")}
+    assert in_child(code, **places).split() == ["3", "1"]
+
+
+# --- no thread to be had ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_thread(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    def forbid(after=0):
+        kept, count = threading.Thread.start, itertools.count()
+        monkeypatch.setattr(threading.Thread, "start", lambda self: kept(self) if next(count) < after else refuse(self))
+
+    return forbid
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_outputs_are_learnt_without_the_threads_that_there_are_not(after, no_thread, monkeypatch):
+    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    alone = learner_of("outputs").learn(X, Y)
+    no_thread(after)
+    assert frozen(Learner(*MODELS["outputs"][:4], n_outputs=4, n_jobs=3).learn(X, Y)) == frozen(alone)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_stream_is_read_without_the_threads_that_there_are_not(after, no_thread, tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{i % 2} {1 + i % 7}:{i}\n" for i in range(500)) + "junk\n")
+    no_thread(after)
+    for _ in range(2):
+        stream = Ahead(Svmlight((str(path),), block_bytes=300, threads=2, max_errors=1))
+        found = [label for block in stream for label in block.y.tolist()]
+        assert found == [i % 2 for i in range(500)]
+        assert len(stream.errors) == 1
+        assert stream.done == path.stat().st_size
+    closed = iter(Ahead(Svmlight((str(path),), block_bytes=300, threads=2)))
+    next(closed)
+    closed.close()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_pool_keeps_the_order_and_raises_what_its_work_raised(after, no_thread):
+    no_thread(after)
+    with Pool(3) as pool:
+        assert pool.map(lambda k: k * k, range(50)) == [k * k for k in range(50)]
+        with pytest.raises(ZeroDivisionError):
+            pool.map(lambda k: 1 // (k - 3), range(9))
+    gc.collect()
+    assert not [thread for thread in threading.enumerate() if "_work" in str(getattr(thread, "_target", ""))]
