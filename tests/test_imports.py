@@ -18,6 +18,7 @@ LAYERS = [
     {"build"},
     {"models", "compatibility", "one_row"},
     {"learner", "streams"},
+    {"quality"},
     {"run", "final"},
     {"tasks"},
     {"estimators", "checkpoints", "evaluation"},
@@ -26,7 +27,7 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-CLASSES = {"DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath"}
+CLASSES = {"DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "QualityWarning"}
 ROOT_NAMES = {"__version__", "load", *CLASSES}
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from onlinear.cli.command import app, guarded
-from onlinear.cli.show import size
+from onlinear.cli.show import size, weights_text
 
 BAR = 30  # characters
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -91,6 +91,8 @@ def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> d
         own = live and (learner.average is not None or learner.engine.own_average)
         spec["average"] = "the solver's own" if own else "none" if live else "-"
     rest = {name: params[name] for name in ("shuffle", "random_state", "class_weight") if params.get(name) is not None}
+    if isinstance(rest.get("class_weight"), dict):
+        rest["class_weight"] = weights_text(rest["class_weight"])
     scale = {"scale": header["scale"], "fit_intercept": header["fit_intercept"]} if "scale" in header else {}
     return {**spec, **scale, **rest}
 
