@@ -27,7 +27,15 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-CLASSES = {"DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "QualityWarning"}
+CLASSES = {
+    "DivergenceError",
+    "Learner",
+    "ModelFileError",
+    "OnlineClassifier",
+    "OnlineRegressor",
+    "PenaltyPath",
+    "QualityWarning",
+}
 ROOT_NAMES = {"__version__", "load", *CLASSES}
 
 

@@ -29,7 +29,7 @@ from onlinear.build import split
 from onlinear.final import Final
 from onlinear.learner import Learner
 from onlinear.names import number
-from onlinear.quality import QualityWarning
+from onlinear.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling, mean_loss
 from onlinear.rows import Rows, Source, learnable, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.scaling import Survey
@@ -89,6 +89,21 @@ class Task(NamedTuple):
                     yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
 
 
+class _Scored:
+    """Scores of few rows, each before its row was trained on, with targets and weights."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def halves(self, loss: Any) -> tuple[float, float]:
+        """Mean losses of the second quarter of the rows and of the second half."""
+        columns = [np.concatenate(column) for column in zip(*self.parts, strict=True)]
+        n = len(columns[0])
+        stretches = slice(n // 4, n // 2), slice(n // 2, n)
+        first, second = (mean_loss(loss, *(column[stretch] for column in columns)) for stretch in stretches)
+        return first, second
+
+
 class _Online(BaseEstimator, Model):  # type: ignore[misc]
     """What the two estimators share."""
 
@@ -115,7 +130,28 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
         source = source.stored() if passes > 1 else source
-        return self._run(Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes))
+        task = Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes)
+        scored = _Scored() if passes == 1 and ENOUGH <= source.n < FEW else None
+        self._run(task, scored)
+        _warn(self._doubts(X, task, scored, ordered=not shuffle), stacklevel=4)
+        return self
+
+    def _doubts(self, X: Any, task: Task, scored: _Scored | None, *, ordered: bool) -> list[str]:
+        """Why the model that ``fit`` made of arrays may be of no use."""
+        learner, source = self.learner_, task.source
+        classes, outputs, low = getattr(self, "classes_", ()), learner.n_outputs, -1.0
+        places = None
+        if isinstance(self, OnlineClassifier):
+            places, low = np.argmax(task.y, axis=1) if outputs > 1 else (task.y[:, 0] > 0.0).astype(np.intp), self._low(outputs)
+        solver = learner.spec["solver"]
+        averaged = learner.average is not None
+        advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)
+        rows = (lambda which: X[which]) if learner._centred else source.take
+        trained = Trained(rows, task.y, task.weights, places, ordered)
+        found = doubts_of_arrays(learner, trained, len(classes), low, advice)
+        if scored is not None:
+            found.append(falling(source.n, 1, *scored.halves(learner.loss), advice))
+        return [doubt for doubt in found if doubt]
 
     def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Any:
         self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
@@ -175,8 +211,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             finally:
                 if training.rows:
                     self._name_stream(stream, training, before, anew)
-        if anew:
-            _warn(training.doubts(command=False))
+        if anew and training.rows >= ENOUGH:
+            _warn(training.doubts(command=False), stacklevel=5)
         return self
 
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
@@ -215,13 +251,15 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, task: Task) -> Any:
+    def _run(self, task: Task, scored: _Scored | None = None) -> Any:
         told = _callbacks(self.callbacks)
         with ExitStack() as stack:
             if self.verbose:
                 told = [stack.enter_context(_bar(self.t_, task.total)), *told]
             for source, y, weights in task.blocks():
-                self.learner_._learn(source, y, weights)
+                scores = self.learner_._learn(source, y, weights)
+                if scored is not None:
+                    scored.parts.append((scores.T, y, weights))
                 for callback in told:
                     callback(Progress(self, task.total))
         return self
@@ -491,9 +529,9 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
     return tasks.load(path, KINDS, **parts)
 
 
-def _warn(doubts: Iterable[str]) -> None:
+def _warn(doubts: Iterable[str], stacklevel: int) -> None:
     for doubt in doubts:
-        warnings.warn(doubt, QualityWarning, stacklevel=4)
+        warnings.warn(doubt, QualityWarning, stacklevel)
 
 
 def _is_stream(X: Any, y: Any) -> bool:

@@ -22,11 +22,12 @@ ENOUGH = 1000  # rows before which nothing is said of a model's quality
 FEW = 10_000  # rows for which more passes cost little
 LEAST = 100  # rows before which a falling loss says nothing
 WORSE = 0.01  # of the constant's loss: so much worse is worse
-FALLING = 0.9  # of the loss before: so much smaller is still falling
+FALLING = 0.8  # of the loss before: so much smaller is still falling
 SATURATED = 0.01  # of the rows that the best constant leaves on the other side: so few is none
 CONTRARY = 20  # rows that the best constant leaves on the other side, before their lack says anything
 CHANCE = 1e-3  # of so many rows of one class at the start, if they were shuffled
 MARKS = 3
+SAMPLE = 4096  # rows of arrays that are scored
 SPREAD = 3  # digits of ``bins`` that targets do not need
 WIDEST = 1e150  # a distance whose square is still a number
 SIGNS, COUNTS = "signs", "counts"
@@ -219,7 +220,8 @@ class Quality:
         self.marks = [*self.marks, self._now(rows, loss, weight)][-MARKS:]
 
     def _now(self, rows: int, loss: float, weight: float) -> Mark:
-        return Mark(rows, loss, weight, *self.sides.tolist(), self.targets.table.copy())
+        below, above = self.sides.tolist()
+        return Mark(rows, loss, weight, below, above, self.targets.table.copy())
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -255,7 +257,7 @@ class Quality:
         tables = np.zeros((1 + len(state["marks"]), *targets.table.shape))
         tables[:, :, arrays["used"]] = arrays["tables"]
         targets.table = tables[0]
-        self.marks = [Mark(*mark, table) for mark, table in zip(state["marks"], tables[1:], strict=True)]
+        self.marks = [Mark(*[*sums, table]) for sums, table in zip(state["marks"], tables[1:], strict=True)]
 
     # --- what there is to say ----------------------------------------------------------------------------------------
 
@@ -291,8 +293,8 @@ class Quality:
 
     def _out_of_reach(self, since: Mark, now: Mark, rows: int, advice: Advice) -> str:
         weight = now.weight - since.weight
-        sides = (now.below - since.below) / weight, (now.above - since.above) / weight
-        return out_of_reach(self.learner.loss, *sides, rows - since.rows, advice)
+        below, above = (now.below - since.below) / weight, (now.above - since.above) / weight
+        return out_of_reach(self.learner.loss, below, above, rows - since.rows, advice)
 
     def _one_class(self, advice: Advice) -> str:
         if self.targets.classes is None or self.targets.rows < 2 or not self.whole or self.first_rows < self.targets.rows:
@@ -324,11 +326,11 @@ class Advice(NamedTuple):
         head, found, tail = self.solver.partition("eta=")
         value, comma, rest = tail.partition(",")
         try:
-            spec = f"{head}eta={float(value) * times:g}{comma}{rest}" if found else ""
+            spec = f"{head}eta={float(value) * times:g}{comma}{rest}" if found else f"fiol,eta={times:g}"
         except ValueError:
-            spec = ""
-        option = f" (--solver {spec})" if self.command else f' (solver="{spec}")'
-        return f"{'smaller' if times < 1.0 else 'larger'} steps{option if spec else ''}"
+            spec = f"fiol,eta={times:g}"
+        option = f"--solver {spec}" if self.command else f'solver="{spec}"'
+        return f"{'smaller' if times < 1.0 else 'larger'} steps ({option})"
 
     def no_average(self) -> str:
         """A model without an average."""
@@ -343,6 +345,55 @@ class Advice(NamedTuple):
         if self.command:
             return f"--shuffle-rows {self.pass_rows}"
         return f"streams.Shuffled(stream, {self.pass_rows}), or shuffle=True for arrays"
+
+
+class Trained(NamedTuple):
+    """Rows in memory that a learner was trained on, as it takes them, in the order of the first pass."""
+
+    rows: Any
+    y: np.ndarray  # (n, K)
+    weights: np.ndarray
+    classes: np.ndarray | None  # each row's place among the classes; None: numbers
+    ordered: bool  # whether they were trained on in the order in which they stand
+
+
+def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float, advice: Advice) -> list[str]:
+    """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
+    n = len(trained.y)
+    if n < ENOUGH:
+        return []
+    which = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
+    y, s = trained.y[which], trained.weights[which]
+    weight = float(s.sum())
+    if not weight > 0.0:
+        return []
+    scores = learner.predict(trained.rows(which)).reshape(len(which), -1)
+    if trained.classes is None:
+        points = Points(list(y.T), [s] * y.shape[1], None)
+    else:
+        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, low)
+    constant = best_constant(learner.loss, points)
+    found = []
+    if trained.classes is not None and trained.ordered:
+        others = trained.classes != trained.classes[0]
+        first = int(np.argmax(others)) if others.any() else n
+        found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
+    elif trained.classes is None and y.shape[1] == 1 and (bend := _bend(learner.loss)) is not None:
+        over = scores[:, 0] - y[:, 0]
+        below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
+        found.append(out_of_reach(learner.loss, below, above, len(which), advice))
+    if constant is not None:
+        found.append(worse(mean_loss(learner.loss, scores, y, s), constant.loss, advice))
+    return [text for text in found if text]
+
+
+def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
+    bound, _fields = bind_loss(loss)
+    factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
+    for k in range(y.shape[1]):
+        add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)
+    return float(sums.sum()) / float(weights.sum())
 
 
 def worse(loss: float, constant: float, advice: Advice) -> str:
@@ -365,7 +416,8 @@ def out_of_reach(loss: Any, below: float, above: float, rows: int, advice: Advic
     for side, share, other in (("above", above, q), ("below", below, 1.0 - q)):
         if share >= 1.0 - SATURATED * other and rows * other >= CONTRARY:
             steps = advice.steps(100.0)
-            return f"The targets are out of reach: {share:.1%} of them are {side} the predictions. Try {steps}, or scale the target."
+            found = f"The targets are out of reach: {share:.1%} of them are {side} the predictions."
+            return f"{found} Try {steps}, or scale the target."
     return ""
 
 
@@ -373,12 +425,14 @@ def sorted_rows(count: int, share: float, place: int, advice: Advice) -> str:
     """A word where the first rows are of one class, which is no chance: ``share`` is that of their class in all rows."""
     if count < ENOUGH or not 0.0 < share < 1.0 or count * np.log(share) > np.log(CHANCE):
         return ""
-    return f"The first {count:,} rows are all of class {advice.name(place)}: is the file sorted? Shuffle it: {advice.shuffle()}."
+    return (
+        f"The first {count:,} rows are all of class {advice.name(place)}: is the file sorted? Shuffle it: {advice.shuffle()}."
+    )
 
 
 def falling(rows: int, passes: int, earlier: float, later: float, advice: Advice) -> str:
     """A word where the loss of few rows in one pass still fell: ``earlier`` and ``later`` are means of two stretches."""
-    if passes > 1 or not LEAST <= rows < FEW or not later < FALLING * earlier:
+    if passes > 1 or not LEAST <= rows < FEW or not earlier > 0.0 or not later < FALLING * earlier:
         return ""
     return f"The loss was still falling: more passes may help ({advice.more_passes()})."
 

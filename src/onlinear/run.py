@@ -1,10 +1,10 @@
 """Training an estimator from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
-Rows are learnt in the order of the stream. What is reported are measures of the model that would be saved at that moment: with
-an average, rows are scored by the average, in pieces of at most a sixteenth of the rows so far, before they are learnt. The
-pieces follow from the rows' numbers alone; rows wait until theirs is whole. The last iterate's measures stand beside them. The state, and hence the model file, does not depend on how the stream is cut into
-blocks, nor on when checkpoints are written; reports are due when the row count doubles. A run that goes on from a checkpoint
-ends as it would have without the stop, bit for bit.
+Rows are learnt in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
+average scores rows in pieces of at most a sixteenth of the rows so far, each before it is learnt; the last iterate's measures
+stand beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole. The state, and hence the model
+file, does not depend on how the stream is cut into blocks, nor on when checkpoints are written; reports are due when the row
+count doubles. A run that goes on from a checkpoint ends as it would have without the stop, bit for bit.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -343,19 +344,24 @@ class Training:
                     yield from self._learnt(whole)
                 self.watch()
             if self._waiting:
-                yield from self._learnt(self._taken())
+                yield from self._learnt(joined(self._waiting))
         except Exception as error:
-            if self.keeper is None and self._waiting and not isinstance(error, DivergenceError):
-                for _ in self._learnt(self._taken()):  # no checkpoint will lead back to them
-                    pass
+            if self.keeper is None and not isinstance(error, DivergenceError):
+                self._learn_waiting()
             raise
+
+    def _learn_waiting(self) -> None:
+        """Learn the rows that wait, up to a wrong one: without a checkpoint nothing leads back to them."""
+        with suppress(ValueError):
+            for part in list(self._waiting):
+                for _ in self._learnt(part):
+                    pass
 
     def _whole(self, block: Block) -> Iterator[Block]:
         """The rows, as they are to be scored together: in pieces where an average scores them, those that are whole."""
         if self.averaged is None:
             yield block
             return
-        self._check(block)
         while block.n:
             waiting = sum(part.n for part in self._waiting)
             learnt = np.arange(1, block.n + 1) if block.held is None else np.cumsum(~block.held)
@@ -365,7 +371,7 @@ class Training:
             self._waiting.append(block.cut(0, last))
             block = block.cut(last, block.n)
             if learnt[last - 1] == wanted or last == room:
-                yield self._taken()
+                yield joined(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
 
     @property
     def _piece_end(self) -> int:
@@ -375,24 +381,18 @@ class Training:
         size = min(PIECE, 1 << max(0, (self.rows // STALE).bit_length() - 1))
         return (self.rows // size + 1) * size
 
-    def _taken(self) -> Block:
-        """The rows that waited."""
-        parts, self._waiting = self._waiting, []
-        return parts[0] if len(parts) == 1 else joined(parts)
-
-    def _check(self, block: Block) -> None:
-        """Refuse what could not be learnt, before any row of the block waits."""
-        self._targets(block, self.labels)
-        self._learnable_rows(_learnable(block))
-
     def _learnt(self, block: Block) -> Iterator[Report | Written]:
-        """Learn the rows; those that an average scores are scored first."""
+        """Learn the rows; those that an average scores are checked and scored first."""
         rows = _learnable(block)
-        if self.averaged is not None and rows.n and self.rows >= self._scored_rows:
-            began = time.perf_counter()
-            self._score(rows, self.averaged, self.labels)
-            self._scored_rows = self.rows + rows.n
-            self.learning += time.perf_counter() - began
+        if self.averaged is not None and rows.n:
+            self._targets(rows, self.labels)
+            self._learnable_rows(rows)
+            if self.rows >= self._scored_rows:
+                began = time.perf_counter()
+                self._score(rows, self.averaged, self.labels)
+                self._scored_rows = self.rows + rows.n
+                self.learning += time.perf_counter() - began
+        self._waiting = []
         for piece in self._pieces(block):
             self._take(piece)
             yield from self._due()
@@ -594,7 +594,12 @@ class Training:
         self._flush()
         doubled = self.rows == self._report_due
         total, weight = float(self.learner._losses.sum()), self.tally.weight
-        then, self._loss_then, self._weight_then, self._rows_then = (self._loss_then, self._weight_then), total, weight, self.rows
+        then, self._loss_then, self._weight_then, self._rows_then = (
+            (self._loss_then, self._weight_then),
+            total,
+            weight,
+            self.rows,
+        )
         last = Last(*_means((total, weight), then), *self.tally.measures.values(), self.nonzeros(average=False))
         found = last
         if self.averaged is not None:

@@ -54,7 +54,9 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
     """A result as one JSON object."""
     measures = {name.replace(" ", "_"): value for name, value in found.measures.items()}
     calibration = None if found.calibration is None else [part._asdict() for part in found.calibration]
-    own = {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
+    own: dict[str, Any] = (
+        {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
+    )
     constant = None if found.constant is None else {"loss": found.constant.loss, _error(found): found.constant.error}
     own = {"best_constant": constant, **own}
     return {"rows": found.rows, "weight": found.weight, "loss": found.loss, **measures, **own, "skipped": skipped}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from onlinear.run import Held, Report, Training, Written
     from onlinear.streams import Stream
@@ -57,8 +57,9 @@ def cell(value: float | None, width: int) -> str:
 
 def wrapped(text: str) -> list[str]:
     """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented."""
-    how = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", **how)
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
 
 
 def ended(text: str, width: int) -> str:
@@ -66,7 +67,7 @@ def ended(text: str, width: int) -> str:
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
-def weights_text(weights: dict[Any, float]) -> str:
+def weights_text(weights: Mapping[Any, float]) -> str:
     """Weights of classes as --class-weight takes them."""
     from onlinear.streams.labels import shown
 

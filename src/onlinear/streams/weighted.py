@@ -14,7 +14,7 @@ from onlinear.streams.labels import Labels, listed, shown
 class ClassWeighted(Wrapped):
     """A stream whose rows also count by the weights of their classes, 1 where a class has none.
 
-    ``classes``: as ``Labels`` takes them. The names in ``weights`` may be numbers or text, as those of ``classes``. Raises
+    ``classes``: as ``Labels`` takes them. Names in ``weights`` that are all text may be numbers written as text. Raises
     ValueError for a name that is no class, as soon as the classes are known.
     """
 
@@ -41,20 +41,21 @@ class ClassWeighted(Wrapped):
 
 
 def typed(weights: Mapping[Any, float], stream: Stream) -> dict[Any, float]:
-    """Weights by the names that classes of the stream have: text where its labels are text, else numbers.
-
-    Raises ValueError for text that is no number where the labels are numbers.
-    """
+    """Weights by the names that classes of the stream have: names that are all text are numbers where its labels are."""
     if stream.labels is not None:
-        return {shown(name): weight for name, weight in weights.items()}
+        return {shown(name) if isinstance(name, (int, float)) else name: weight for name, weight in weights.items()}
+    if not all(isinstance(name, str) for name in weights):
+        return dict(weights)
+    return {_number(name): weight for name, weight in weights.items()}
+
+
+def _number(name: str) -> Any:
+    """The number that a text is, else the text."""
     try:
-        numbers = {name: float(name) for name in weights}
-    except (TypeError, ValueError):
-        named = ", ".join(map(str, weights))
-        raise ValueError(
-            f"class_weight must name classes by numbers, as the labels of {stream.name} are, got {named}."
-        ) from None
-    return {int(number) if number.is_integer() else number: weights[name] for name, number in numbers.items()}
+        value = float(name)
+    except ValueError:
+        return name
+    return int(value) if value.is_integer() else value
 
 
 def class_totals(stream: Stream) -> dict[Any, float]:
