@@ -30,6 +30,8 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
         add_loss(loss, scores[i], y[i], s[i], total)
 
 
+SPARSE = 8  # columns per entry up to which the distinct columns of rows are found by marking them
+
 COLUMNS_NEEDED = "n_features (--n-features) must be given."
 
 
@@ -296,16 +298,16 @@ class Learner:
         if not self.growing and source.size > self.size:
             raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
         out = np.empty((source.n, self.n_outputs))
-        everything = None
+        used = self._used(source)
+        table = np.zeros(0 if used is None else self.size)
         for k, state in enumerate(self.states):
             bias = self._bias(state, True)
-            if source.nnz > self.size > 0:
-                everything = np.arange(self.size, dtype=np.uint32)
-                table = self._original(self._columns(state, everything, True), everything)
+            if used is not None:
+                table[used] = self._original(self._columns(state, used, True), used)
             for which, block in source.blocks():
                 known = block.indices < self.size
                 columns = np.where(known, block.indices, 0).astype(np.uint32)
-                if everything is not None:
+                if used is not None:
                     picked = table[columns]
                 elif self.size:
                     picked = self._original(self._columns(state, columns, True), columns)
@@ -316,6 +318,15 @@ class Learner:
                 rows.dot_rows(block, picked, scores)
                 out[which, k] = scores
         return out[:, 0] if self.n_outputs == 1 else out
+
+    def _used(self, source: Source) -> np.ndarray | None:
+        """The columns that rows have entries in, each once; None where entries are so few that to look for them costs more."""
+        if not 0 < self.size < SPARSE * source.nnz:
+            return None
+        met = np.zeros(self.size, bool)
+        for _, block in source.blocks():
+            met[block.indices[block.indices < self.size]] = True
+        return np.flatnonzero(met).astype(np.uint32)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """F at the predictor: mean_i s_i l_i + r(w), over outputs summed; the penalty acts on scaled weights."""

@@ -1,8 +1,8 @@
 """Training an estimator from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
 Rows are learnt in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
-average scores rows in pieces of at most a sixteenth of the rows so far, each before it is learnt; the last iterate's measures
-stand beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole. The state, and hence the model
+average scores rows in pieces of at most an eighth of the rows so far, each before it is learnt; the last iterate's loss
+stands beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole. The state, and hence the model
 file, does not depend on how the stream is cut into blocks, nor on when checkpoints are written; reports are due when the row
 count doubles. A run that goes on from a checkpoint ends as it would have without the stop, bit for bit.
 """
@@ -33,8 +33,8 @@ from onlinear.streams.weighted import ClassWeighted
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 HELD = 1024  # held-out rows that are scored together
-PIECE = 512  # rows that an average scores together, at most
-STALE = 16  # the rows so far over such a piece, at least
+PIECE = 1024  # rows that an average scores together, at most
+STALE = 8  # the rows so far over such a piece, at least
 LONGEST = 4096  # places in a pass where such a piece ends at the latest
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
@@ -58,8 +58,6 @@ class Last(NamedTuple):
 
     loss: float
     since: float
-    error: float
-    quality: float
     nonzeros: int
 
 
@@ -82,7 +80,6 @@ class Report(NamedTuple):
         if last is not None:
             values |= {f"{name}_last": value for name, value in last._asdict().items()}
         shown = dict(zip(("error", "quality"), names, strict=True))
-        shown |= {f"{name}_last": f"{new}_last" for name, new in list(shown.items())}
         return {shown.get(name, name): value for name, value in values.items()}
 
 
@@ -214,8 +211,7 @@ class Training:
         else:
             self._resume(saved)
         self.learner: Learner = self.model.learner_
-        averages = self.learner.average is not None or self.learner.engine.own_average
-        self.averaged = Tally(self.task == REGRESS) if averages else None  # what the average scored
+        self.averaged = self.learner.average is not None or self.learner.engine.own_average
         count, outputs = None if self.labels is None else self.labels.count, self.learner.n_outputs
         self.quality = Quality(self.learner, count, -1.0 if count is None else self.model._low(outputs))
         if saved is not None:
@@ -310,9 +306,13 @@ class Training:
         """Take over what the run knew of the model's quality; checkpoints of 0.1 know nothing of it."""
         run = saved.run
         self.quality.restore(run.get("quality"), _named("quality.", saved.arrays))
-        if self.averaged is not None and "scored" in run:
-            self._scored_rows, self._averaged_then = run["scored"], tuple(run["averaged then"])
-            self.averaged.restore(_named("averaged.", saved.arrays))
+        if "scored" in run:
+            self._scored_rows = run["scored"]
+            loss, weight = run["averaged then"]
+            self._averaged_then = loss, weight
+        elif self.averaged:  # what the last iterate scored stands for the rows so far
+            self.tally.losses[0] = self.learner._losses.sum()
+            self._averaged_then = self._loss_then, self._weight_then
 
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
@@ -359,7 +359,7 @@ class Training:
 
     def _whole(self, block: Block) -> Iterator[Block]:
         """The rows, as they are to be scored together: in pieces where an average scores them, those that are whole."""
-        if self.averaged is None:
+        if not self.averaged:
             yield block
             return
         while block.n:
@@ -383,13 +383,12 @@ class Training:
 
     def _learnt(self, block: Block) -> Iterator[Report | Written]:
         """Learn the rows; those that an average scores are checked and scored first."""
-        rows = _learnable(block)
-        if self.averaged is not None and rows.n:
-            self._targets(rows, self.labels)
-            self._learnable_rows(rows)
+        if self.averaged and (rows := _learnable(block)).n:
+            found = self._targets(rows, self.labels)
+            rows = self._learnable_rows(rows)
             if self.rows >= self._scored_rows:
                 began = time.perf_counter()
-                self._score(rows, self.averaged, self.labels)
+                self._score(rows, rows.source, self.tally, found)
                 self._scored_rows = self.rows + rows.n
                 self.learning += time.perf_counter() - began
         self._waiting = []
@@ -484,7 +483,7 @@ class Training:
     def _flush(self) -> None:
         """Score the held-out rows that wait, by the model as it stands."""
         if self._kept:
-            self._score(joined(self._kept), self.held, self.labels)
+            self._score_held(joined(self._kept), self.held, self.labels)
         self._kept, self._flushed = [], self.consumed
 
     def _due(self) -> Iterator[Report | Written]:
@@ -517,7 +516,8 @@ class Training:
         except DivergenceError as error:
             row = min(self.learner.t - before, block.n - 1)
             raise DivergenceError(f"{block.where(row)}: {error}") from None
-        self._measure(self.tally, found[0] if len(found) == 1 else np.concatenate(found, axis=1), truth, block)
+        if not self.averaged:
+            self._measure(self.tally, found[0] if len(found) == 1 else np.concatenate(found, axis=1), truth, block)
         self.rows += block.n
 
     def _learnable_rows(self, block: Block) -> Block:
@@ -571,18 +571,17 @@ class Training:
             tally.measures.add(scores, truth, block.importance)
         tally.rows += block.n
         tally.weight = running(tally.weight, block.importance)
-        if tally is self._written_tally:
+        if tally is self.tally:
             self.quality.add(scores, truth, block.importance)
 
-    @property
-    def _written_tally(self) -> Tally:
-        """What the model that is written scored."""
-        return self.tally if self.averaged is None else self.averaged
+    def _score_held(self, block: Block, tally: Tally, labels: Labels | None) -> None:
+        """Score rows that are held out; columns never seen have weight 0."""
+        self._score(block, block.within(max(1, self.learner.size)), tally, self._targets(block, labels))
 
-    def _score(self, block: Block, tally: Tally, labels: Labels | None) -> None:
-        """Score rows and learn nothing."""
-        targets, truth = self._targets(block, labels)
-        scores = self.learner.predict(block.within(max(1, self.learner.size))).reshape(block.n, -1).T
+    def _score(self, block: Block, source: Source, tally: Tally, found: tuple[np.ndarray, np.ndarray]) -> None:
+        """Score rows by what predicts, and learn nothing; ``found``: their targets, and what the measures compare."""
+        targets, truth = found
+        scores = self.learner.predict(source).reshape(block.n, -1).T
         s = self.learner.factor * block.importance
         for k in range(self.learner.n_outputs):
             add_losses(self.learner._loss, np.ascontiguousarray(scores[k]), targets[:, k], s, tally.losses)
@@ -593,23 +592,19 @@ class Training:
     def _report(self) -> Report:
         self._flush()
         doubled = self.rows == self._report_due
-        total, weight = float(self.learner._losses.sum()), self.tally.weight
-        then, self._loss_then, self._weight_then, self._rows_then = (
-            (self._loss_then, self._weight_then),
-            total,
-            weight,
-            self.rows,
-        )
-        last = Last(*_means((total, weight), then), *self.tally.measures.values(), self.nonzeros(average=False))
-        found = last
-        if self.averaged is not None:
-            total, weight = float(self.averaged.losses.sum()), self.averaged.weight
-            then, self._averaged_then = self._averaged_then, (total, weight)
-            found = Last(*_means((total, weight), then), *self.averaged.measures.values(), self.nonzeros(average=True))
+        total, weight, last = float(self.learner._losses.sum()), self.tally.weight, None
+        loss, since = _means((total, weight), (self._loss_then, self._weight_then))
+        self._loss_then, self._weight_then, self._rows_then = total, weight, self.rows
+        if self.averaged:
+            last = Last(loss, since, self.nonzeros(average=False))
+            total = float(self.tally.losses.sum())
+            loss, since = _means((total, weight), self._averaged_then)
+            self._averaged_then = total, weight
         if doubled:
             self.quality.mark(self.rows, total, weight)
+        error, quality = self.tally.measures.values()
         holdout = self.held.loss if self.held.rows else None
-        report = Report(self.rows, *found, holdout, None if self.averaged is None else last)
+        report = Report(self.rows, loss, since, error, quality, self.nonzeros(average=True), holdout, last)
         values = report.named([name.lower() for name in self.tally.measures.names])
         del values["holdout"]
         self.model.history_.append({name: None if value != value else value for name, value in values.items()})
@@ -622,14 +617,13 @@ class Training:
 
     def doubts(self, *, command: bool) -> list[str]:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
-        tally = self._written_tally
-        total = float(self.learner._losses.sum() if self.averaged is None else tally.losses.sum())
+        total = float(self.tally.losses.sum() if self.averaged else self.learner._losses.sum())
         solver, names = self.learner.spec["solver"], () if self.labels is None else self.labels.names.tolist()
         rows = self.rows // max(1, self.number)
-        averaged = self.averaged is not None and not self.learner.engine.own_average
+        averaged = self.learner.average is not None
         text = solver if isinstance(solver, str) else ""
         advice = Advice(command, text, averaged, tuple(map(shown, names)), rows)
-        return self.quality.doubts(self.rows, total, tally.weight, advice, self.options.passes)
+        return self.quality.doubts(self.rows, total, self.tally.weight, advice, self.options.passes)
 
     def _end_pass(self) -> Iterator[Held]:
         """Score what is held out; the place moves to the start of the next pass."""
@@ -643,7 +637,7 @@ class Training:
         tally = Tally(self.task == REGRESS)
         labels = None if self.labels is None else Labels(stream, self.labels.names.tolist())
         for block in self._waited(iter(self._weighted(stream))):
-            self._score(block, tally, labels)
+            self._score_held(block, tally, labels)
         return tally
 
     def _judged(self, held: Tally) -> Held:
@@ -743,8 +737,6 @@ class Training:
         arrays = {f"all.{name}": array for name, array in self.tally.arrays().items()}
         arrays |= {f"held.{name}": array for name, array in self.held.arrays().items()}
         arrays |= {f"quality.{name}": array for name, array in self.quality.arrays().items()}
-        if self.averaged is not None:
-            arrays |= {f"averaged.{name}": array for name, array in self.averaged.arrays().items()}
         if best is not None:
             arrays |= {f"best.{name}": array for name, array in best.arrays.items()}
         return State(run, arrays)

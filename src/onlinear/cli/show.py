@@ -271,7 +271,7 @@ class Table(Shown):
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say()
         first, second = self._names = training.tally.measures.names
-        self._holdout, averaged = training.holding, training.averaged is not None
+        self._holdout, averaged = training.holding, training.averaged
         extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
         heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]
         self._widths = [*(NARROW[:6] if extra else WIDE), *(width for _, width in extra)]
