@@ -305,15 +305,16 @@ class Learner:
             if used is not None:
                 table[used] = self._original(self._columns(state, used, True), used)
             for which, block in source.blocks():
-                known = block.indices < self.size
-                columns = np.where(known, block.indices, 0).astype(np.uint32)
+                known = None if source.size <= self.size else block.indices < self.size
+                columns = block.indices if known is None else np.where(known, block.indices, 0).astype(np.uint32)
                 if used is not None:
                     picked = table[columns]
                 elif self.size:
                     picked = self._original(self._columns(state, columns, True), columns)
                 else:
                     picked = np.zeros(len(columns))
-                picked[~known] = 0.0
+                if known is not None:
+                    picked[~known] = 0.0
                 scores = np.full(len(block.indptr) - 1, bias)
                 rows.dot_rows(block, picked, scores)
                 out[which, k] = scores
@@ -325,7 +326,7 @@ class Learner:
             return None
         met = np.zeros(self.size, bool)
         for _, block in source.blocks():
-            met[block.indices[block.indices < self.size]] = True
+            met[block.indices if source.size <= self.size else block.indices[block.indices < self.size]] = True
         return np.flatnonzero(met).astype(np.uint32)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:

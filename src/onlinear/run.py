@@ -33,9 +33,10 @@ from onlinear.streams.weighted import ClassWeighted
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 HELD = 1024  # held-out rows that are scored together
-PIECE = 1024  # rows that an average scores together, at most
+PIECE = 8192  # rows that an average scores together, at most
+ENTRIES = 1 << 17  # non-zeros after which such a piece ends
 STALE = 8  # the rows so far over such a piece, at least
-LONGEST = 4096  # places in a pass where such a piece ends at the latest
+LONGEST = 8192  # places in a pass where such a piece ends at the latest
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
 
@@ -363,14 +364,19 @@ class Training:
             yield block
             return
         while block.n:
-            waiting = sum(part.n for part in self._waiting)
-            learnt = np.arange(1, block.n + 1) if block.held is None else np.cumsum(~block.held)
-            wanted = self._piece_end - self.rows - sum(_learnable(part).n for part in self._waiting)
-            room = LONGEST - (self.consumed + waiting) % LONGEST
-            last = min(int(np.searchsorted(learnt, wanted)) + 1, room, block.n)
+            wait = [_learnable(part) for part in self._waiting]
+            wanted = self._piece_end - self.rows - sum(part.n for part in wait)
+            room = LONGEST - (self.consumed + sum(part.n for part in self._waiting)) % LONGEST
+            seen = min(block.n, room, wanted if block.held is None else room)
+            held = np.zeros(seen, bool) if block.held is None else block.held[:seen]
+            entries = np.where(held, 0, np.diff(block.rows.indptr[: seen + 1])).cumsum()
+            most = ENTRIES - sum(len(part.rows.indices) for part in wait)
+            ends = int(np.searchsorted((~held).cumsum(), wanted)), int(np.searchsorted(entries, most)), room - 1
+            last = min(*ends, block.n - 1) + 1
             self._waiting.append(block.cut(0, last))
+            whole = last == min(ends) + 1
             block = block.cut(last, block.n)
-            if learnt[last - 1] == wanted or last == room:
+            if whole:
                 yield joined(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
 
     @property
