@@ -149,9 +149,9 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         rows = (lambda which: X[which]) if learner._centred else source.take
         trained = Trained(rows, task.y, task.weights, places, ordered)
         found = doubts_of_arrays(learner, trained, len(classes), low, advice)
-        if scored is not None:
-            found.append(falling(source.n, 1, *scored.halves(learner.loss), advice))
-        return [doubt for doubt in found if doubt]
+        if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(learner.loss), advice)):
+            found.append(more)
+        return found
 
     def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Any:
         self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations

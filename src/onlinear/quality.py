@@ -273,8 +273,9 @@ class Quality:
         found = [self._one_class(advice), self._sorted(rows, advice)]
         if rows >= ENOUGH and now.weight > since.weight:
             found += [self._out_of_reach(since, now, rows, advice), self._worse(since, now, advice)]
-        found.append(self._falling(now, passes, advice))
-        return [text for text in found if text]
+        doubts = [text for text in found if text]
+        more = "" if doubts else self._falling(now, passes, advice)  # more passes help none of these
+        return [*doubts, more] if more else doubts
 
     def _falling(self, now: Mark, passes: int, advice: Advice) -> str:
         if len(self.marks) < MARKS:

@@ -49,10 +49,10 @@ def cell(value: float | None, width: int) -> str:
     if value is None or value != value:
         return f"{'-':>{width}}"
     if isinstance(value, int):
-        text = f"{value:,}"
-        return f"{text if len(text) < width else f'{value:.3e}':>{width}}"
-    texts = (f"{value:.{digits}g}" for digits in (6 if width > 12 else 5, 4, 3, 2, 1))
-    return f"{next((text for text in texts if len(text) < width), f'{value:.0e}'):>{width}}"
+        texts = [f"{value:,}", *(f"{value:.{digits}e}" for digits in (3, 2, 1, 0))]
+    else:
+        texts = [f"{value:.{digits}g}" for digits in (6 if width > 12 else 5, 4, 3, 2, 1)]
+    return f"{next((text for text in texts if len(text) < width), texts[-1]):>{width}}"
 
 
 def wrapped(text: str) -> list[str]:
