@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
@@ -309,10 +310,16 @@ def test_a_loss_that_still_falls_asks_for_more_passes(tmp_path):
     assert falling(2000, 1, -0.5, -0.9, ADVICE) == "", "a loss without a zero says nothing by its ratio"
     assert "(--passes 5)" in command("train", "digits")
     assert "(--passes 5)" not in command("train", "digits", "--passes", "2")
-    X = np.random.default_rng(0).standard_normal((9000, 2))
-    y = (X[:, 0] > 0.0).astype(int)
-    (found,) = doubts_of(OnlineClassifier("hinge", solver="pa", random_state=0), X, y)
+    X, y = load_digits(return_X_y=True)
+    (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=5", scale="rms", random_state=0), X, y)
     assert found == "The loss was still falling: more passes may help (passes=5)."
+
+
+def test_rows_without_weight_say_nothing():
+    X, y = rows_of(2000)
+    s = np.where(np.arange(2000) < 5, 1.0, 0.0)
+    doubts_of(OnlineClassifier(shuffle=False), X, y, sample_weight=s)
+    doubts_of(OnlineRegressor("absolute", shuffle=False), X, y, sample_weight=s)
 
 
 # --- weights of classes -----------------------------------------------------------------------------------------------

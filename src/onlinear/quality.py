@@ -394,7 +394,8 @@ def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray)
     factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
     for k in range(y.shape[1]):
         add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)
-    return float(sums.sum()) / float(weights.sum())
+    weight = float(weights.sum())
+    return float(sums.sum()) / weight if weight > 0.0 else np.nan
 
 
 def worse(loss: float, constant: float, advice: Advice) -> str:
