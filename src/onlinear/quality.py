@@ -287,10 +287,12 @@ class Quality:
         return falling(now.rows, passes, earlier, (now.loss - middle.loss) / (now.weight - middle.weight), advice)
 
     def _worse(self, since: Mark, now: Mark, advice: Advice) -> str:
-        constant = self.constant(since)
-        if constant is None:
+        constants = self.constant(since), self.constant()
+        if None in constants:
             return ""
-        return worse((now.loss - since.loss) / (now.weight - since.weight), constant.loss, advice)
+        # Of a sorted file the last rows are of one class, which a constant of their own would know.
+        constant = max(found.loss for found in constants if found is not None)
+        return worse((now.loss - since.loss) / (now.weight - since.weight), constant, advice)
 
     def _out_of_reach(self, since: Mark, now: Mark, rows: int, advice: Advice) -> str:
         weight = now.weight - since.weight

@@ -256,7 +256,9 @@ class Table(Shown):
         task = f": {training.task}{classes}"
         self.say(f"{ended(training.stream.name, WIDTH - len(task))}{task}")
         parts = described(training)
-        self.tell(" | ".join(f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")))
+        said = [f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")]
+        for some in [said] if len(" | ".join(said)) <= WIDTH else [said[:3], said[3:]]:
+            self.tell(" | ".join(some))
         if (weights := training.options.class_weights) is not None:
             self.tell(f"class weights {weights_text(weights).replace(',', ', ')}")
         width = max(learner.size, training.width)
