@@ -22,7 +22,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs/command.md", ROOT / "README.md"
-WIDTH = 104
+WIDTH = 80
 FILES = ("rcv1-ccat/ccat.svm.xz", "rcv1-ccat/ccat.t.svm.xz")
 
 

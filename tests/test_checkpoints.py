@@ -68,6 +68,11 @@ SETTINGS = {
     "three classes": ("three", {"classes": ("0", "1", "2"), "solver": "comid,eta=0.5", "shuffle_rows": 50}),
     "scanned": ("three", {"scan": True, "solver": "comid,eta=0.5"}),
     "numbers": ("numbers", {"solver": "comid,eta=0.1,schedule=inverse-sqrt", "loss": "squared", "task": "regress"}),
+    "averaged": ("two", {"solver": "fiol,eta=5", "average": "weighted-t1", "scale": "rms", "passes": 2, "holdout": "0.2"}),
+    "averaged, mostly held out": ("two", {"solver": "comid,eta=0.5", "average": "uniform", "holdout": "0.9", "passes": 2}),
+    "averaged numbers": ("numbers", {"loss": "absolute", "average": "uniform", "solver": "fiol,eta=1", "task": "regress"}),
+    "class weights": ("two", {"solver": "comid,eta=0.5", "class_weight": "-1=1,1=20", "holdout": "0.1", "passes": 2}),
+    "balanced": ("three", {"scan": True, "class_weight": "balanced", "average": "uniform", "shuffle_rows": 50}),
     "counts": ("counts", {"loss": "poisson", "task": "regress", "solver": "comid,eta=0.01", "holdout": "0.1"}),
 }
 
@@ -95,6 +100,36 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp
         resumed.model.save(tmp_path / "resumed")
         assert repr(rest) == repr(wanted[len(wanted) - len(rest) :])
         assert (tmp_path / "resumed").read_bytes() == (tmp_path / "plain").read_bytes(), path.name
+
+
+@pytest.mark.parametrize("name", ["averaged", "averaged numbers", "balanced"])
+def test_a_resumed_run_ends_with_the_same_judgement(name, tmp_path):
+    kind, options = SETTINGS[name]
+    (tmp_path / "rows.svm").write_text(text(kind, 1300))
+    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, **options)
+    whole = checkpoints.start(settings, Kept(str(tmp_path / "c"), 1100, None, {}))
+    list(whole)
+    resumed = checkpoints.resume(checkpoints.read(str(tmp_path / "c.1100")), None)
+    list(resumed)
+    assert resumed.constant == whole.constant
+    assert resumed.doubts(command=True) == whole.doubts(command=True)
+    for name, array in whole.state().arrays.items():
+        np.testing.assert_array_equal(resumed.state().arrays[name], array, err_msg=name)
+
+
+def test_checkpoints_of_0_1_go_on(tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, average="uniform", solver="comid,eta=0.5")
+    whole = checkpoints.start(settings, Kept(str(tmp_path / "c"), 512, None, {}))
+    list(whole)
+    saved = checkpoints.read(str(tmp_path / "c.512"))
+    newer = ("scored", "averaged then", "quality", "class weights")
+    run_of_then = {name: value for name, value in saved.state.run.items() if name not in newer}
+    arrays = {name: array for name, array in saved.state.arrays.items() if not name.startswith("quality.")}
+    resumed = checkpoints.resume(saved._replace(state=run.State(run_of_then, arrays)), None)
+    list(resumed)
+    np.testing.assert_array_equal(resumed.learner.weights(), whole.learner.weights())
+    assert resumed.model.history_[-1]["loss_last"] == whole.model.history_[-1]["loss_last"]
 
 
 def test_a_checkpoint_is_a_model_of_the_rows_so_far(tmp_path):

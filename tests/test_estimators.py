@@ -639,7 +639,8 @@ def test_divergence_is_named_and_the_model_goes_on_no_more():
 
 def test_weights_that_a_method_does_not_define_are_refused_before_the_first_row():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((9000, 2)), rng.integers(2, size=9000)
+    X = rng.standard_normal((9000, 2))
+    y = (X[:, 0] > 0.0).astype(int)
     weights = np.ones(9000)
     weights[-1] = 0.5
     model = OnlineClassifier("hinge", solver="pa").fit(X, y)
@@ -703,8 +704,12 @@ def test_weights_of_rows_and_classes_multiply(rows, parts):
     double = {"class_weight": {"yes": 2.0}}
     model = classifier(**double).fit(weighted, classes="scan")
     same(model, classifier(**double).fit(X, y, sample_weight=s))
-    with pytest.raises(ValueError, match="class_weight='balanced' needs the labels of all rows"):
-        classifier(class_weight="balanced").fit(weighted, classes="scan")
+    even = {"class_weight": "balanced"}
+    same(classifier(**even).fit(weighted, classes="scan"), classifier(**even).fit(X, y, sample_weight=s))
+    with pytest.raises(ValueError, match="cannot be read twice, and class_weight='balanced' counts the labels"):
+        classifier(**even).fit(iter(weighted), classes=["no", "yes"])
+    with pytest.raises(ValueError, match=r"class_weight='balanced' needs .* pass a dict such as \{0: 1, 1: 20\}"):
+        classifier(**even).partial_fit(weighted, classes=["no", "yes"])
 
 
 def test_frames_in_blocks_name_their_columns():

@@ -19,6 +19,7 @@ LAYERS = [
     {"build"},
     {"models", "compatibility", "one_row", "units"},
     {"learner", "streams"},
+    {"quality"},
     {"run", "final"},
     {"tasks"},
     {"estimators", "checkpoints", "evaluation"},
@@ -27,7 +28,15 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-CLASSES = {"DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath"}
+CLASSES = {
+    "DivergenceError",
+    "Learner",
+    "ModelFileError",
+    "OnlineClassifier",
+    "OnlineRegressor",
+    "PenaltyPath",
+    "QualityWarning",
+}
 ROOT_NAMES = {"__version__", "load", *CLASSES}
 
 

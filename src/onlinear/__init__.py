@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DivergenceError", "Learner", "ModelFileError", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "load"]
+__all__ = [
+    "DivergenceError",
+    "Learner",
+    "ModelFileError",
+    "OnlineClassifier",
+    "OnlineRegressor",
+    "PenaltyPath",
+    "QualityWarning",
+    "load",
+]
 
 if TYPE_CHECKING:
     from onlinear.checks import DivergenceError
@@ -13,6 +22,7 @@ if TYPE_CHECKING:
     from onlinear.learner import Learner
     from onlinear.models import ModelFileError
     from onlinear.path import PenaltyPath
+    from onlinear.quality import QualityWarning
 
 _HOMES = {
     "DivergenceError": "checks",
@@ -21,6 +31,7 @@ _HOMES = {
     "OnlineClassifier": "estimators",
     "OnlineRegressor": "estimators",
     "PenaltyPath": "path",
+    "QualityWarning": "quality",
     "load": "estimators",
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, NamedTuple
 
 from onlinear import models, streams, writing
@@ -19,10 +20,12 @@ from onlinear.streams.ahead import Ahead
 from onlinear.streams.bundled import Bundled
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
+from onlinear.streams.weighted import balanced, class_totals, typed
 from onlinear.tasks import Classifier, Model, Regressor, load
 
 VERSION = 1
 RUN = "run"
+BALANCED = "balanced"
 PARTS = ("loss", "penalty", "solver", "average", "scale")
 
 
@@ -50,6 +53,7 @@ class Settings(NamedTuple):
     n_features: int | None = None  # fixed in advance, or None: the columns seen
     holdout: str | None = None  # a share of the rows, or a source
     early_stop: int | None = None
+    class_weight: str | None = None  # balanced, or 0=1,1=20
 
 
 class Checkpoints:
@@ -107,36 +111,84 @@ def _tuple(value: Any) -> Any:
 
 def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
     """A run from its first row."""
-    chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
-
-    def make(task: str) -> Model:
-        kind: type[Model] = Classifier if task == CLASSIFY else Regressor
-        return kind(**chosen, passes=settings.passes, fit_intercept=settings.intercept, random_state=settings.seed)
-
-    return _training(settings, make, checkpoints, None)
+    return _training(settings, checkpoints, None)
 
 
 def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
     """The run of a checkpoint, from the place where it stood."""
-    return _training(saved.settings, lambda task: load(saved.path), checkpoints, saved.state)
+    return _training(saved.settings, checkpoints, saved)
 
 
-def _training(settings: Settings, make: Any, checkpoints: Checkpoints | None, state: State | None) -> Training:
+def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved | None) -> Training:
     if checkpoints is not None:
         checkpoints.settings = settings
         writing.clean(checkpoints.path)  # a run that was killed may have left its last one half written
     reader = streams.open(list(settings.source), **settings.reading)
-    classes = settings.classes
-    if settings.scan:
-        classes = scan(reader) if state is None else state.run["classes"]
     share, others = _holdout(settings, reader)
     stream = reader if share is None else Marked(reader, share)
+    classes, weights = _classes(settings, stream, None if saved is None else saved.state.run)
     window = settings.shuffle_rows
     if window is None:
         window = reader.rows or 0 if isinstance(reader, Bundled) else 0
     shuffled = streams.Shuffled(stream, window, settings.seed) if window else None
-    options = Options(settings.passes, settings.task, settings.loss, classes, settings.n_features, others, settings.early_stop)
+    options = Options(
+        settings.passes, settings.task, settings.loss, classes, settings.n_features, others, weights, settings.early_stop
+    )
+
+    def make(task: str) -> Model:
+        if settings.class_weight is not None and task != CLASSIFY:
+            raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
+        return _model(settings, task, reader) if saved is None else load(saved.path)
+
+    state = None if saved is None else saved.state
     return Training(Ahead(shuffled or stream), options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
+
+
+def _model(settings: Settings, task: str, reader: Stream) -> Model:
+    """The estimator that a run trains."""
+    chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
+    kind: type[Model] = Regressor
+    if task == CLASSIFY:
+        kind, weights = Classifier, settings.class_weight
+        if weights is not None:
+            chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)
+    return kind(**chosen, passes=settings.passes, fit_intercept=settings.intercept, random_state=settings.seed)
+
+
+def _classes(settings: Settings, stream: Stream, run: dict[str, Any] | None) -> tuple[Any, Mapping[Any, float] | None]:
+    """The classes and their weights, counted by one pass over the labels where that is asked for."""
+    if run is not None:
+        weights = run.get("class weights")
+        return run["classes"] if settings.scan else settings.classes, None if weights is None else dict(weights)
+    classes, balance = settings.classes, settings.class_weight == BALANCED
+    named = None if settings.class_weight is None or balance else _named_weights(settings.class_weight)
+    if settings.scan and not balance:
+        classes = scan(stream)
+    if not balance:
+        return classes, named
+    totals = class_totals(stream)
+    classes = tuple(sorted(totals)) if settings.scan else classes
+    return classes, dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+
+
+def _named_weights(text: str) -> dict[str, float]:
+    """The weights in ``0=1,1=20``, by the names of the classes."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, weight = part.rpartition("=")
+        if not (name and equals and _is_weight(weight)):
+            raise ValueError(f"--class-weight must be {BALANCED} or weights of at least 0 such as 0=1,1=20, got {text!r}.")
+        if name in found:
+            raise ValueError(f"--class-weight gives the class {name} two weights, in {text!r}.")
+        found[name] = float(weight)
+    return found
+
+
+def _is_weight(text: str) -> bool:
+    try:
+        return 0.0 <= float(text) < inf
+    except ValueError:
+        return False
 
 
 def _holdout(settings: Settings, reader: Stream) -> tuple[float | None, Callable[[], Stream] | None]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +30,7 @@ from onlinear.build import split
 from onlinear.final import Final
 from onlinear.learner import Learner
 from onlinear.names import number
+from onlinear.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling, mean_loss
 from onlinear.rows import Rows, Source, learnable, named_columns, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.scaling import Survey
@@ -36,9 +38,9 @@ from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.ahead import Ahead
-from onlinear.streams.blocks import Wrapped
-from onlinear.streams.labels import Labels, scan
+from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
+from onlinear.streams.weighted import balanced, class_totals
 from onlinear.tasks import Classifier, Model, Regressor, gives_probabilities, loss_labels, quoted
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
@@ -108,6 +110,21 @@ def without_turn(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if not name.startswith(TURN)}
 
 
+class _Scored:
+    """Scores of few rows, each before its row was trained on, with targets and weights."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def halves(self, loss: Any) -> tuple[float, float]:
+        """Mean losses of the second quarter of the rows and of the second half."""
+        columns = [np.concatenate(column) for column in zip(*self.parts, strict=True)]
+        n = len(columns[0])
+        stretches = slice(n // 4, n // 2), slice(n // 2, n)
+        first, second = (mean_loss(loss, *(column[stretch] for column in columns)) for stretch in stretches)
+        return first, second
+
+
 class _Online(BaseEstimator, Model):  # type: ignore[misc]
     """What the two estimators share."""
 
@@ -135,7 +152,28 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
         source = source.stored() if passes > 1 else source
-        return self._run(Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes))
+        task = Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes)
+        scored = _Scored() if passes == 1 and ENOUGH <= source.n < FEW else None
+        self._run(task, scored)
+        _warn(self._doubts(X, task, scored, ordered=not shuffle), stacklevel=4)
+        return self
+
+    def _doubts(self, X: Any, task: Task, scored: _Scored | None, *, ordered: bool) -> list[str]:
+        """Why the model that ``fit`` made of arrays may be of no use."""
+        learner, source = self.learner_, task.source
+        classes, outputs, low = getattr(self, "classes_", ()), learner.n_outputs, -1.0
+        places = None
+        if isinstance(self, OnlineClassifier):
+            places, low = np.argmax(task.y, axis=1) if outputs > 1 else (task.y[:, 0] > 0.0).astype(np.intp), self._low(outputs)
+        solver = learner.spec["solver"]
+        averaged = learner.average is not None
+        advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)
+        rows = (lambda which: X[which]) if learner._centred else source.take
+        trained = Trained(rows, task.y, task.weights, places, ordered)
+        found = doubts_of_arrays(learner, trained, len(classes), low, advice)
+        if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(learner.loss), advice)):
+            found.append(more)
+        return found
 
     def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Any:
         self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
@@ -177,7 +215,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             if anew:
                 _forget(self)
             options = self._options(stream, classes, passes)
-            training = Training(self._weighted(stream, options.classes), options, lambda task: self)
+            weights = self._stream_weights(stream, anew)
+            training = Training(stream, options._replace(class_weights=weights), lambda task: self)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
         with ExitStack() as stack:
             if self.verbose:
@@ -195,6 +234,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             finally:
                 if training.rows:
                     self._name_stream(stream, training, before, anew)
+        if anew and training.rows >= ENOUGH:
+            _warn(training.doubts(command=False), stacklevel=5)
         return self
 
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
@@ -210,9 +251,9 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         found = classes if known is None else known
         return Options(passes, CLASSIFY, None, None if found is None else np.asarray(found).tolist())
 
-    def _weighted(self, stream: Stream, classes: Any) -> Stream:
-        """The stream with what the estimator's own weights make of its rows'."""
-        return stream
+    def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
+        """By what the rows of a stream count beside their own weights."""
+        return None
 
     def _name_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
         """Say what the rows have told: features, their names, classes; the history is that of ``fit``."""
@@ -233,13 +274,15 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, task: Task) -> Any:
+    def _run(self, task: Task, scored: _Scored | None = None) -> Any:
         told = _callbacks(self.callbacks)
         with ExitStack() as stack:
             if self.verbose:
                 told = [stack.enter_context(_bar(self.t_, task.total)), *told]
             for source, y, weights in task.blocks():
-                self.learner_._learn(source, y, weights)
+                scores = self.learner_._learn(source, y, weights)
+                if scored is not None:
+                    scored.parts.append((scores.T, y, weights))
                 for callback in told:
                     callback(Progress(self, task.total))
         return self
@@ -321,9 +364,10 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
     per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
     paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
-    ``class_weight``: a dict, or ``"balanced"`` (``fit`` only). ``random_state`` seeds the permutations. ``verbose`` shows a
-    progress bar. ``callbacks``: functions of one ``Progress``, called after every block of rows. ``n_jobs``: threads that
-    share many classes (None is 1, -1 all cores), which change nothing but the time.
+    ``class_weight``: a dict, or ``"balanced"`` (``fit`` only; of a stream it counts the labels in a pass of its own).
+    ``random_state`` seeds the permutations. ``verbose`` shows a progress bar. ``callbacks``: functions of one ``Progress``,
+    called after every block of rows. ``n_jobs``: threads that share many classes (None is 1, -1 all cores), which change
+    nothing but the time.
 
     Losses without classes of their own (squared, absolute, huber, ...) learn the targets -1 and +1.
     """
@@ -387,7 +431,8 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         if len(self.classes_) < 2:
             raise ValueError(f"there is one class only ({quoted(self.classes_)}); a classifier needs at least two classes.")
         places = self._places(y)
-        weights = checks.weights(sample_weight, len(y)) * self._class_weights(y, balance)[places]
+        weights = checks.weights(sample_weight, len(y))
+        weights = weights * self._class_weights(places, weights, balance)[places]
         outputs = len(self.classes_) if len(self.classes_) > 2 else 1
         own = np.arange(outputs) if outputs > 1 else np.ones(1)
         return np.where(places[:, None] == own, 1.0, self._low(outputs)), weights, outputs
@@ -412,9 +457,11 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         elif not np.array_equal(named, self.classes_):
             raise ValueError(f"classes={quoted(named)} differs from the classes of the first call: {quoted(self.classes_)}.")
 
-    def _class_weights(self, y: Any, balance: bool) -> np.ndarray:
+    def _class_weights(self, places: np.ndarray, weights: np.ndarray, balance: bool) -> np.ndarray:
         self._check_class_weight(balance)
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=y if balance else self.classes_)
+        if isinstance(self.class_weight, str):
+            return balanced(np.bincount(places, weights, len(self.classes_)))
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
 
     def _check_class_weight(self, balance: bool) -> None:
         if isinstance(self.class_weight, str):
@@ -422,8 +469,8 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
                 raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
             if not balance:
                 raise ValueError(
-                    "class_weight='balanced' needs the labels of all rows before the first, as fit has them of arrays: use "
-                    "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) and pass a dict."
+                    "class_weight='balanced' needs the labels of all rows before the first, as fit has them: for partial_fit "
+                    "pass a dict such as {0: 1, 1: 20} (sklearn.utils.class_weight.compute_class_weight finds one)."
                 )
         elif self.class_weight is not None and not isinstance(self.class_weight, dict):
             raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
@@ -431,9 +478,12 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
             for name, weight in (self.class_weight or {}).items():
                 number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
 
-    def _weighted(self, stream: Stream, classes: Any) -> Stream:
-        self._check_class_weight(balance=False)
-        return stream if self.class_weight is None else _ClassWeighted(stream, classes, self.class_weight)
+    def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
+        self._check_class_weight(balance)
+        if not isinstance(self.class_weight, str):
+            return self.class_weight
+        totals = class_totals(stream)
+        return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
 
 
 class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
@@ -506,30 +556,9 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
     return tasks.load(path, KINDS, **parts)
 
 
-class _ClassWeighted(Wrapped):
-    """A stream whose rows also count by the weights of their classes, 1 where a class has none."""
-
-    def __init__(self, stream: Stream, classes: Any, weights: dict[Any, float]) -> None:
-        super().__init__(stream)
-        self._classes, self._weights = classes, weights
-        self._labels: Labels | None = None
-
-    def __iter__(self) -> Iterator[Block]:
-        for block in self._stream:
-            if self._labels is None:
-                self._labels = Labels(self._stream, self._classes)
-            places = self._labels.places(block)
-            self._refuse_unknown(self._labels)
-            weights = np.array([float(self._weights.get(name, 1.0)) for name in self._labels.names.tolist()])
-            yield block._replace(weights=block.importance * weights[places])
-
-    def _refuse_unknown(self, labels: Labels) -> None:
-        if labels.classes is None:  # the next rows decide
-            return
-        names = labels.names.tolist()
-        unknown = [name for name in self._weights if name not in names]
-        if unknown:
-            raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {names}.")
+def _warn(doubts: Iterable[str], stacklevel: int) -> None:
+    for doubt in doubts:
+        warnings.warn(doubt, QualityWarning, stacklevel)
 
 
 def _is_stream(X: Any, y: Any) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from onlinear.jit import bind_loss
 from onlinear.learner import Learner, add_losses
 from onlinear.measures import exact_area
+from onlinear.quality import Constant, best_constant, of_classes, of_numbers
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
 from onlinear.tasks import Classifier, gives_probabilities
@@ -39,6 +40,7 @@ class Result(NamedTuple):
     weight: float
     loss: float  # the model's own, mean over the rows
     measures: dict[str, float | None]
+    constant: Constant | None = None  # what the best constant for these rows achieves
     classes: list[Any] | None = None
     confusion: list[list[float]] | None = None  # [true][predicted], by weight
     calibration: list[Bin] | None = None  # of the second class, or of the predicted one among several
@@ -116,11 +118,15 @@ def _classes(model: Classifier, stream: Stream) -> Result:
         measures["log loss"] = logs / weight
     count = len(model.classes_)
     matrix: Any = np.bincount((count * places + guessed).astype(np.intp), weights, count * count).reshape(count, count)
+    totals = np.bincount(places.astype(np.intp), weights, count)
+    outputs = model.learner_.n_outputs
+    constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model._low(outputs)))
     return Result(
         len(weights),
         weight,
         sums.loss(weight),
         measures,
+        constant,
         model.classes_.tolist(),
         matrix.tolist(),
         _bins(table) if chances else None,
@@ -145,7 +151,8 @@ def _numbers(model: Any, stream: Stream) -> Result:
         "rmse": math.sqrt(square / weight),
         "r2": 1.0 - square / spread if varies and spread > 0.0 else None,
     }
-    return Result(len(y), weight, sums.loss(weight), measures)
+    constant = best_constant(model.learner_.loss, of_numbers(y, weights))
+    return Result(len(y), weight, sums.loss(weight), measures, constant)
 
 
 def _labelled(stream: Stream) -> Iterable[Block]:

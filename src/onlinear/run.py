@@ -1,15 +1,18 @@
 """Training an estimator from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
-Rows are learnt in the order of the stream. The state, and hence the model file, does not depend on how the stream is cut into
-blocks, nor on when checkpoints are written; reports are due when the row count doubles. A run that goes on from a checkpoint
-ends as it would have without the stop, bit for bit.
+Rows are learnt in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
+average scores rows in pieces of at most an eighth of the rows so far, each before it is learnt; the last iterate's loss
+stands beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole. The state, and hence the model
+file, does not depend on how the stream is cut into blocks, nor on when checkpoints are written; reports are due when the row
+count doubles. A run that goes on from a checkpoint ends as it would have without the stop, bit for bit.
 """
 
 from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple, Protocol
@@ -20,15 +23,21 @@ from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
 from onlinear.learner import ColumnsNeeded, Learner, add_losses
 from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
+from onlinear.quality import Advice, Constant, Quality
 from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond
 from onlinear.scaling import Survey
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels, shown
+from onlinear.streams.weighted import ClassWeighted
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 HELD = 1024  # held-out rows that are scored together
+PIECE = 8192  # rows that an average scores together, at most
+ENTRIES = 1 << 17  # non-zeros after which such a piece ends
+STALE = 8  # the rows so far over such a piece, at least
+LONGEST = 8192  # places in a pass where such a piece ends at the latest
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
 
@@ -42,19 +51,38 @@ class Options(NamedTuple):
     classes: Sequence[Any] | None = None
     features: int | None = None  # fixed in advance, or None: the columns seen
     holdout: Callable[[], Stream] | None = None  # opens rows that are scored after each pass, instead of marked ones
+    class_weights: Mapping[Any, float] | None = None  # by which rows count beside their own weights, held-out ones too
     patience: int | None = None  # passes without a better loss of the held-out rows before the run ends; None: never early
 
 
+class Last(NamedTuple):
+    """What a report says of the last iterate, where the model that is written is an average."""
+
+    loss: float
+    since: float
+    nonzeros: int
+
+
 class Report(NamedTuple):
-    """Where a run stands. Every row was scored before it was learnt."""
+    """Where a run stands: measures of the model that is written, which scored every row before it was learnt."""
 
     rows: int
     loss: float  # mean so far
     since: float  # mean since the last report
     error: float  # share of wrong classes, or mean absolute error
     quality: float  # AUC, or R2; nan where there is none
-    nonzeros: int  # weights of the last iterate that are not 0
+    nonzeros: int  # weights that are not 0
     holdout: float | None = None  # mean loss of the held-out rows scored in this pass, where some are
+    last: Last | None = None  # None: the model is the last iterate
+
+    def named(self, names: Sequence[str]) -> dict[str, Any]:
+        """The values by the names of the two measures, those of the last iterate with ``_last`` behind them."""
+        values = self._asdict()
+        last = values.pop("last")
+        if last is not None:
+            values |= {f"{name}_last": value for name, value in last._asdict().items()}
+        shown = dict(zip(("error", "quality"), names, strict=True))
+        return {shown.get(name, name): value for name, value in values.items()}
 
 
 class Held(NamedTuple):
@@ -162,7 +190,8 @@ class Training:
         keeper: Keeper | None = None,
         saved: State | None = None,
     ) -> None:
-        self.stream, self.options, self._make, self._shuffled, self.keeper = stream, options, make, shuffled, keeper
+        self.options, self._make, self._shuffled, self.keeper = options, make, shuffled, keeper
+        self.stream = self._weighted(stream)
         if options.passes > 1 and not stream.rereadable:
             raise StreamError(f"{stream.name} cannot be read twice; several passes need a file.")
         self._blocks: Iterator[Block] = iter(())
@@ -170,6 +199,9 @@ class Training:
         self._kept: list[Block] = []
         self.number = self.consumed = self._flushed = self.rows = self._rows_then = 0
         self._loss_then = self._weight_then = 0.0
+        self._averaged_then = (0.0, 0.0)  # the same of the average
+        self._scored_rows = 0  # rows that the average has scored
+        self._waiting: list[Block] = []  # rows whose piece is not whole
         self._trace = Trace()
         self._generator: dict[str, Any] = {}  # of the shuffle, at the start of this pass
         self.best: Best | None = None
@@ -181,11 +213,20 @@ class Training:
         else:
             self._resume(saved)
         self.learner: Learner = self.model.learner_
+        self.averaged = self.learner.average is not None or self.learner.engine.own_average
+        count, outputs = None if self.labels is None else self.labels.count, self.learner.n_outputs
+        self.quality = Quality(self.learner, count, -1.0 if count is None else self.model._low(outputs))
+        if saved is not None:
+            self._resume_judging(saved)
         self._counts = getattr(self.learner.loss, "labels", "real") == "counts"
         self.rows_before = self.rows  # those of the run that a checkpoint came from
         self.written = None if saved is None else self.rows  # rows of the last checkpoint
         self._next_rows = self._next_checkpoint()
         self._checkpoint_time = time.monotonic()
+
+    def _weighted(self, stream: Stream) -> Stream:
+        weights = self.options.class_weights
+        return stream if weights is None else ClassWeighted(stream, self.options.classes, weights)
 
     # --- the start ---------------------------------------------------------------------------------------------------
 
@@ -263,6 +304,18 @@ class Training:
         self.holding, self.width = run["holding"], self.model.learner_.size
         self._restart()
 
+    def _resume_judging(self, saved: State) -> None:
+        """Take over what the run knew of the model's quality; checkpoints of 0.1 know nothing of it."""
+        run = saved.run
+        self.quality.restore(run.get("quality"), _named("quality.", saved.arrays))
+        if "scored" in run:
+            self._scored_rows = run["scored"]
+            loss, weight = run["averaged then"]
+            self._averaged_then = loss, weight
+        elif self.averaged:  # what the last iterate scored stands for the rows so far
+            self.tally.losses[0] = self.learner._losses.sum()
+            self._averaged_then = self._loss_then, self._weight_then
+
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
         self.learner._learn(_no_rows(), np.zeros((0, self.learner.n_outputs), order="F"), np.zeros(0))
@@ -273,11 +326,7 @@ class Training:
 
     def __iter__(self) -> Iterator[Report | Held | Written]:
         while True:
-            for block in self._waited(self._rest()):
-                for piece in self._pieces(block):
-                    self._take(piece)
-                    yield from self._due()
-                self.watch()
+            yield from self._pass()
             if self.number + 1 == self.options.passes and self.rows != self._rows_then:
                 yield self._report()
             yield from self._end_pass()
@@ -288,6 +337,71 @@ class Training:
         if self.rows != self._rows_then:
             yield self._report()
         self._finish()
+
+    def _pass(self) -> Iterator[Report | Written]:
+        """Learn the rest of this pass."""
+        try:
+            for block in self._waited(self._rest()):
+                for whole in self._whole(block):
+                    yield from self._learnt(whole)
+                self.watch()
+            if self._waiting:
+                yield from self._learnt(joined(self._waiting))
+        except Exception as error:
+            if self.keeper is None and not isinstance(error, DivergenceError):
+                self._learn_waiting()
+            raise
+
+    def _learn_waiting(self) -> None:
+        """Learn the rows that wait, up to a wrong one: without a checkpoint nothing leads back to them."""
+        with suppress(ValueError):
+            for part in list(self._waiting):
+                for _ in self._learnt(part):
+                    pass
+
+    def _whole(self, block: Block) -> Iterator[Block]:
+        """The rows, as they are to be scored together: in pieces where an average scores them, those that are whole."""
+        if not self.averaged:
+            yield block
+            return
+        while block.n:
+            wait = [_learnable(part) for part in self._waiting]
+            wanted = self._piece_end - self.rows - sum(part.n for part in wait)
+            room = LONGEST - (self.consumed + sum(part.n for part in self._waiting)) % LONGEST
+            seen = min(block.n, room, wanted if block.held is None else room)
+            held = np.zeros(seen, bool) if block.held is None else block.held[:seen]
+            entries = np.where(held, 0, np.diff(block.rows.indptr[: seen + 1])).cumsum()
+            most = ENTRIES - sum(len(part.rows.indices) for part in wait)
+            ends = int(np.searchsorted((~held).cumsum(), wanted)), int(np.searchsorted(entries, most)), room - 1
+            last = min(*ends, block.n - 1) + 1
+            self._waiting.append(block.cut(0, last))
+            whole = last == min(ends) + 1
+            block = block.cut(last, block.n)
+            if whole:
+                yield joined(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
+
+    @property
+    def _piece_end(self) -> int:
+        """The row count at which the piece at work ends: it follows from the row count."""
+        if self._scored_rows > self.rows:  # a checkpoint was written within a piece
+            return self._scored_rows
+        size = min(PIECE, 1 << max(0, (self.rows // STALE).bit_length() - 1))
+        return (self.rows // size + 1) * size
+
+    def _learnt(self, block: Block) -> Iterator[Report | Written]:
+        """Learn the rows; those that an average scores are checked and scored first."""
+        if self.averaged and (rows := _learnable(block)).n:
+            found = self._targets(rows, self.labels)
+            rows = self._learnable_rows(rows)
+            if self.rows >= self._scored_rows:
+                began = time.perf_counter()
+                self._score(rows, rows.source, self.tally, found)
+                self._scored_rows = self.rows + rows.n
+                self.learning += time.perf_counter() - began
+        self._waiting = []
+        for piece in self._pieces(block):
+            self._take(piece)
+            yield from self._due()
 
     def _begin_pass(self) -> None:
         if self._shuffled is not None:
@@ -342,10 +456,10 @@ class Training:
 
     def _take(self, piece: Block) -> None:
         """Learn the rows, and keep those held out until they are scored."""
-        rows = piece if piece.held is None else piece.take(np.flatnonzero(~piece.held))
+        rows = _learnable(piece)
         if rows.n:
             began = time.perf_counter()
-            self._learn(self._fitting(rows))
+            self._learn(rows)
             self.learning += time.perf_counter() - began
         self._keep(piece)
         if self.keeper is not None:
@@ -376,7 +490,7 @@ class Training:
     def _flush(self) -> None:
         """Score the held-out rows that wait, by the model as it stands."""
         if self._kept:
-            self._score(joined(self._kept), self.held, self.labels)
+            self._score_held(joined(self._kept), self.held, self.labels)
         self._kept, self._flushed = [], self.consumed
 
     def _due(self) -> Iterator[Report | Written]:
@@ -402,17 +516,24 @@ class Training:
 
     def _learn(self, block: Block) -> None:
         targets, truth = self._targets(block, self.labels)
-        self._fit_width(block)
-        self.learner.engine.check_rows(block.importance)
-        self._refuse_unlearnable(block)
+        block = self._learnable_rows(block)
         before = self.learner.t
         try:
             found = [self.learner._learn(rows, targets[part], block.importance[part]) for part, rows in self._sources(block)]
         except DivergenceError as error:
             row = min(self.learner.t - before, block.n - 1)
             raise DivergenceError(f"{block.where(row)}: {error}") from None
-        self._measure(self.tally, found[0] if len(found) == 1 else np.concatenate(found, axis=1), truth, block)
+        if not self.averaged:
+            self._measure(self.tally, found[0] if len(found) == 1 else np.concatenate(found, axis=1), truth, block)
         self.rows += block.n
+
+    def _learnable_rows(self, block: Block) -> Block:
+        """The rows with the very number of columns that they have; raises StreamError for what cannot be learnt."""
+        block = self._fitting(block)
+        self._fit_width(block)
+        self.learner.engine.check_rows(block.importance)
+        self._refuse_unlearnable(block)
+        return block
 
     def _sources(self, block: Block) -> Iterator[tuple[slice, Source]]:
         """The rows as the learner takes them; those that are centred are dense, and made a few at a time."""
@@ -457,11 +578,17 @@ class Training:
             tally.measures.add(scores, truth, block.importance)
         tally.rows += block.n
         tally.weight = running(tally.weight, block.importance)
+        if tally is self.tally:
+            self.quality.add(scores, truth, block.importance)
 
-    def _score(self, block: Block, tally: Tally, labels: Labels | None) -> None:
-        """Score rows and learn nothing."""
-        targets, truth = self._targets(block, labels)
-        scores = self.learner.predict(block.within(max(1, self.learner.size))).reshape(block.n, -1).T
+    def _score_held(self, block: Block, tally: Tally, labels: Labels | None) -> None:
+        """Score rows that are held out; columns never seen have weight 0."""
+        self._score(block, block.within(max(1, self.learner.size)), tally, self._targets(block, labels))
+
+    def _score(self, block: Block, source: Source, tally: Tally, found: tuple[np.ndarray, np.ndarray]) -> None:
+        """Score rows by what predicts, and learn nothing; ``found``: their targets, and what the measures compare."""
+        targets, truth = found
+        scores = self.learner.predict(source).reshape(block.n, -1).T
         s = self.learner.factor * block.importance
         for k in range(self.learner.n_outputs):
             add_losses(self.learner._loss, np.ascontiguousarray(scores[k]), targets[:, k], s, tally.losses)
@@ -471,17 +598,39 @@ class Training:
 
     def _report(self) -> Report:
         self._flush()
-        total, weight = float(self.learner._losses.sum()), self.tally.weight
-        loss = total / weight if weight else np.nan
-        since = (total - self._loss_then) / (weight - self._weight_then) if weight > self._weight_then else np.nan
+        doubled = self.rows == self._report_due
+        total, weight, last = float(self.learner._losses.sum()), self.tally.weight, None
+        loss, since = _means((total, weight), (self._loss_then, self._weight_then))
         self._loss_then, self._weight_then, self._rows_then = total, weight, self.rows
+        if self.averaged:
+            last = Last(loss, since, self.nonzeros(average=False))
+            total = float(self.tally.losses.sum())
+            loss, since = _means((total, weight), self._averaged_then)
+            self._averaged_then = total, weight
+        if doubled:
+            self.quality.mark(self.rows, total, weight)
         error, quality = self.tally.measures.values()
         holdout = self.held.loss if self.held.rows else None
-        report = Report(self.rows, loss, since, error, quality, self.nonzeros(average=False), holdout)
-        first, second = (name.lower() for name in self.tally.measures.names)
-        values = {"rows": self.rows, "loss": loss, "since": since, first: error, second: quality, "nonzeros": report.nonzeros}
+        report = Report(self.rows, loss, since, error, quality, self.nonzeros(average=True), holdout, last)
+        values = report.named([name.lower() for name in self.tally.measures.names])
+        del values["holdout"]
         self.model.history_.append({name: value if isfinite(value) else None for name, value in values.items()})
         return report
+
+    @property
+    def constant(self) -> Constant | None:
+        """The best constant for the rows trained on so far."""
+        return self.quality.constant()
+
+    def doubts(self, *, command: bool) -> list[str]:
+        """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
+        total = float(self.tally.losses.sum() if self.averaged else self.learner._losses.sum())
+        solver, names = self.learner.spec["solver"], () if self.labels is None else self.labels.names.tolist()
+        rows = self.rows // max(1, self.number)
+        averaged = self.learner.average is not None
+        text = solver if isinstance(solver, str) else ""
+        advice = Advice(command, text, averaged, tuple(map(shown, names)), rows)
+        return self.quality.doubts(self.rows, total, self.tally.weight, advice, self.options.passes)
 
     def _end_pass(self) -> Iterator[Held]:
         """Score what is held out; the place moves to the start of the next pass."""
@@ -494,8 +643,8 @@ class Training:
     def _scored(self, stream: Stream) -> Tally:
         tally = Tally(self.task == REGRESS)
         labels = None if self.labels is None else Labels(stream, self.labels.names.tolist())
-        for block in self._waited(iter(stream)):
-            self._score(block, tally, labels)
+        for block in self._waited(iter(self._weighted(stream))):
+            self._score_held(block, tally, labels)
         return tally
 
     def _judged(self, held: Tally) -> Held:
@@ -577,6 +726,7 @@ class Training:
         best = self.best
         run = {
             "task": self.task,
+            "class weights": None if self.options.class_weights is None else list(self.options.class_weights.items()),
             "classes": None if self.labels is None or self.labels.classes is None else self.labels.classes.tolist(),
             "pass": self.number,
             "consumed": self.consumed,
@@ -585,11 +735,15 @@ class Training:
             "generator": self._generator,
             "rows": self.rows,
             "then": (self._loss_then, self._weight_then, self._rows_then),
+            "scored": self._scored_rows,
+            "averaged then": self._averaged_then,
+            "quality": self.quality.state(),
             "holding": self.holding,
             "best": None if best is None else (best.number, best.loss, best.header),
         }
         arrays = {f"all.{name}": array for name, array in self.tally.arrays().items()}
         arrays |= {f"held.{name}": array for name, array in self.held.arrays().items()}
+        arrays |= {f"quality.{name}": array for name, array in self.quality.arrays().items()}
         if best is not None:
             arrays |= {f"best.{name}": array for name, array in best.arrays.items()}
         return State(run, arrays)
@@ -597,6 +751,18 @@ class Training:
 
 def _named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _learnable(block: Block) -> Block:
+    """The rows that are not held out."""
+    return block if block.held is None else block.take(np.flatnonzero(~block.held))
+
+
+def _means(sums: tuple[float, float], then: tuple[float, float]) -> tuple[float, float]:
+    """Means of all rows and of those since then, from sums of losses and of weights; nan of no weight."""
+    total, weight = sums
+    since = (total - then[0]) / (weight - then[1]) if weight > then[1] else np.nan
+    return total / weight if weight else np.nan, since
 
 
 def _no_rows() -> Source:

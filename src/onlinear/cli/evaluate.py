@@ -9,7 +9,7 @@ import typer
 
 from onlinear.cli.command import Reading, app, guarded, reads
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import say_errors
+from onlinear.cli.show import ended, say_errors
 
 if TYPE_CHECKING:
     from onlinear.evaluation import Bin, Result
@@ -44,7 +44,8 @@ def evaluate(
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:
-        for line in [f"{stream.name}: {found.rows:,} rows", *described(found)]:
+        rows = f": {found.rows:,} rows"
+        for line in [ended(stream.name, WIDTH - len(rows)) + rows, *described(found)]:
             typer.echo(line)
     say_errors(stream)
 
@@ -53,23 +54,37 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
     """A result as one JSON object."""
     measures = {name.replace(" ", "_"): value for name, value in found.measures.items()}
     calibration = None if found.calibration is None else [part._asdict() for part in found.calibration]
-    own = {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
+    own: dict[str, Any] = (
+        {"classes": found.classes, "confusion": found.confusion, "calibration": calibration} if found.classes else {}
+    )
+    constant = None if found.constant is None else {"loss": found.constant.loss, _error(found): found.constant.error}
+    own = {"best_constant": constant, **own}
     return {"rows": found.rows, "weight": found.weight, "loss": found.loss, **measures, **own, "skipped": skipped}
 
 
 def described(found: Result) -> list[str]:
     """A result as lines of at most 80 characters."""
+    from onlinear.quality import WORSE
     from onlinear.streams.labels import shown
 
     out = [""]
     for name, value in {"loss": found.loss, **{NAMES[name]: value for name, value in found.measures.items()}}.items():
         out.append(f"{name:<12}{'-' if value is None else f'{value:.6g}':>12}")
+    if (constant := found.constant) is not None:
+        out += ["", f"best constant: loss {constant.loss:.6g}, {NAMES[_error(found)]} {constant.error:.6g}"]
+        if found.loss > constant.loss + WORSE * abs(constant.loss):
+            out.append("The model predicts worse than a constant on these rows.")
     if found.confusion is not None and found.classes is not None:
         out += ["", *confusion(list(map(shown, found.classes)), found.confusion)]
     if found.calibration is not None:
         whose = "of the predicted class" if len(found.classes or ()) > 2 else f"of class {shown((found.classes or [0])[-1])}"
         out += ["", f"calibration: the probability {whose}, and how often it came true", *calibration(found.calibration)]
     return out
+
+
+def _error(found: Result) -> str:
+    """The measure that a constant has too."""
+    return "error" if found.classes is not None else "mae"
 
 
 def confusion(names: list[str], matrix: list[list[float]]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from onlinear.cli.command import app, guarded
-from onlinear.cli.show import size
+from onlinear.cli.show import size, weights_text
 
 BAR = 30  # characters
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -53,7 +53,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
     learner = getattr(model, "learner_", model)
     final, bare = isinstance(learner, Final), learner is model
     run: Any = header.get("run")
-    loss = learner.progressive_loss
+    loss, last = _losses(learner, [] if bare else model.history_)
     count, largest = weights(model, learner, top)
     params = {} if bare else model.settings()
     return {
@@ -67,7 +67,8 @@ def summary(path: str, top: int) -> dict[str, Any]:
         "classes": None if bare or not hasattr(model, "classes_") else model.classes_.tolist(),
         "rows": learner.t,
         "passes": None if bare else model.n_iter_,
-        "loss": None if loss != loss else loss,
+        "loss": loss,
+        "loss_last": last,
         "features": learner.size,
         "outputs": learner.n_outputs,
         "intercept": _listed(learner.intercept(average=True)),
@@ -76,6 +77,14 @@ def summary(path: str, top: int) -> dict[str, Any]:
         "history": [] if bare else model.history_,
         "weights": [weight._asdict() for weight in largest],
     }
+
+
+def _losses(learner: Any, reports: list[dict[str, Any]]) -> tuple[float | None, float | None]:
+    """The mean loss so far of the model that predicts, and of the last iterate where it is another one that a run scored."""
+    if reports and reports[-1].get("loss_last") is not None and reports[-1]["rows"] == learner.t:
+        return reports[-1]["loss"], reports[-1]["loss_last"]
+    loss = learner.progressive_loss
+    return None if loss != loss else loss, None
 
 
 def _stands(run: Any) -> bool:
@@ -91,6 +100,8 @@ def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> d
         own = live and (learner.average is not None or learner.engine.own_average)
         spec["average"] = "the solver's own" if own else "none" if live else "-"
     rest = {name: params[name] for name in ("shuffle", "random_state", "class_weight") if params.get(name) is not None}
+    if isinstance(rest.get("class_weight"), dict):
+        rest["class_weight"] = weights_text(rest["class_weight"])
     scale = {"scale": header["scale"], "fit_intercept": header["fit_intercept"]} if "scale" in header else {}
     return {**spec, **scale, **rest}
 
@@ -170,7 +181,7 @@ def described(found: dict[str, Any]) -> list[str]:
         facts.append(("classes", listed(np.array(found["classes"], object))))
     passes = f" in {found['passes']} passes" if (found["passes"] or 1) > 1 else ""
     facts.append(("rows", f"{found['rows']:,}{passes}"))
-    facts.append(("loss", "-" if found["loss"] is None else f"{found['loss']:.6g} (mean, each row before it was learnt)"))
+    facts.append(("loss", _loss(found)))
     if found["columns"] is not None:
         facts.append(("columns", found["columns"]))
     total = found["features"] * found["outputs"]
@@ -184,6 +195,14 @@ def described(found: dict[str, Any]) -> list[str]:
         *history(found["history"]),
         *largest(found),
     ]
+
+
+def _loss(found: dict[str, Any]) -> str:
+    """The mean loss of the model that is written; with an average, that of the last iterate beside it."""
+    if found["loss"] is None:
+        return "-"
+    last = "" if found["loss_last"] is None else f"; last iterate {found['loss_last']:.6g}"
+    return f"{found['loss']:.6g} (mean, each row before it was trained on{last})"
 
 
 def history(reports: list[dict[str, Any]]) -> list[str]:

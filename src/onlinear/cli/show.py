@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from onlinear.run import Held, Report, Training, Written
     from onlinear.streams import Stream
 
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
+WIDTH = 80  # characters of a line
+WIDE = (13, 13, 13, 13, 13, 13)  # columns of the table
+NARROW = (13, 10, 11, 9, 9, 11, 8, 9)  # the same, held-out rows' loss and the last iterate's, where there is one of these
 
 
 def say_errors(stream: Stream) -> None:
@@ -40,6 +44,43 @@ def size(count: float) -> str:
     raise AssertionError
 
 
+def cell(value: float | None, width: int) -> str:
+    """A number with as many of five digits as fit, right-aligned, a blank before it; - where there is none."""
+    if value is None or value != value:
+        return f"{'-':>{width}}"
+    if isinstance(value, int):
+        texts = [f"{value:,}", *(f"{value:.{digits}e}" for digits in (3, 2, 1, 0))]
+    else:
+        texts = [f"{value:.{digits}g}" for digits in (6 if width > 12 else 5, 4, 3, 2, 1)]
+    return f"{next((text for text in texts if len(text) < width), texts[-1]):>{width}}"
+
+
+def wrapped(text: str) -> list[str]:
+    """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented."""
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
+
+
+def ended(text: str, width: int) -> str:
+    """The text, its beginning left out where it is longer."""
+    return text if len(text) <= width else f"...{text[3 - width :]}"
+
+
+def weights_text(weights: Mapping[Any, float]) -> str:
+    """Weights of classes as --class-weight takes them."""
+    from onlinear.streams.labels import shown
+
+    return ",".join(f"{shown(name)}={weight:g}" for name, weight in weights.items())
+
+
+def _by_name(weights: Any) -> dict[str, float] | None:
+    """Weights of classes with names that JSON can have."""
+    from onlinear.streams.labels import shown
+
+    return None if weights is None else {shown(name): weight for name, weight in weights.items()}
+
+
 def described(training: Training) -> dict[str, Any]:
     """The parts of the model, as text."""
     learner = training.learner
@@ -57,6 +98,8 @@ def spent(training: Training) -> dict[str, float]:
 
 def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
     """What a run was, and where its time went since ``since``."""
+    constant = training.constant
+    measure = training.tally.measures.names[0].lower()
     return {
         "rows": training.rows,
         "rows_here": training.rows - training.rows_before,
@@ -68,6 +111,8 @@ def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[
         "weights": training.learner.size * training.learner.n_outputs,
         "skipped": len(training.stream.errors),
         "best_pass": None if training.best is None else training.best.number,
+        "best_constant": None if constant is None else {"loss": constant.loss, measure: constant.error},
+        "doubts": training.doubts(command=True),
     }
 
 
@@ -154,6 +199,7 @@ class Lines(Shown):
             task=training.task,
             classes=None if labels is None or labels.classes is None else labels.classes.tolist(),
             **described(training),
+            class_weight=_by_name(training.options.class_weights),
             measures=self._names,
             bytes_per_feature=training.bytes_per_feature,
             features=max(learner.size, training.width),
@@ -162,7 +208,7 @@ class Lines(Shown):
         )
 
     def report(self, report: Report) -> None:
-        self._say("report", **self._named(report._asdict()))
+        self._say("report", **report.named(self._names))
 
     def held(self, held: Held) -> None:
         values = held._asdict()
@@ -199,27 +245,41 @@ class Table(Shown):
         else:
             typer.echo(text)
 
+    def tell(self, text: str) -> None:
+        """Words, as lines of at most 80 characters."""
+        for line in wrapped(text):
+            self.say(line)
+
     def start(self, training: Training, resumed: str | None) -> None:
         learner = training.learner
         classes = "" if training.labels is None else f" ({training.labels.count} classes)"
-        self.say(f"{training.stream.name}: {training.task}{classes}")
+        task = f": {training.task}{classes}"
+        self.say(f"{ended(training.stream.name, WIDTH - len(task))}{task}")
         parts = described(training)
-        self.say(" | ".join(f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")))
+        said = [f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")]
+        for some in [said] if len(" | ".join(said)) <= WIDTH else [said[:3], said[3:]]:
+            self.tell(" | ".join(some))
+        if (weights := training.options.class_weights) is not None:
+            self.tell(f"class weights {weights_text(weights).replace(',', ', ')}")
         width = max(learner.size, training.width)
         if width * training.bytes_per_feature >= LARGE:
             held = size(width * training.bytes_per_feature)
             self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
         if resumed is not None:
-            self.say(f"goes on from {resumed}: {training.rows:,} rows learnt, pass {training.number + 1}")
+            self.tell(f"goes on from {resumed}: {training.rows:,} rows learnt, pass {training.number + 1}")
         began = time.perf_counter()
         training.warm_up()
         if (seconds := time.perf_counter() - began) > 1.0:
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say()
         first, second = self._names = training.tally.measures.names
-        self._holdout = training.holding
-        heads = ["rows", "loss", "since last", first, second, "non-zeros", *(["holdout loss"] if self._holdout else [])]
-        self.say("".join(f"{head:>13}" for head in heads))
+        self._holdout, averaged = training.holding, training.averaged
+        extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
+        heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]
+        self._widths = [*(NARROW[:6] if extra else WIDE), *(width for _, width in extra)]
+        if averaged:
+            self.say("measures of the average, which is written; last: loss of the last iterate")
+        self.say("".join(f"{head:>{width}}" for head, width in zip(heads, self._widths, strict=True)))
 
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
@@ -260,11 +320,9 @@ class Table(Shown):
                 training.watch, self._bar = lambda: None, None
 
     def report(self, report: Report) -> None:
-        numbers = [f"{report.loss:.6g}", f"{report.since:.6g}", f"{report.error:.5g}", f"{report.quality:.5g}"]
-        cells = [f"{report.rows:,}", *numbers, f"{report.nonzeros:,}"]
-        if self._holdout:
-            cells.append("nan" if report.holdout is None else f"{report.holdout:.6g}")
-        self.say("".join(f"{'-' if cell == 'nan' else cell:>13}" for cell in cells))
+        found = [report.rows, report.loss, report.since, report.error, report.quality, report.nonzeros]
+        values = [*found, *([report.holdout] if self._holdout else []), *([report.last.loss] if report.last else [])]
+        self.say("".join(cell(value, width) for value, width in zip(values, self._widths, strict=True)))
 
     def held(self, held: Held) -> None:
         best = "" if held.best is None else " (the best so far)" if held.best == held.number else f" (best: pass {held.best})"
@@ -272,7 +330,7 @@ class Table(Shown):
         measures = f"loss {held.loss:.6g}, {first} {held.error:.5g}" + (
             f", {second} {held.quality:.5g}" if isfinite(held.quality) else ""
         )
-        self.say(f"  pass {held.number}: {held.rows:,} held-out rows: {measures}{best}")
+        self.tell(f"  pass {held.number}: {held.rows:,} held-out rows: {measures}{best}")
         if held.stop:
             self.say("  no better: the run ends here")
 
@@ -286,16 +344,20 @@ class Table(Shown):
         if found["text_bytes"]:
             rate += f", {found['text_bytes'] / self.seconds / 1e6:,.0f} MB/s of text"
         self.say()
-        self.say(f"{found['rows']:,} rows{passes} in {self.seconds:.2f} s ({rate})")
+        self.tell(f"{found['rows']:,} rows{passes} in {self.seconds:.2f} s ({rate})")
         shares = ", ".join(f"{name} {found[name]:.2f} s" for name in ("read", "parse", "learn", "wait"))
-        self.say(f"time: {shares} (read and parse run ahead in other threads; wait: learning had no rows)")
-        averaged = training.learner.average is not None or training.learner.engine.own_average
-        last = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate" if averaged else ""
-        self.say(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
+        self.say(f"time: {shares}")
+        self.say("  (read and parse run ahead in other threads; wait: learning had no rows)")
+        last = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate" if training.averaged else ""
+        self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
+        if (constant := training.constant) is not None:
+            self.say(f"best constant: loss {constant.loss:.4g}, {self._names[0]} {constant.error:.4g}")
+        for doubt in found["doubts"]:
+            self.tell(doubt)
         if training.best is not None:
-            self.say(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
+            self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
         say_errors(training.stream)
         if model is not None:
-            self.say(f"model written to {model} ({os.path.getsize(model):,} bytes)")
+            self.tell(f"model written to {model} ({os.path.getsize(model):,} bytes)")
         else:
             self.say("no model written; --model FILE writes one")

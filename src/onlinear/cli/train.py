@@ -108,6 +108,14 @@ def train(
     scan: Annotated[
         bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.", rich_help_panel=MODEL)
     ] = False,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights of the classes: 0=1,1=20, or balanced, which counts the labels in a pass of its own.",
+            metavar="balanced|A=W,...",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     n_features: Annotated[
         int | None,
         typer.Option(

@@ -1,0 +1,450 @@
+"""Is a model any good? The best constant beside it, and plain warnings where it is worse, or the rows cannot teach it.
+
+The best constant is the score c with the smallest  sum_i s_i l(c, y_i)  in hindsight: what Vowpal Wabbit prints as the best
+constant's loss. It needs the targets' distribution. Of classes that is one sum per class. Of numbers it is the first 1,000
+targets as they are, and the others in bins of their distance from the median of those: a bin keeps its weight, mean and
+variance, and counts as two points one deviation from its mean. So the mean's squared loss is exact; other losses have the error
+of bins 1/64 as wide as they are far from that median. Sums run in row order: blocks do not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.jit import bind_loss
+from onlinear.learner import Learner, add_losses
+from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
+from onlinear.measures import BINS, bins
+
+ENOUGH = 1000  # rows before which nothing is said of a model's quality
+FEW = 10_000  # rows for which more passes cost little
+LEAST = 100  # rows before which a falling loss says nothing
+WORSE = 0.01  # of the constant's loss: so much worse is worse
+FALLING = 0.8  # of the loss before: so much smaller is still falling
+SATURATED = 0.01  # of the rows that the best constant leaves on the other side: so few is none
+CONTRARY = 20  # rows that the best constant leaves on the other side, before their lack says anything
+CHANCE = 1e-3  # of so many rows of one class at the start, if they were shuffled
+MARKS = 3
+SAMPLE = 4096  # rows of arrays that are scored
+SPREAD = 3  # digits of ``bins`` that targets do not need
+WIDEST = 1e150  # a distance whose square is still a number
+SIGNS, COUNTS = "signs", "counts"
+
+
+class QualityWarning(UserWarning):
+    """A model was trained, but there is reason to doubt that it is of use."""
+
+
+class Constant(NamedTuple):
+    """What the best constant achieves on some rows."""
+
+    loss: float
+    error: float  # share of rows outside the largest class, or mean absolute error
+
+
+class Points(NamedTuple):
+    """Targets with weights, per output; and the weights of the classes, where they are classes."""
+
+    targets: list[np.ndarray]
+    weights: list[np.ndarray]
+    classes: np.ndarray | None
+
+
+def of_classes(totals: np.ndarray, outputs: int, low: float) -> Points:
+    """The targets of rows of classes, from the weight of each class."""
+    own = totals if outputs > 1 else totals[1:]
+    targets = [np.array([low, 1.0])] * outputs
+    return Points(targets, [np.array([totals.sum() - one, one]) for one in own.tolist()], totals)
+
+
+def of_numbers(targets: np.ndarray, weights: np.ndarray) -> Points:
+    """The targets of rows of numbers."""
+    return Points([targets], [weights], None)
+
+
+def best_constant(loss: Any, points: Points) -> Constant | None:
+    """The best constant score for each output, and what it achieves; None without rows of any weight."""
+    bound, _fields = bind_loss(loss)  # the fields live as long as their address is used
+    factor = float(getattr(loss, "factor", 1.0))
+    weight = float(points.weights[0].sum())
+    if not weight > 0.0:
+        return None
+    total = 0.0
+    for targets, weights in zip(points.targets, points.weights, strict=True):
+        used = weights > 0.0
+        c, least = _least(loss, bound, targets[used], factor * weights[used])
+        total += least
+    if points.classes is not None:
+        error = 1.0 - float(points.classes.max()) / weight
+    else:
+        mean = getattr(loss, "mean", None)
+        guess = c if mean is None else float(mean(np.array([c]))[0])
+        error = float(np.sum(points.weights[0] * np.abs(points.targets[0] - guess))) / weight
+    return Constant(total / weight, error) if np.isfinite(total) else None
+
+
+def _least(loss: Any, bound: Any, y: np.ndarray, s: np.ndarray) -> tuple[float, float]:
+    """The c with the smallest sum of s l(c, y), and that sum, by golden section: losses are convex in c."""
+
+    def at(c: float) -> float:
+        sums = np.zeros(2)
+        add_losses(bound, np.full(len(y), c), y, s, sums)
+        return float(sums.sum())
+
+    low, high = _bracket(loss, at, y)
+    ratio = 0.5 * (np.sqrt(5.0) - 1.0)
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = at(a), at(b)
+    for _ in range(80):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = at(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = at(b)
+    found = min((at(c), c) for c in (low, a, b, high))
+    return found[1], found[0]
+
+
+def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
+    """Two scores with the best one between them."""
+    kind = getattr(loss, "labels", "real")
+    if kind == SIGNS:
+        reach, now = 1.0, min(at(-1.0), at(1.0))
+        while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < now:
+            reach, now = 2.0 * reach, further
+        return -2.0 * reach, 2.0 * reach
+    if kind == COUNTS:
+        return -40.0, float(np.log(max(1.0, y.max())))
+    return float(y.min()), float(y.max())
+
+
+class Targets:
+    """The distribution of the targets so far, in bounded memory: as sums, so that what came since a mark is a difference."""
+
+    def __init__(self, classes: int | None) -> None:
+        self.classes = classes
+        self.rows = 0
+        self.first = np.zeros((2, 0 if classes is not None else ENOUGH))  # numbers: targets and weights of the first rows
+        self.table = np.zeros((2, classes) if classes is not None else (3, (BINS >> SPREAD) + 1))
+
+    def add(self, truth: np.ndarray, weights: np.ndarray) -> None:
+        """Take in rows: places of their classes, or numbers."""
+        if self.classes is not None:
+            np.add.at(self.table[0], truth, weights)
+            self.table[1] += np.bincount(truth, minlength=self.classes)
+        else:
+            room = max(0, min(len(truth), ENOUGH - self.rows))
+            self.first[:, self.rows : self.rows + room] = truth[:room], weights[:room]
+            if room < len(truth):
+                self._add_numbers(truth[room:], weights[room:])
+        self.rows += len(truth)
+
+    def _add_numbers(self, y: np.ndarray, weights: np.ndarray) -> None:
+        with np.errstate(over="ignore"):
+            far = np.clip(y - self._origin, -WIDEST, WIDEST)
+        places = bins(far) >> SPREAD
+        for row, values in zip(self.table, (weights, weights * far, weights * far * far), strict=True):
+            np.add.at(row, places, values)
+
+    @property
+    def _origin(self) -> float:
+        return float(np.median(self.first[0]))
+
+    def points(self, outputs: int, low: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
+        """The targets since a mark at ``rows``, when the table was ``before``."""
+        table = self.table if before is None else self.table - before
+        if self.classes is not None:
+            return of_classes(table[0], outputs, low)
+        y, s = self.first[:, rows : self.rows]
+        if self.rows > ENOUGH:
+            weight, first, second = table[:, table[0] > 0.0]
+            mean = first / weight
+            spread = np.sqrt(np.maximum(0.0, second / weight - mean * mean))
+            y = np.concatenate([y, self._origin + mean - spread, self._origin + mean + spread])
+            s = np.concatenate([s, 0.5 * weight, 0.5 * weight])
+        return of_numbers(y, s)
+
+
+class Mark(NamedTuple):
+    """Sums at a moment of a run."""
+
+    rows: int
+    loss: float
+    weight: float
+    below: float
+    above: float
+    table: np.ndarray
+
+
+class Quality:
+    """What a run learns of its model's quality while rows go by, and what there is to say at its end.
+
+    ``low``: the target of rows of other classes. Scores are those of the model that is written, each before its row was
+    trained on. Marks are set where the row count has doubled; judgements are about the rows since the last mark but one (a
+    half to three quarters of all), so the first rows, of which no model knows anything, count for none.
+    """
+
+    def __init__(self, learner: Learner, classes: int | None, low: float) -> None:
+        self.learner, self.low = learner, low
+        self.targets = Targets(classes)
+        self.sides = np.zeros(2)  # weight of the rows whose target is out of reach of the slope: below the score, above it
+        self.marks: list[Mark] = []
+        self.first_class, self.first_rows, self.whole = -1, 0, True  # the class of the first rows, and how many they are
+
+    def add(self, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
+        """Take in rows: scores (K, n), places of their classes or numbers, weights."""
+        if not len(truth):
+            return
+        if self.targets.classes is not None:
+            self._add_run(truth)
+        elif (bend := _bend(self.learner.loss)) is not None:
+            over = scores[0] - truth
+            for side, far in enumerate((over > bend, over < -bend)):
+                self.sides[side] = np.cumsum(np.append(self.sides[side], weights * far))[-1]
+        self.targets.add(truth, weights)
+
+    def _add_run(self, places: np.ndarray) -> None:
+        if self.first_class < 0:
+            self.first_class = int(places[0])
+        if self.first_rows == self.targets.rows:
+            others = places != self.first_class
+            self.first_rows += int(np.argmax(others)) if others.any() else len(places)
+
+    def mark(self, rows: int, loss: float, weight: float) -> None:
+        """The row count has doubled: ``loss`` and ``weight`` are the sums so far."""
+        self.marks = [*self.marks, self._now(rows, loss, weight)][-MARKS:]
+
+    def _now(self, rows: int, loss: float, weight: float) -> Mark:
+        below, above = self.sides.tolist()
+        return Mark(rows, loss, weight, below, above, self.targets.table.copy())
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """What fits JSON."""
+        marks = [mark[:-1] for mark in self.marks]
+        return {
+            "rows": self.targets.rows,
+            "first class": self.first_class,
+            "first rows": self.first_rows,
+            "whole": self.whole,
+            "marks": marks,
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The sums, of bins that are used."""
+        targets = self.targets
+        used = np.flatnonzero(targets.table.any(axis=0))
+        tables = np.stack([targets.table, *(mark.table for mark in self.marks)])
+        first = targets.first[:, : min(targets.rows, ENOUGH)]
+        return {"sides": self.sides.copy(), "first": first.copy(), "used": used, "tables": tables[:, :, used]}
+
+    def restore(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what ``state`` and ``arrays`` gave; a checkpoint of 0.1 gave nothing, and the first rows are not known."""
+        if state is None:
+            self.whole = False
+            return
+        targets, first = self.targets, arrays["first"]
+        targets.rows, self.first_class = state["rows"], state["first class"]
+        self.first_rows, self.whole = state["first rows"], state["whole"]
+        targets.first[:, : first.shape[1]] = first
+        self.sides[:] = arrays["sides"]
+        tables = np.zeros((1 + len(state["marks"]), *targets.table.shape))
+        tables[:, :, arrays["used"]] = arrays["tables"]
+        targets.table = tables[0]
+        self.marks = [Mark(*[*sums, table]) for sums, table in zip(state["marks"], tables[1:], strict=True)]
+
+    # --- what there is to say ----------------------------------------------------------------------------------------
+
+    def constant(self, since: Mark | None = None) -> Constant | None:
+        """The best constant for the rows so far, or for those since a mark."""
+        found = (0, None) if since is None else (since.rows, since.table)
+        return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.low, *found))
+
+    def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int) -> list[str]:
+        """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far."""
+        since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
+        now = self._now(rows, loss, weight)
+        found = [self._one_class(advice), self._sorted(rows, advice)]
+        if rows >= ENOUGH and now.weight > since.weight:
+            found += [self._out_of_reach(since, now, rows, advice), self._worse(since, now, advice)]
+        doubts = [text for text in found if text]
+        more = "" if doubts else self._falling(now, passes, advice)  # more passes help none of these
+        return [*doubts, more] if more else doubts
+
+    def _falling(self, now: Mark, passes: int, advice: Advice) -> str:
+        if len(self.marks) < MARKS:
+            return ""
+        first, middle, _ = self.marks
+        if not (middle.weight > first.weight and now.weight > middle.weight):
+            return ""
+        earlier = (middle.loss - first.loss) / (middle.weight - first.weight)
+        return falling(now.rows, passes, earlier, (now.loss - middle.loss) / (now.weight - middle.weight), advice)
+
+    def _worse(self, since: Mark, now: Mark, advice: Advice) -> str:
+        constants = self.constant(since), self.constant()
+        if None in constants:
+            return ""
+        # Of a sorted file the last rows are of one class, which a constant of their own would know.
+        constant = max(found.loss for found in constants if found is not None)
+        return worse((now.loss - since.loss) / (now.weight - since.weight), constant, advice)
+
+    def _out_of_reach(self, since: Mark, now: Mark, rows: int, advice: Advice) -> str:
+        weight = now.weight - since.weight
+        below, above = (now.below - since.below) / weight, (now.above - since.above) / weight
+        return out_of_reach(self.learner.loss, below, above, rows - since.rows, advice)
+
+    def _one_class(self, advice: Advice) -> str:
+        if self.targets.classes is None or self.targets.rows < 2 or not self.whole or self.first_rows < self.targets.rows:
+            return ""
+        return f"All {self.targets.rows:,} rows are of class {advice.name(self.first_class)}: there is nothing to tell apart."
+
+    def _sorted(self, rows: int, advice: Advice) -> str:
+        if self.targets.classes is None or not self.whole:
+            return ""
+        share = float(self.targets.table[1][self.first_class]) / max(1, self.targets.rows)
+        return sorted_rows(self.first_rows, share, self.first_class, advice)
+
+
+class Advice(NamedTuple):
+    """How to say what to do, in the words of the command or of Python."""
+
+    command: bool
+    solver: str  # as text; empty where it is none
+    averaged: bool
+    names: tuple[str, ...]  # of the classes
+    pass_rows: int  # rows of one pass
+
+    def name(self, place: int) -> str:
+        """A class."""
+        return self.names[place] if place < len(self.names) else str(place)
+
+    def steps(self, times: float) -> str:
+        """Other steps, as they are asked for."""
+        head, found, tail = self.solver.partition("eta=")
+        value, comma, rest = tail.partition(",")
+        try:
+            spec = f"{head}eta={float(value) * times:g}{comma}{rest}" if found else f"fiol,eta={times:g}"
+        except ValueError:
+            spec = f"fiol,eta={times:g}"
+        option = f"--solver {spec}" if self.command else f'solver="{spec}"'
+        return f"{'smaller' if times < 1.0 else 'larger'} steps ({option})"
+
+    def no_average(self) -> str:
+        """A model without an average."""
+        return "--average none" if self.command else 'average="none"'
+
+    def more_passes(self) -> str:
+        """Five passes."""
+        return "--passes 5" if self.command else "passes=5"
+
+    def shuffle(self) -> str:
+        """The rows in another order."""
+        if self.command:
+            return f"--shuffle-rows {self.pass_rows}"
+        return f"streams.Shuffled(stream, {self.pass_rows}), or shuffle=True for arrays"
+
+
+class Trained(NamedTuple):
+    """Rows in memory that a learner was trained on, as it takes them, in the order of the first pass."""
+
+    rows: Any
+    y: np.ndarray  # (n, K)
+    weights: np.ndarray
+    classes: np.ndarray | None  # each row's place among the classes; None: numbers
+    ordered: bool  # whether they were trained on in the order in which they stand
+
+
+def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float, advice: Advice) -> list[str]:
+    """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
+    n = len(trained.y)
+    if n < ENOUGH:
+        return []
+    which = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
+    y, s = trained.y[which], trained.weights[which]
+    weight = float(s.sum())
+    if not weight > 0.0:
+        return []
+    scores = learner.predict(trained.rows(which)).reshape(len(which), -1)
+    if trained.classes is None:
+        points = Points(list(y.T), [s] * y.shape[1], None)
+    else:
+        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, low)
+    constant = best_constant(learner.loss, points)
+    found = []
+    if trained.classes is not None and trained.ordered:
+        others = trained.classes != trained.classes[0]
+        first = int(np.argmax(others)) if others.any() else n
+        found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
+    elif trained.classes is None and y.shape[1] == 1 and (bend := _bend(learner.loss)) is not None:
+        over = scores[:, 0] - y[:, 0]
+        below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
+        found.append(out_of_reach(learner.loss, below, above, len(which), advice))
+    if constant is not None:
+        found.append(worse(mean_loss(learner.loss, scores, y, s), constant.loss, advice))
+    return [text for text in found if text]
+
+
+def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
+    bound, _fields = bind_loss(loss)
+    factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
+    for k in range(y.shape[1]):
+        add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)
+    weight = float(weights.sum())
+    return float(sums.sum()) / weight if weight > 0.0 else np.nan
+
+
+def worse(loss: float, constant: float, advice: Advice) -> str:
+    """A word where a model's loss is larger than the best constant's on the same rows."""
+    if not loss > constant + WORSE * abs(constant):
+        return ""
+    remedy = f"a model without an average ({advice.no_average()})" if advice.averaged else advice.steps(0.1)
+    return f"The model predicts worse than a constant (loss {loss:.4g}, constant {constant:.4g}). Try {remedy}."
+
+
+def out_of_reach(loss: Any, below: float, above: float, rows: int, advice: Advice) -> str:
+    """A word where nearly all targets are on one side of the scores, at the loss's steepest slope: steps are all of one size.
+
+    ``below`` and ``above``: shares of the rows. The best constant leaves a share of 1 - q of the targets above it and q
+    below; the mean slope is within 1 % of its bound where one of them is down to 1 % of that.
+    """
+    if _bend(loss) is None:
+        return ""
+    q = float(getattr(loss, "q", 0.5))
+    for side, share, other in (("above", above, q), ("below", below, 1.0 - q)):
+        if share >= 1.0 - SATURATED * other and rows * other >= CONTRARY:
+            steps = advice.steps(100.0)
+            found = f"The targets are out of reach: {share:.1%} of them are {side} the predictions."
+            return f"{found} Try {steps}, or scale the target."
+    return ""
+
+
+def sorted_rows(count: int, share: float, place: int, advice: Advice) -> str:
+    """A word where the first rows are of one class, which is no chance: ``share`` is that of their class in all rows."""
+    if count < ENOUGH or not 0.0 < share < 1.0 or count * np.log(share) > np.log(CHANCE):
+        return ""
+    return (
+        f"The first {count:,} rows are all of class {advice.name(place)}: is the file sorted? Shuffle it: {advice.shuffle()}."
+    )
+
+
+def falling(rows: int, passes: int, earlier: float, later: float, advice: Advice) -> str:
+    """A word where the loss of few rows in one pass still fell: ``earlier`` and ``later`` are means of two stretches."""
+    if passes > 1 or not LEAST <= rows < FEW or not earlier > 0.0 or not later < FALLING * earlier:
+        return ""
+    return f"The loss was still falling: more passes may help ({advice.more_passes()})."
+
+
+def _bend(loss: Any) -> float | None:
+    """How far from the target the slope of a loss of numbers has its bound; None where it has none."""
+    if isinstance(loss, (Absolute, Quantile)):
+        return 0.0
+    if isinstance(loss, Huber):
+        return float(loss.delta)
+    return float(loss.eps) if isinstance(loss, EpsilonInsensitive) else None

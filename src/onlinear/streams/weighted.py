@@ -1,0 +1,86 @@
+"""Weights of classes: rows of a stream count by their own weight times that of their class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from onlinear.streams.blocks import Block, Stream, StreamError, Wrapped
+from onlinear.streams.labels import Labels, listed, shown
+
+
+class ClassWeighted(Wrapped):
+    """A stream whose rows also count by the weights of their classes, 1 where a class has none.
+
+    ``classes``: as ``Labels`` takes them. Names in ``weights`` that are all text may be numbers written as text. Raises
+    ValueError for a name that is no class, as soon as the classes are known.
+    """
+
+    def __init__(self, stream: Stream, classes: Any, weights: Mapping[Any, float]) -> None:
+        super().__init__(stream)
+        self._classes, self._weights = classes, weights
+        self._labels: Labels | None = None
+
+    def __iter__(self) -> Iterator[Block]:
+        for block in self._stream:
+            if self._labels is None:
+                self._labels = Labels(self._stream, self._classes)
+            places = self._labels.places(block)
+            yield block._replace(weights=block.importance * self._of_places(self._labels)[places])
+
+    def _of_places(self, labels: Labels) -> np.ndarray:
+        weights = typed(self._weights, self._stream)
+        names = labels.names.tolist()
+        unknown = [name for name in weights if name not in names]
+        if unknown and labels.classes is not None:  # else the next rows decide
+            known = listed(labels.names)
+            raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")
+        return np.array([float(weights.get(name, 1.0)) for name in names])
+
+
+def typed(weights: Mapping[Any, float], stream: Stream) -> dict[Any, float]:
+    """Weights by the names that classes of the stream have: names that are all text are numbers where its labels are."""
+    if stream.labels is not None:
+        return {shown(name) if isinstance(name, (int, float)) else name: weight for name, weight in weights.items()}
+    if not all(isinstance(name, str) for name in weights):
+        return dict(weights)
+    return {_number(name): weight for name, weight in weights.items()}
+
+
+def _number(name: str) -> Any:
+    """The number that a text is, else the text."""
+    try:
+        value = float(name)
+    except ValueError:
+        return name
+    return int(value) if value.is_integer() else value
+
+
+def class_totals(stream: Stream) -> dict[Any, float]:
+    """The weight of the rows of each label, by one pass over the stream; rows that are held out weigh nothing.
+
+    Raises StreamError for a stream that cannot be read twice.
+    """
+    if not stream.rereadable:
+        raise StreamError(
+            f"{stream.name} cannot be read twice, and class_weight='balanced' counts the labels of all rows before the first: "
+            "name the weights (--class-weight 0=1,1=20, in Python class_weight={0: 1, 1: 20})."
+        )
+    found: dict[float, float] = {}
+    for block in stream:
+        s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
+        labels, places = np.unique(block.y, return_inverse=True)
+        sums = np.array([found.get(label, 0.0) for label in labels.tolist()])
+        np.add.at(sums, places, s)  # in row order, however the rows come in blocks
+        found |= dict(zip(labels.tolist(), sums.tolist(), strict=True))
+    return {label if stream.labels is None else stream.labels[int(label)]: total for label, total in sorted(found.items())}
+
+
+def balanced(totals: Iterable[float]) -> np.ndarray:
+    """The weight of each class that gives all classes the same sum: W / (K W_k), with W_k the weight of its rows and K the
+    number of classes that have some; 1 for a class that has none."""
+    sums = np.array(list(totals), np.float64)
+    used = sums > 0.0
+    return np.divide(sums.sum(), np.count_nonzero(used) * sums, out=np.ones(len(sums)), where=used)

@@ -1,0 +1,437 @@
+"""What is shown is what is written; the best constant beside it; plain words where a model is of no use."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
+from onlinear.cli import app
+from onlinear.quality import Advice, Targets, best_constant, falling, of_classes, out_of_reach, sorted_rows
+
+OPEN = streams.open
+ADVICE = Advice(True, "fiol,eta=5", False, ("-1", "1"), 5000)
+
+
+def command(*arguments, code=0):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+def lines(*arguments):
+    return [json.loads(line) for line in command("train", *arguments, "--json").splitlines()]
+
+
+def write(path, X, y):
+    rows = ("".join(f" {j + 1}:{x:.4g}" for j, x in enumerate(row) if x) for row in X)
+    path.write_text("".join(f"{label:g}{row}\n" for label, row in zip(y, rows, strict=True)))
+    return path
+
+
+def drifting(n=1500):
+    """Rows of one class, then of the other: the last iterate is right and the average of all steps is not."""
+    X = np.ones((n, 2))
+    X[:, 1] = np.random.default_rng(1).standard_normal(n)
+    return X, np.where(np.arange(n) < 0.6 * n, -1, 1)
+
+
+# --- what is shown is what is written ---------------------------------------------------------------------------------
+
+
+def by_hand(X, y, solver, loss, average):
+    """The progressive losses of the average and of the last iterate, from the rule of the pieces."""
+    learner, own, last = Learner(solver, loss, average=average, fit_intercept=True), [], []
+    value = np.vectorize(lambda s, t: learner.loss.value(float(s), float(t)))
+    t = 0
+    while t < len(y):
+        size = 1
+        while 2 * size <= t // 8:
+            size *= 2
+        end = min(len(y), (t // size + 1) * size)
+        own.append(value(learner.predict(X[t:end]), y[t:end]))
+        for i in range(t, end):
+            scores = X[i] @ learner.weights() + learner.intercept() if learner.t else 0.0
+            last.append(value(scores, y[i]))
+            learner.learn(X[i : i + 1], y[i : i + 1])
+        t = end
+    return np.concatenate(own).mean(), np.mean(last), learner
+
+
+def test_rows_are_scored_by_the_average_that_is_written(tmp_path, monkeypatch):
+    X, y = drifting(300)
+    path = write(tmp_path / "rows.svm", X, y)
+    (block,) = OPEN(path)
+    loss, last, learner = by_hand(block.X.toarray(), y.astype(float), "comid,eta=0.5", "logistic", "uniform")
+    options = ("--solver", "comid,eta=0.5", "--average", "uniform")
+    found = []
+    for size in (100, 1000, 10**6):
+        monkeypatch.setattr(streams, "open", lambda paths, size=size, **o: OPEN(paths, **o, block_bytes=size))
+        *_, report, _ = told = lines(path, *options, "--model", tmp_path / "m")
+        found.append([line for line in told if line["kind"] == "report"])
+        assert report["loss"] == pytest.approx(loss, rel=1e-12)
+        assert report["loss_last"] == pytest.approx(last, rel=1e-12)
+        np.testing.assert_array_equal(load(tmp_path / "m").coef_[0], learner.weights(average=True))
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_table_has_the_error_that_evaluate_finds(tmp_path):
+    X, y = drifting(4096)
+    path, last = write(tmp_path / "rows.svm", X, y), write(tmp_path / "last.svm", X[-100:], y[-100:])
+    *_, report, _ = lines(path, "--average", "uniform", "--solver", "fiol,eta=5", "--model", tmp_path / "m")
+    assert report["loss"] > 2.0 * report["loss_last"], "0.1 showed the last iterate's loss only"
+    found = json.loads(command("evaluate", tmp_path / "m", last, "--json"))
+    assert found["error"] == 1.0
+    assert report["error"] == pytest.approx(0.4, abs=0.01), "of the average; the last iterate is wrong but a few times"
+    shown = command("train", path, "--average", "uniform", "--solver", "fiol,eta=5")
+    assert "measures of the average, which is written; last: loss of the last iterate" in shown
+    assert "The model predicts worse than a constant (loss " in shown
+    assert "Try a model without an average (--average none)." in " ".join(shown.split())
+
+
+def test_without_an_average_there_is_no_second_column(tmp_path):
+    X, y = drifting(200)
+    path = write(tmp_path / "rows.svm", X, y)
+    *_, report, _ = lines(path, "--average", "none", "--model", tmp_path / "m")
+    assert not any(name.endswith("_last") for name in report)
+    model = load(tmp_path / "m")
+    assert report["loss"] == model.learner_.progressive_loss
+    assert set(model.history_[0]) == {"rows", "loss", "since", "error", "auc", "nonzeros"}
+
+
+def test_a_wrong_row_leaves_the_rows_before_it_trained_on():
+    X, y = np.random.default_rng(2).standard_normal((50, 3)), np.where(np.arange(50) % 2, 1.0, 0.0)
+    wrong = y.copy()
+    wrong[40] = 7.0
+    model = OnlineClassifier(average="uniform", solver="comid,eta=0.5")
+    with pytest.raises(ValueError, match=r"block 2:16: expected one of .* \(Rows learnt before: 40\.\)"):
+        model.fit([(X[:25], y[:25]), (X[25:], wrong[25:])])
+    assert model.t_ == 40
+    with pytest.raises(ValueError, match=r"Rows learnt before: 45\."):
+        model.fit(block for block in [(X[:25], y[:25]), (X[25:45], y[25:45]), "no block"])
+    assert model.t_ == 45, "also the rows that waited for their piece"
+
+
+# --- the best constant ------------------------------------------------------------------------------------------------
+
+NUMBERS = {
+    "squared": losses.Squared(),
+    "absolute": losses.Absolute(factor=3.0),
+    "quantile": losses.Quantile(q=0.9),
+    "huber": losses.Huber(delta=0.5),
+    "epsilon-insensitive": losses.EpsilonInsensitive(eps=0.3),
+    "poisson": losses.Poisson(),
+}
+
+
+def constant_of(loss, y, s, cuts=()):
+    targets = Targets(None)
+    for first, last in zip([0, *cuts], [*cuts, len(y)], strict=True):
+        targets.add(y[first:last], s[first:last])
+    return targets, best_constant(loss, targets.points(1, -1.0))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize(("n", "tolerance"), [(700, 1e-6), (4000, 2e-3)])
+def test_the_best_constant_for_numbers(name, n, tolerance):
+    rng, loss = np.random.default_rng(n), NUMBERS[name]
+    y = rng.poisson(3.0, n).astype(float) if name == "poisson" else 1e4 + np.exp(rng.standard_normal(n))
+    s = rng.integers(0, 4, n) / 2.0
+    targets, found = constant_of(loss, y, s)
+    factor = getattr(loss, "factor", 1.0)
+
+    def at(c):
+        return factor * sum(w * loss.value(c, t) for w, t in zip(s, y, strict=True)) / s.sum()
+
+    low, high = (-2.0, 3.0) if name == "poisson" else (y.min(), y.max())
+    wanted = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9}).fun
+    exact = 1e-6 if name in ("squared", "poisson") else tolerance
+    assert found.loss == pytest.approx(wanted, rel=exact)
+    cut, again = constant_of(loss, y, s, cuts=(1, 990 % n, 1005 % n))
+    assert again == found
+    np.testing.assert_array_equal(cut.table, targets.table)
+
+
+def test_the_best_constant_of_an_offset_and_of_an_outlier_at_the_start():
+    y = np.append(1e9, 1e3 + np.random.default_rng(1).random(5000))
+    _, found = constant_of(losses.Absolute(), y, np.ones(5001))
+    assert found.loss == pytest.approx(np.abs(y - np.median(y)).mean(), rel=1e-6)
+
+
+CLASSES = {
+    "logistic": lambda p: -p * np.log(p) - (1 - p) * np.log(1 - p),
+    "hinge": lambda p: 2 * min(p, 1 - p),
+    "squared": lambda p: 2 * p * (1 - p),
+    "squared-hinge": lambda p: 2 * p * (1 - p),
+    "exponential": lambda p: 2 * np.sqrt(p * (1 - p)),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("share", [0.5, 0.1, 1e-4])
+def test_the_best_constant_for_two_classes(name, share):
+    from onlinear.build import build_loss
+
+    found = best_constant(build_loss(name), of_classes(np.array([1 - share, share]) * 1e4, 1, -1.0))
+    assert found.loss == pytest.approx(CLASSES[name](share), rel=1e-9)
+    assert found.error == pytest.approx(share)
+
+
+def test_the_best_constant_of_one_class_and_of_several():
+    assert best_constant(losses.Logistic(), of_classes(np.array([0.0, 9.0]), 1, -1.0)).loss == pytest.approx(0.0, abs=1e-12)
+    assert best_constant(losses.Hinge(margin=50.0), of_classes(np.array([1.0, 3.0]), 1, -1.0)).loss == pytest.approx(25.0)
+    p = np.array([0.5, 0.3, 0.2])
+    found = best_constant(losses.Logistic(), of_classes(10.0 * p, 3, -1.0))
+    assert found.loss == pytest.approx(sum(CLASSES["logistic"](q) for q in p))
+    assert found.error == pytest.approx(0.5)
+    assert best_constant(losses.Logistic(), of_classes(np.zeros(2), 1, -1.0)) is None
+
+
+def test_the_constant_is_shown_by_train_and_evaluate(tmp_path):
+    X, y = np.random.default_rng(3).standard_normal((400, 3)), np.where(np.arange(400) % 4, -1, 1)
+    path = write(tmp_path / "rows.svm", X, y)
+    shown = command("train", path, "--model", tmp_path / "m")
+    assert "best constant: loss 0.5623, error 0.25\n" in shown
+    assert "best constant: loss 0.562335, error 0.25\n" in command("evaluate", tmp_path / "m", path)
+    end = lines(path)[-1]
+    found = json.loads(command("evaluate", tmp_path / "m", path, "--json"))
+    assert end["best_constant"] == pytest.approx({"loss": 0.5623351446188083, "error": 0.25})
+    assert found["best_constant"] == pytest.approx(end["best_constant"])
+    numbers = lines(path, "--task", "regress", "--loss", "absolute")[-1]["best_constant"]
+    assert numbers == pytest.approx({"loss": 0.5, "mae": 0.5})
+
+
+# --- plain words ------------------------------------------------------------------------------------------------------
+
+
+def doubts_of(estimator, X, y, **options):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        estimator.fit(X, y, **options)
+    assert all(warning.category is QualityWarning for warning in found)
+    return [str(warning.message) for warning in found]
+
+
+def rows_of(n=3000, noise=1.0, d=4):
+    X = np.random.default_rng(4).standard_normal((n, d))
+    return X, np.where(X[:, 0] + noise * np.random.default_rng(5).standard_normal(n) > 0.0, 1, -1)
+
+
+def test_a_model_worse_than_a_constant_is_named(tmp_path):
+    X, y = np.random.default_rng(6).standard_normal((3000, 20)), np.where(np.random.default_rng(7).random(3000) < 0.05, 1, -1)
+    bad = {"solver": "fiol,eta=100", "average": "none"}
+    (found,) = doubts_of(OnlineClassifier(**bad), X, y)
+    assert found.startswith("The model predicts worse than a constant (loss ")
+    assert found.endswith('Try smaller steps (solver="fiol,eta=10").')
+    (found,) = doubts_of(OnlineClassifier(**bad), [(X, y)], None)
+    assert "worse than a constant" in found
+    path = write(tmp_path / "rows.svm", X, y)
+    shown = command("train", path, "--solver", "fiol,eta=100", "--average", "none", "--model", tmp_path / "m")
+    assert "Try smaller steps" in shown.replace("\n  ", " ")
+    assert "(--solver fiol,eta=10)." in shown
+    assert "The model predicts worse than a constant on these rows." in command("evaluate", tmp_path / "m", path)
+    assert lines(path, "--solver", "fiol,eta=100", "--average", "none")[-1]["doubts"] == [
+        line for line in lines(path, "--solver", "fiol,eta=100", "--average", "none")[-1]["doubts"] if "worse" in line
+    ]
+
+
+def test_a_good_model_and_few_rows_say_nothing():
+    X, y = rows_of()
+    good = {"solver": "fiol,eta=1", "average": "none"}
+    assert doubts_of(OnlineClassifier(**good), X, y) == []
+    assert doubts_of(OnlineClassifier(**good), [(X, y)], None) == []
+    noise = np.where(np.random.default_rng(8).random(900) < 0.5, 1, -1)
+    assert doubts_of(OnlineClassifier(solver="fiol,eta=100", average="none"), X[:900], noise) == []
+    assert doubts_of(OnlineClassifier(**good), [(X[:900], noise)], None) == []
+
+
+def test_a_sorted_file_is_named(tmp_path):
+    X, y = rows_of()
+    order = np.argsort(-y, kind="stable")
+    first = int(np.sum(y == 1))
+    wanted = f"The first {first:,} rows are all of class 1: is the file sorted? Shuffle it: "
+    path = write(tmp_path / "rows.svm", X[order], y[order])
+    assert f"{wanted}--shuffle-rows 3000." in " ".join(command("train", path).split())
+    assert "is the file sorted" not in command("train", path, "--shuffle-rows", "3000")
+    model = OnlineClassifier(shuffle=False, random_state=0)
+    for found in (doubts_of(model, X[order], y[order]), doubts_of(model, [(X[order], y[order])], None)):
+        assert found[0].startswith(wanted)
+    assert not any("sorted" in text for text in doubts_of(OnlineClassifier(random_state=0), X[order], y[order]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OnlineClassifier().partial_fit(X[order], y[order], classes=[-1, 1])
+        OnlineClassifier().partial_fit([(X[order], y[order])])
+
+
+def test_a_rare_class_is_no_sorted_file():
+    assert sorted_rows(1800, 0.9999, 0, ADVICE) == ""
+    assert sorted_rows(999, 0.5, 0, ADVICE) == ""
+    assert "rows are all of class -1" in sorted_rows(1800, 0.99, 0, ADVICE)
+
+
+def test_a_stream_of_one_class_is_named(tmp_path):
+    path = write(tmp_path / "rows.svm", np.ones((50, 1)), np.ones(50))
+    assert "All 50 rows are of class 1: there is nothing to tell apart." in command("train", path)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "quantile,q=0.9", "huber", "epsilon-insensitive"])
+def test_targets_out_of_reach_are_named(loss, tmp_path):
+    X, _ = rows_of()
+    y = 1e5 + X[:, 0]
+    regressor = OnlineRegressor(loss, solver="fiol,eta=1", scale="none")
+    for found in (doubts_of(regressor, X, y), doubts_of(regressor, [(X, y)], None)):
+        assert found[0].startswith("The targets are out of reach: 100.0% of them are above the predictions. Try larger steps")
+        assert 'solver="fiol,eta=100"' in found[0]
+    path = write(tmp_path / "rows.svm", X, y)
+    shown = command("train", path, "--loss", loss, "--task", "regress", "--solver", "fiol,eta=1", "--scale", "none")
+    assert "The targets are out of reach" in shown
+    near = doubts_of(regressor, X, X[:, 0] + 0.1 * np.random.default_rng(9).standard_normal(3000))
+    assert not any("reach" in text for text in near)
+
+
+def test_an_extreme_quantile_is_no_target_out_of_reach():
+    loss = losses.Quantile(q=0.995)
+    assert out_of_reach(loss, 0.995, 0.005, 10_000, ADVICE) == ""
+    assert out_of_reach(loss, 1.0, 0.0, 100, ADVICE) == "", "too few rows to expect one on the other side"
+    assert "below the predictions" in out_of_reach(loss, 1.0, 0.0, 10_000, ADVICE)
+    assert out_of_reach(losses.Squared(), 1.0, 0.0, 10_000, ADVICE) == ""
+
+
+def test_a_loss_that_still_falls_asks_for_more_passes(tmp_path):
+    assert falling(2000, 1, 0.5, 0.3, ADVICE) == "The loss was still falling: more passes may help (--passes 5)."
+    for rows, passes, earlier, later in ((2000, 2, 0.5, 0.3), (20_000, 1, 0.5, 0.3), (99, 1, 0.5, 0.3), (2000, 1, 0.5, 0.45)):
+        assert falling(rows, passes, earlier, later, ADVICE) == ""
+    assert falling(2000, 1, -0.5, -0.9, ADVICE) == "", "a loss without a zero says nothing by its ratio"
+    assert "(--passes 5)" in command("train", "digits")
+    assert "(--passes 5)" not in command("train", "digits", "--passes", "2")
+    X, y = load_digits(return_X_y=True)
+    (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=5", scale="rms", random_state=0), X, y)
+    assert found == "The loss was still falling: more passes may help (passes=5)."
+
+
+def test_rows_without_weight_say_nothing():
+    X, y = rows_of(2000)
+    s = np.where(np.arange(2000) < 5, 1.0, 0.0)
+    doubts_of(OnlineClassifier(shuffle=False), X, y, sample_weight=s)
+    doubts_of(OnlineRegressor("absolute", shuffle=False), X, y, sample_weight=s)
+
+
+# --- weights of classes -----------------------------------------------------------------------------------------------
+
+
+def test_class_weights_are_weights_of_rows(tmp_path):
+    X, y = rows_of(500)
+    path = write(tmp_path / "rows.svm", X, y)
+    (block,) = OPEN(path)
+    s = np.where(y == 1, 20.0, 0.5)
+    options = ("--solver", "comid,eta=0.5", "--average", "none")
+    weighted = lines(path, *options, "--class-weight", "-1=0.5,1=20", "--model", tmp_path / "m")
+    model = load(tmp_path / "m")
+    learner = Learner("comid,eta=0.5", "logistic", fit_intercept=True).learn(block.X, y, s)
+    np.testing.assert_array_equal(model.coef_[0], learner.weights())
+    assert model.class_weight == {-1: 0.5, 1: 20.0}
+    assert weighted[0]["class_weight"] == {"-1": 0.5, "1": 20.0}
+    assert weighted[-2]["loss"] == pytest.approx(learner.progressive_loss * 500 / s.sum(), rel=1e-12)
+    share = s[y == -1].sum() / s.sum()
+    assert weighted[-1]["best_constant"]["error"] == pytest.approx(min(share, 1.0 - share))
+    assert "class_weight   -1=0.5,1=20" in command("inspect", tmp_path / "m")
+    assert "class weights -1=0.5, 1=20" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
+    same = OnlineClassifier(solver="comid,eta=0.5", class_weight={-1: 0.5, 1: 20.0}).fit([(block.X, y)])
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+
+
+def test_balanced_counts_the_rows_that_are_trained_on(tmp_path):
+    X, y = rows_of(500)
+    y = np.where((y == 1) & (np.arange(500) % 4 > 0), -1, y)
+    path, importance = tmp_path / "rows.csv", np.where(np.arange(500) % 2, 1.0, 3.0)
+    rows = zip(y, X[:, 0].tolist(), importance, strict=True)
+    path.write_text("y,a,w\n" + "".join(f"{label},{a:.4f},{w}\n" for label, a, w in rows))
+    options = ("--target", "y", "--weight", "w", "--task", "classify", "--holdout", "0.2", "--average", "none")
+    start = lines(path, *options, "--class-weight", "balanced", "--model", tmp_path / "m")[0]
+    learnt = np.arange(1, 501) % 5 > 0
+    totals = [importance[learnt & (y == label)].sum() for label in (-1, 1)]
+    assert start["class_weight"] == pytest.approx(
+        {str(k): sum(totals) / (2 * total) for k, total in zip((-1, 1), totals, strict=True)}
+    )
+    assert load(tmp_path / "m").class_weight == "balanced"
+    text = tmp_path / "text.csv"
+    text.write_text(
+        "y,a\n" + "".join(f"{'yes' if label == 1 else 'no'},{a:.4f}\n" for label, a in zip(y, X[:, 0], strict=True))
+    )
+    found = lines(text, "--target", "y", "--scan", "--class-weight", "balanced")[0]
+    assert set(found["class_weight"]) == {"no", "yes"}
+    assert found["classes"] == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        (("--class-weight", "1=2,7=3"), "a weight for 7, which is none of the classes -1, 1", 2),
+        (("--class-weight", "spam=2"), "a weight for 'spam', which is none of the classes -1, 1", 2),
+        (("--class-weight", "1=2,1=3"), "gives the class 1 two weights", 2),
+        (
+            ("--class-weight", "even"),
+            "--class-weight must be balanced or weights of at least 0 such as 0=1,1=20, got 'even'",
+            2,
+        ),
+        (("--class-weight", "1=-2"), "must be balanced or weights of at least 0", 2),
+        (("--class-weight", "1=inf"), "must be balanced or weights of at least 0", 2),
+        (("--class-weight", "1=2", "--task", "regress"), "--class-weight weighs classes; the task is to regress", 2),
+    ],
+)
+def test_wrong_class_weights_are_refused(tmp_path, options, message, code):
+    X, y = rows_of(30)
+    path = write(tmp_path / "rows.svm", X, y)
+    assert message in command("train", path, *options, code=code)
+
+
+def test_balanced_needs_rows_that_can_be_read_twice():
+    result = CliRunner().invoke(app, ["train", "-", "--class-weight", "balanced"], input="1 1:1\n-1 2:1\n")
+    assert result.exit_code in (1, 2)
+    assert "cannot be read twice" in result.stderr
+    assert "--class-weight 0=1,1=20" in result.stderr
+
+
+# --- 80 columns -------------------------------------------------------------------------------------------------------
+
+TABLES = {
+    "plain": (),
+    "averaged": ("--average", "uniform", "--solver", "fiol,eta=5"),
+    "averaged, held out, passes": ("--average", "weighted-t1", "--solver", "fiol,eta=20", "--holdout", "0.1", "--passes", "3"),
+    "held out": ("--average", "none", "--holdout", "0.1", "--early-stop", "1", "--passes", "4"),
+    "regression": ("--task", "regress", "--loss", "quantile,q=0.995", "--average", "uniform", "--solver", "fiol,eta=1e-7"),
+    "long parts": ("--penalty", "elastic-net,l1=1.2345e-7,l2=1.2345e-7", "--solver", "comid,schedule=inverse-sqrt,eta=0.0125"),
+    "weights": ("--class-weight", "balanced"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_line_fits_80_columns(name, tmp_path, monkeypatch):
+    X, y = drifting(2500)
+    folder = tmp_path / "a-folder-with-a-long-name" / "another-folder"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    scale = 1e7 if name == "regression" else 1
+    path = write(folder / f"{'long-name-' * 6}.svm", X, y * scale)
+    shown = command("train", path.name, *TABLES[name], "--model", "model-of-the-rows.onlinear")
+    shown += command("evaluate", "model-of-the-rows.onlinear", path.name)
+    shown += command("inspect", "model-of-the-rows.onlinear")
+    long = [line for line in shown.splitlines() if len(line) > 80]
+    assert long == []
+
+
+def test_cells_hold_any_number():
+    from onlinear.cli.show import NARROW, cell
+
+    values = [0, 1, 12, 999_999_999, 10**12, 0.1, -1.23456789e-30, 1.23456789e30, 123456.789, np.nan, None, np.inf, -0.5]
+    for width in NARROW:
+        for value in values:
+            text = cell(value, width)
+            assert len(text) == width
+            assert text[0] == " "
