@@ -282,7 +282,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             for source, y, weights in task.blocks():
                 scores = self.learner_._learn(source, y, weights)
                 if scored is not None:
-                    scored.parts.append((scores.T, y, weights))
+                    scored.parts.append((scores[1].T, y, weights))
                 for callback in told:
                     callback(Progress(self, task.total))
         return self

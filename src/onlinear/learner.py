@@ -38,17 +38,24 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
 
 @kernel
 def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
-    """race = (loss of the last iterate, loss of the average) over the recent rows, t rows before these: what is older counts
-    less, by 1 - 3/t a row. An output's scores, means (K, n), y (n, K)."""
+    """Let the last iterate and the average race over rows; scores and means are (K, n), y is (n, K), t rows came before.
+
+    race = (loss of the last iterate, loss of the average) over the recent rows, what is older counting less by 1 - 3/t a row;
+    and the compensated sum of the losses of what predicted. A row's means become the scores of what predicted it.
+    """
     for i in range(y.shape[0]):
-        if s[i] > 0.0:
-            kept = 1.0 - min(1.0, 3.0 / (t + i + 1.0))
-            last, mean = 0.0, 0.0
-            for k in range(y.shape[1]):
+        ahead = race[0] < race[1]
+        last, mean = 0.0, 0.0
+        for k in range(y.shape[1]):
+            if s[i] > 0.0:
                 last += s[i] * loss.value(scores[k, i], y[i, k])
                 mean += s[i] * loss.value(means[k, i], y[i, k])
-            race[0] = min(race[0] * kept + last, MOST)
-            race[1] = min(race[1] * kept + mean, MOST)
+            if ahead:
+                means[k, i] = scores[k, i]
+            add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
+        if s[i] > 0.0:
+            kept = 1.0 - min(1.0, 3.0 / (t + i + 1.0))
+            race[0], race[1] = min(race[0] * kept + last, MOST), min(race[1] * kept + mean, MOST)
 
 
 MOST = 1e300  # of a sum of losses that overflow: both sums stay comparable
@@ -183,7 +190,7 @@ class Learner:
                 f"{type(self.solver).__name__.lower()} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
                 "separable penalty, or another average."
             )
-        return np.zeros(2)
+        return np.zeros(4)
 
     def _start_units(self, targets: str, weights: str, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
@@ -232,32 +239,33 @@ class Learner:
 
     @_changes
     def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Learn checked rows; give the scores before each step, (K, n)."""
+        """Learn checked rows; give the scores before each step, (2, K, n): of the last iterate, and of what predicted."""
         self._refuse_if_diverged()
         if source.size > self.size:
             self._grow(source.size)
         found = [
             self._learn_block(rows, source.largest, y[which], weights[which], which.start) for which, rows in source.blocks()
         ]
-        return found[0] if len(found) == 1 else np.concatenate([np.empty((self.n_outputs, 0)), *found], axis=1)
+        return found[0] if len(found) == 1 else np.concatenate([np.empty((2, self.n_outputs, 0)), *found], axis=2)
 
     def _learn_block(self, block: rows.Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int) -> np.ndarray:
         self._moved()
         before = self.t
         block, largest, s = self._weighed(block, largest, weights)
         y, parts = self._stretches(y, weights)
-        scores, done = np.empty((self.n_outputs, len(s))), 0
+        scores, done = np.empty((2, self.n_outputs, len(s))), 0
         for part in parts:
             self._multiply_steps(self.units)
             piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
-            scores[:, part], count = self._learn_rows(piece, largest, y[part], s[part])
+            scores[0, :, part], scores[1, :, part], count = self._learn_rows(piece, largest, y[part], s[part])
             done += count
             if done < part.stop:
                 self._diverge(f"at row {first + done} of this call ", before + done + 1)
         return scores if self.units is None else scores + self.units.zero[:, None]
 
-    def _learn_rows(self, block: rows.Rows, largest: float, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
-        """Learn scaled rows; the scores before each step, (K, n), and the number of rows learned."""
+    def _learn_rows(self, block: rows.Rows, largest: float, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Learn scaled rows; the scores before each step of the last iterate and of what predicted, (K, n) each, and the number
+        of rows learned."""
         scores, before = np.empty((self.n_outputs, len(s))), self.t
         means = None if self._race is None else np.empty_like(scores)
         more = () if means is None else (means,)
@@ -268,7 +276,7 @@ class Learner:
         self._add_losses(scores, y, s, done)
         if means is not None:
             self._compare(scores, means, y[:done], s, before)
-        return scores, done
+        return scores, scores if means is None else means, done
 
     def _compare(self, scores: np.ndarray, means: np.ndarray, y: np.ndarray, s: np.ndarray, t: int) -> None:
         """Let the last iterate and the average race over rows that were learned after the first t."""
@@ -353,7 +361,7 @@ class Learner:
         source = rows.learnable(self._read(row, "the row"), "the row")
         target = checks.targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1, self.n_outputs)
         checks.labels(target, getattr(self.loss, "labels", "real"))
-        scores = self._learn(source, target, np.ones(1))[:, 0]
+        scores = self._learn(source, target, np.ones(1))[0, :, 0]
         if self.n_outputs > 1:
             return scores
         plain = not self._centred and self._race is None and self.units is None
@@ -518,6 +526,12 @@ class Learner:
     def racing(self) -> bool:
         """Whether rows are scored by the average too, for an adaptive one to be compared."""
         return self._race is not None
+
+    @property
+    def predicted_loss(self) -> float:
+        """The sum over the rows learned of s_i l(score of what predicted before the step, y_i), where there is a race."""
+        assert self._race is not None
+        return float(self._race[2:].sum())
 
     @property
     def averages(self) -> bool:

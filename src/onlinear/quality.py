@@ -66,7 +66,7 @@ def of_numbers(targets: np.ndarray, weights: np.ndarray) -> Points:
 
 def best_constant(loss: Any, points: Points) -> Constant | None:
     """The best constant score for each output, and what it achieves; None without rows of any weight."""
-    bound, _fields = bind_loss(loss)  # the fields live as long as their address is used
+    bound = bind_loss(loss)
     factor = float(getattr(loss, "factor", 1.0))
     weight = float(points.weights[0].sum())
     if not weight > 0.0:

@@ -1,8 +1,9 @@
 """Training an estimator from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
 Rows are learnt in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
-average scores rows in pieces of at most an eighth of the rows so far, each before it is learnt; the last iterate's loss
-stands beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole. The state, and hence the model
+average scores rows in pieces of at most an eighth of the rows so far, each before it is learned; the last iterate's loss
+stands beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole; an adaptive average scores every
+row by itself. The state, and hence the model
 file, does not depend on how the stream is cut into blocks, nor on when checkpoints are written; reports are due when the row
 count doubles. A run that goes on from a checkpoint ends as it would have without the stop, bit for bit.
 """
@@ -214,6 +215,7 @@ class Training:
             self._resume(saved)
         self.learner: Learner = self.model.learner_
         self.averaged = self.learner.average is not None or self.learner.engine.own_average
+        self.in_pieces = self.averaged and not self.learner.racing  # whether rows wait to be scored by the average
         count, outputs = None if self.labels is None else self.labels.count, self.learner.n_outputs
         self.quality = Quality(self.learner, count, -1.0 if count is None else self.model._low(outputs))
         if saved is not None:
@@ -361,7 +363,7 @@ class Training:
 
     def _whole(self, block: Block) -> Iterator[Block]:
         """The rows, as they are to be scored together: in pieces where an average scores them, those that are whole."""
-        if not self.averaged:
+        if not self.in_pieces:
             yield block
             return
         while block.n:
@@ -390,7 +392,7 @@ class Training:
 
     def _learnt(self, block: Block) -> Iterator[Report | Written]:
         """Learn the rows; those that an average scores are checked and scored first."""
-        if self.averaged and (rows := _learnable(block)).n:
+        if self.in_pieces and (rows := _learnable(block)).n:
             found = self._targets(rows, self.labels)
             rows = self._learnable_rows(rows)
             if self.rows >= self._scored_rows:
@@ -523,8 +525,9 @@ class Training:
         except DivergenceError as error:
             row = min(self.learner.t - before, block.n - 1)
             raise DivergenceError(f"{block.where(row)}: {error}") from None
-        if not self.averaged:
-            self._measure(self.tally, found[0] if len(found) == 1 else np.concatenate(found, axis=1), truth, block)
+        if not self.in_pieces:
+            scores = found[0] if len(found) == 1 else np.concatenate(found, axis=2)
+            self._measure(self.tally, scores[1], truth, block)
         self.rows += block.n
 
     def _learnable_rows(self, block: Block) -> Block:
@@ -604,7 +607,7 @@ class Training:
         self._loss_then, self._weight_then, self._rows_then = total, weight, self.rows
         if self.averaged:
             last = Last(loss, since, self.nonzeros(average=False))
-            total = float(self.tally.losses.sum())
+            total = self._total()
             loss, since = _means((total, weight), self._averaged_then)
             self._averaged_then = total, weight
         if doubled:
@@ -617,6 +620,12 @@ class Training:
         self.model.history_.append({name: value if isfinite(value) else None for name, value in values.items()})
         return report
 
+    def _total(self) -> float:
+        """The sum of the losses of what predicts, over the rows trained on."""
+        if self.learner.racing:
+            return self.learner.predicted_loss
+        return float(self.tally.losses.sum() if self.averaged else self.learner._losses.sum())
+
     @property
     def constant(self) -> Constant | None:
         """The best constant for the rows trained on so far."""
@@ -624,7 +633,7 @@ class Training:
 
     def doubts(self, *, command: bool) -> list[str]:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
-        total = float(self.tally.losses.sum() if self.averaged else self.learner._losses.sum())
+        total = self._total()
         solver, names = self.learner.spec["solver"], () if self.labels is None else self.labels.names.tolist()
         rows = self.rows // max(1, self.number)
         averaged = self.learner.average is not None
