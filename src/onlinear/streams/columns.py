@@ -7,7 +7,7 @@ NaN is a missing value, infinity is refused. All work is done on whole columns o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from onlinear.names import unknown
 from onlinear.rows import Rows, plain
 from onlinear.streams import encoding as enc
 from onlinear.streams import tables
-from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.encoding import (
     BOOLEAN,
     DATE,
@@ -35,7 +35,7 @@ from onlinear.streams.encoding import (
     Encoding,
     Feature,
 )
-from onlinear.streams.files import STDIN
+from onlinear.streams.files import is_pipe
 from onlinear.streams.formats import CSV
 from onlinear.streams.hashing import hash_texts, key_hash, tidy
 from onlinear.streams.tables import NULLS, Place, Reading, Table
@@ -69,7 +69,7 @@ class Options(NamedTuple):
     max_errors: int = 0
 
 
-class Columns(Stream):
+class Columns(Reader):
     """The rows of one or several files with named columns, in blocks of about ``2 block_bytes`` of numbers.
 
     The first file decides the kinds of the columns, unless an ``encoding`` does; the others must agree.
@@ -87,7 +87,7 @@ class Columns(Stream):
             raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
         self.places, self.form, self.options = tuple(places), form, options
         self.name = places[0].name if len(places) == 1 else f"{len(places)} files"
-        self.rereadable = all(place.path != STDIN for place in places)
+        self.rereadable = not any(place.filesystem is None and is_pipe(place.path) for place in places)
         self.block_bytes, self.done, self.text_bytes = block_bytes, 0, 0
         self.errors = self._errors = list[str]()
         self._stated = dict.fromkeys(_listed(options.text), TEXT) | dict.fromkeys(_listed(options.numbers), NUMBER)
@@ -102,7 +102,6 @@ class Columns(Stream):
         if len(self._labels) != len(options.classes or ()):
             raise ValueError("classes must not repeat a name.")
         self._names: tuple[str, ...] = ()
-        self._read = False
         with ExitStack() as opened:
             first = opened.enter_context(closing(self._open(self.places[0])))
             self._plan(first, given)
@@ -140,10 +139,7 @@ class Columns(Stream):
         """How columns became features, for ``open(encoding=)`` and ``encoding.names``."""
         return self._encoding.description()
 
-    def __iter__(self) -> Iterator[Block]:
-        if self._read and not self.rereadable:
-            raise StreamError("standard input cannot be read twice; several passes need a file.")
-        self._read, self.done = True, 0
+    def _pass(self) -> Generator[Block, None, None]:
         self.errors = self._errors = list[str]()
         step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._encoding.features))))
         for place in self.places:

@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 from onlinear.models import atomic
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.blocks import Block, Stream, StreamError, joined
+from onlinear.streams.blocks import Block, Reader, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
 
 KEY = b"onlinear-rows"
@@ -251,7 +251,7 @@ def is_sparse(path: str | os.PathLike[str]) -> bool:
         return False  # what is wrong with it, the reader of other columns says
 
 
-class Sparse(Stream):
+class Sparse(Reader):
     """The rows of such files, one after the other; ``threads`` of them decompress and check, the blocks do not depend on it.
 
     Raises StreamError, when it is made or while it is read, for a file that is damaged, hostile or of a newer version, and for
@@ -283,8 +283,7 @@ class Sparse(Stream):
             self.classes = np.unique([label for header in self._headers for label in header.classes or ()])
         self.done = 0
 
-    def __iter__(self) -> Iterator[Block]:
-        self.done = 0
+    def _pass(self) -> Generator[Block, None, None]:
         with closing(in_order(_loaded, self._groups(), self.threads)) as loaded:
             for block, read, checked in loaded:
                 self.done += block.n

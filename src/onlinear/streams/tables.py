@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from onlinear.streams.blocks import StreamError
-from onlinear.streams.files import STDIN, ByteFile
+from onlinear.streams.files import STDIN, ByteFile, is_pipe
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
@@ -87,8 +87,9 @@ class Columnar(Table):
 
     def __init__(self, place: Place, form: str) -> None:
         super().__init__(place)
-        if place.path == STDIN:
-            raise StreamError(f"standard input cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
+        if place.filesystem is None and is_pipe(place.path):
+            name = "standard input" if place.path == STDIN else f"{place.name} is a pipe and"
+            raise StreamError(f"{name} cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
         filesystem = place.filesystem or fs.LocalFileSystem()
         try:
             self._file = filesystem.open_input_file(place.path)
