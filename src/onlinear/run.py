@@ -163,7 +163,9 @@ class Training:
     ) -> None:
         self.stream, self.options, self._make, self._shuffled, self.keeper = stream, options, make, shuffled, keeper
         if options.passes > 1 and not stream.rereadable:
-            raise StreamError(f"{stream.name} cannot be read twice; several passes need a file.")
+            raise StreamError(
+                f"{stream.name} cannot be read twice, as a pipe or an iterator gives its rows once; several passes need a file."
+            )
         self._blocks: Iterator[Block] = iter(())
         self._head: list[Block] = []
         self._kept: list[Block] = []

@@ -205,7 +205,8 @@ class Reader(Stream):
 
     def __iter__(self) -> Iterator[Block]:
         if self._read and not self.rereadable:
-            raise StreamError(f"{self._pipe} cannot be read twice; several passes need a file.")
+            name = "standard input" if self.name == "-" else f"{self.name}: a pipe"
+            raise StreamError(f"{name} cannot be read twice; several passes need a file.")
         self._read, self.done = True, 0
         first, found = self._first, dict[str, Sums]()
         with closing(self._pass()) as blocks:
@@ -225,11 +226,6 @@ class Reader(Stream):
     @abstractmethod
     def _pass(self) -> Generator[Block, None, None]:
         """The blocks of one pass, each of one file."""
-
-    @property
-    def _pipe(self) -> str:
-        """The source that can be read once, in words."""
-        return "standard input" if self.name == "-" else f"{self.name} is a pipe and"
 
 
 def _changed(name: str, first: Sums, found: Sums) -> StreamError:

@@ -109,7 +109,7 @@ def converted(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> b
 
     if kind == CSV:
         return False
-    sparse = [place for place in places if place.filesystem is None and not is_pipe(place.path) and is_sparse(place.path)]
+    sparse = [place for place in places if place.filesystem is None and is_sparse(place.path)]
     if not sparse:
         return False
     other = next((place for place in places if place not in sparse), None)

@@ -38,8 +38,10 @@ import pyarrow.parquet as pq
 from onlinear.models import atomic
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
 from onlinear.streams.ahead import cores, in_order
+from onlinear.streams.arrow import ERRORS, first_line, valid
 from onlinear.streams.blocks import Block, Reader, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
+from onlinear.streams.files import is_pipe
 
 KEY = b"onlinear-rows"
 VERSION = 1
@@ -243,11 +245,11 @@ def _write_arrow(
 def is_sparse(path: str | os.PathLike[str]) -> bool:
     """Whether a file holds sparse rows as columns, by its suffix and its metadata."""
     suffix = Path(path).suffix
-    if suffix not in PARQUET + ARROW:
+    if suffix not in PARQUET + ARROW or is_pipe(os.fspath(path)):
         return False
     try:
         return KEY in (_schema_of(os.fspath(path)).metadata or {})
-    except (pa.ArrowException, OSError):
+    except ERRORS:
         return False  # what is wrong with it, the reader of other columns says
 
 
@@ -335,17 +337,12 @@ def _parts(path: str) -> Iterator[_Columns]:
         reader = pa.ipc.open_file(file)
         for at in range(reader.num_record_batches):
             batch = reader.get_batch(at)
-            yield _Columns(batch.num_rows, partial(_valid, batch))
+            yield _Columns(batch.num_rows, partial(valid, batch))
 
 
 def _row_group(path: str, metadata: Any, at: int) -> Any:
     with pq.ParquetFile(path, metadata=metadata) as file:
-        return file.read_row_group(at, use_threads=False)
-
-
-def _valid(batch: Any) -> Any:
-    batch.validate(full=True)
-    return batch
+        return valid(file.read_row_group(at, use_threads=False))
 
 
 def _damaged(path: str, parts: Iterator[T]) -> Iterator[T]:
@@ -354,8 +351,8 @@ def _damaged(path: str, parts: Iterator[T]) -> Iterator[T]:
         yield from parts
     except FileNotFoundError:
         raise FileNotFoundError(f"no file at {path!r}.") from None
-    except (pa.ArrowException, OSError) as error:
-        words = str(error).partition("\n")[0]
+    except ERRORS as error:
+        words = first_line(error).removesuffix(".")
         raise StreamError(f"{path}: cannot be read to its end, the file is damaged or cut short ({words}).") from None
 
 

@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from onlinear.streams.arrow import ERRORS, first_line, valid
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, ByteFile, is_pipe
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
@@ -93,8 +94,8 @@ class Columnar(Table):
         filesystem = place.filesystem or fs.LocalFileSystem()
         try:
             self._file = filesystem.open_input_file(place.path)
-        except (pa.ArrowException, OSError) as error:
-            raise StreamError(f"{place.name}: cannot be opened: {_first_line(error)}") from None
+        except ERRORS as error:
+            raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
         try:
             self._reader: Any = (
                 pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER)
@@ -105,16 +106,18 @@ class Columnar(Table):
             self.schema = self.with_keys(self._stored)
         except BaseException as error:
             self._file.close()
-            if isinstance(error, (pa.ArrowException, OSError)):
-                raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {_first_line(error)}") from None
+            if isinstance(error, ERRORS):
+                raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {first_line(error)}") from None
             raise
 
     def count(self) -> int:
         if isinstance(self._reader, pq.ParquetFile):
             return int(self._reader.metadata.num_rows)
-        return int(
-            ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem()).count_rows()
-        )
+        try:
+            fragment = ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem())
+            return int(fragment.count_rows())
+        except ERRORS as error:
+            raise StreamError(f"{self.place.name}: its rows cannot be counted: {first_line(error)}") from None
 
     def close(self) -> None:
         self._file.close()
@@ -126,26 +129,30 @@ class Columnar(Table):
             1,
             self._parquet(stored, rows) if isinstance(self._reader, pq.ParquetFile) else self._arrow(stored, rows),
         )
+        whole = _Whole(columns, keys)
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
-                raise StreamError(f"{self.place.name}: cannot be read after row {first - 1}: {_first_line(error)}") from None
+            except ERRORS as error:
+                raise StreamError(f"{self.place.name}: cannot be read after row {first - 1}: {first_line(error)}") from None
             if batch is None:
-                return
+                break
             if batch.num_rows:
-                yield first, _with_constants(batch, columns, keys)
+                yield first, whole.batch(batch)
             first += batch.num_rows
+        wanted = self._reader.metadata.num_rows if isinstance(self._reader, pq.ParquetFile) else first - 1
+        if first - 1 != wanted:
+            raise StreamError(f"{self.place.name}: expected {wanted:,} rows, as its metadata say, got {first - 1:,}.")
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
-        return self._reader.iter_batches(batch_size=rows, columns=columns)
+        return map(valid, self._reader.iter_batches(batch_size=rows, columns=columns))
 
     def _arrow(self, columns: list[str], rows: int) -> Iterator[Any]:
         fields = sorted(self._stored.get_field_index(name) for name in columns)
         self._file.seek(0)
         reader = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
         for k in range(reader.num_record_batches):
-            batch = reader.get_batch(k)
+            batch = valid(reader.get_batch(k))
             for first in range(0, batch.num_rows, rows):
                 yield batch.slice(first, rows)
 
@@ -194,7 +201,7 @@ class Text(Table):
         stored = [name for name in columns if name not in keys]
         types = {name: self.schema.field(name).type for name in stored}
         reader = self._opened(pa.PythonFile(self._file, mode="r"), types, stored, self._wrong_row)
-        record = 2
+        record, whole = 2, _Whole(columns, keys)
         while (batch := self._next(reader)) is not None:
             begin = 0
             while begin < batch.num_rows:
@@ -202,7 +209,7 @@ class Text(Table):
                 if self._wrong:
                     stop = min(stop, begin + self._wrong[0][0] - record)
                 if begin < stop:
-                    yield record, _with_constants(batch.slice(begin, stop - begin), columns, keys)
+                    yield record, whole.batch(batch.slice(begin, stop - begin))
                 record += stop - begin
                 begin = stop
                 record = self._skipped(record)
@@ -225,7 +232,7 @@ class Text(Table):
             return reader.read_next_batch()
         except StopIteration:
             return None
-        except (pa.ArrowException, OSError) as error:
+        except ERRORS as error:
             raise self._error(error) from None
 
     def _opened(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str]) -> Any:
@@ -242,12 +249,12 @@ class Text(Table):
                     quoted_strings_can_be_null=False,
                 ),
             )
-        except (pa.ArrowException, OSError) as error:
+        except ERRORS as error:
             raise self._error(error) from None
 
     def _error(self, error: Exception) -> StreamError:
         """What pyarrow says, with the place and the way out."""
-        name, message = self.place.name, _first_line(error)
+        name, message = self.place.name, first_line(error)
         if "Empty CSV file" in message:
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
@@ -307,8 +314,8 @@ def _bytes_of(place: Place) -> Any:
         if place.path.lower().endswith(".xz"):
             return lzma.open(pa.PythonFile(place.filesystem.open_input_stream(place.path)))
         return place.filesystem.open_input_stream(place.path, compression="detect")
-    except (pa.ArrowException, OSError) as error:
-        raise StreamError(f"{place.name}: cannot be opened: {_first_line(error)}") from None
+    except ERRORS as error:
+        raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
 
 
 def _widened(kind: Any) -> Any:
@@ -317,23 +324,34 @@ def _widened(kind: Any) -> Any:
     return pa.float64() if pa.types.is_integer(kind) else kind
 
 
-def _with_constants(batch: Any, columns: Sequence[str], keys: dict[str, Any]) -> Any:
-    """The batch with exactly ``columns``, those of folder names filled in."""
-    arrays = [
-        pa.repeat(pa.scalar(keys[name], None if keys[name] is not None else pa.string()), batch.num_rows)
-        if name in keys
-        else batch.column(name)
-        for name in columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else batch
+class _Whole:
+    """Makes batches with exactly ``columns`` of what a file gives; those of folder names are filled in."""
+
+    def __init__(self, columns: Sequence[str], keys: dict[str, Any]) -> None:
+        self._columns, self._keys = list(columns), keys
+        self._stored: list[str] | None = None  # the columns that batches have
+        self._places: list[int] = []  # where each of ``columns`` stands among them, -1 for none
+
+    def batch(self, found: Any) -> Any:
+        if self._stored is None:
+            self._stored = found.schema.names
+            place = {name: k for k, name in enumerate(self._stored)}
+            self._places = [-1 if name in self._keys else place[name] for name in self._columns]
+        if self._columns == self._stored or not self._columns:
+            return found
+        stored = found.columns
+        arrays = [
+            self._constant(name, found.num_rows) if place < 0 else stored[place]
+            for name, place in zip(self._columns, self._places, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=self._columns)
+
+    def _constant(self, name: str, rows: int) -> Any:
+        value = self._keys[name]
+        return pa.repeat(pa.scalar(value, None if value is not None else pa.string()), rows)
 
 
 _FORMS = {PARQUET: "Parquet", ARROW: "Arrow (Feather)", CSV: "CSV"}
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().split("\n")[0]
-    return text if text.endswith(".") else text + "."
 
 
 def opened(place: Place, form: str, reading: Reading) -> Table:
@@ -359,8 +377,8 @@ def places(name: str) -> list[Place]:
                 return _matching(filesystem, root, base, name)
             if filesystem.get_file_info(root).type == fs.FileType.File:
                 return [Place(name, root, filesystem)]
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise FileNotFoundError(f"{name}: cannot be opened: {_first_line(error)}") from None
+        except (*ERRORS, ValueError) as error:
+            raise FileNotFoundError(f"{name}: cannot be opened: {first_line(error)}") from None
     found = sorted(_below(filesystem or fs.LocalFileSystem(), root))
     if not found:
         if filesystem is None:
