@@ -38,7 +38,7 @@ from onlinear.estimators import (
     _passes,
     _unchanged_on_error,
 )
-from onlinear.learner import Learner
+from onlinear.learner import Learner, growth_error
 from onlinear.rows import Source
 from onlinear.solvers.many import Team, in_threads, threads_of
 
@@ -63,6 +63,9 @@ class Together:
         """Learn checked rows; give the scores before each step, (K, outputs, n)."""
         lead = self._learners[0]
         if source.size > lead.size:
+            wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
+            if wrong is not None:
+                raise ValueError(f"X: {wrong}")
             self._team.grow(source.size)
             if lead.scaler is not None:
                 lead.scaler.grow(source.size)

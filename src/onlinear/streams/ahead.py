@@ -35,6 +35,7 @@ class Ahead(Wrapped):
         self.blocks = blocks
         self._seen: dict[str, Any] = {}
         self._timing = Timing()
+        self._unseen = 0  # bytes of text that were read and not given
 
     def __getattr__(self, name: str) -> Any:
         if name in SEEN and self._seen:
@@ -50,6 +51,8 @@ class Ahead(Wrapped):
         return self._timing
 
     def __iter__(self) -> Iterator[Block]:
+        # An earlier pass that was left in the middle had read on; its text was not given.
+        self._unseen = self._stream.text_bytes - self.text_bytes
         pace = _Pace(SimpleQueue(), Semaphore(self.blocks), Event())
         thread = Thread(target=self._read, args=(pace,), name=f"reading {self.name}", daemon=True)
         thread.start()
@@ -109,7 +112,8 @@ class Ahead(Wrapped):
 
     def _state(self) -> dict[str, Any]:
         return {name: getattr(self._stream, name) for name in SEEN} | {
-            "errors": (self._stream.errors, len(self._stream.errors))
+            "errors": (self._stream.errors, len(self._stream.errors)),
+            "text_bytes": self._stream.text_bytes - self._unseen,
         }
 
 

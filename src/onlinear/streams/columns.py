@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -105,6 +105,8 @@ class Columns(Reader):
             raise ValueError("classes must not repeat a name.")
         self._names: tuple[str, ...] = ()
         self._layout: Layout | None = None  # of the last batch
+        self._told: dict[tuple[str, bytes], Any] = {}
+        self._agreed: Any = None  # the columns' types that have been found to be as they must
         with ExitStack() as opened:
             first = opened.enter_context(closing(self._open(self.places[0])))
             self._plan(first, given)
@@ -145,7 +147,8 @@ class Columns(Reader):
 
     def _pass(self) -> Generator[Block, None, None]:
         self.errors = self._errors = list[str]()
-        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._encoding.features))))
+        # Of many columns a few rows take as long as one.
+        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._encoding.features)), self.block_bytes >> 16))
         for place in self.places:
             began, spare, self._spare = perf_counter(), self._spare, None
             with closing(spare or self._open(place)) as table:
@@ -174,7 +177,7 @@ class Columns(Reader):
     def _open(self, place: Place) -> Table:
         options = self.options
         types = {name: _READ_AS[kind] for name, kind in self._stated.items() if kind in _READ_AS}
-        return tables.opened(place, self.form, Reading(types, options.nulls, options.delimiter, self._count))
+        return tables.opened(place, self.form, Reading(types, options.nulls, options.delimiter, self._count, self._told))
 
     def _must_be_single(self, table: Table) -> None:
         names = table.schema.names
@@ -219,7 +222,7 @@ class Columns(Reader):
 
     def _kind(self, table: Table, name: str) -> str:
         """What a column holds, as stated or as its type tells; raises StreamError for what is no feature."""
-        held = table.schema.field(name).type
+        held = table.types[name]
         stated, found = self._stated.get(name), _kind_of(held)
         where = f"{table.place.name}: column {name!r}"
         if stated is not None:
@@ -238,6 +241,8 @@ class Columns(Reader):
 
     def _must_agree(self, table: Table) -> None:
         """Raise StreamError where a file lacks a column, holds something else in it, or has one more."""
+        if self._agreed is not None and table.schema.equals(self._agreed):
+            return
         self._must_be_single(table)
         names = table.schema.names
         there = set(names)
@@ -249,6 +254,7 @@ class Columns(Reader):
         if more:
             hint = "name the features, or exclude it from all files"
             raise StreamError(f"{table.place.name}: the column {more[0]!r} is not in {self.places[0].name}; {hint}.")
+        self._agreed = table.schema
 
     def _wanted(self) -> list[str]:
         others = [name for name in (self.target, self.options.weight) if name is not None]
@@ -337,8 +343,9 @@ class Columns(Reader):
         and type are converted together."""
         place = {name: k for k, name in enumerate(schema.names)}
         alike = dict[Any, list[tuple[int, int, str]]]()
+        types = schema.types
         for rank, feature in enumerate(self._encoding.numeric):
-            held = schema.field(place[feature.name]).type
+            held = types[place[feature.name]]
             group = alike.setdefault((feature.kind, held if pa.types.is_primitive(held) else rank), [])
             group.append((rank, place[feature.name], feature.name))
         first = len(self._encoding.numeric)
@@ -443,6 +450,7 @@ class Problems(dict[int, Problem]):
 # --- columns as arrays -----------------------------------------------------------------------------------------------
 
 
+@cache
 def _kind_of(held: Any) -> str | None:
     """What a column of this type holds; None: nothing that is a feature."""
     kinds = pa.types

@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -27,7 +28,10 @@ from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
 BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time
-HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns
+MOST_BYTES = 1 << 25  # of the numbers of a Parquet file with many columns: decoding a few rows costs what many do
+HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
+LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
+ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -47,6 +51,7 @@ class Reading(NamedTuple):
     nulls: Sequence[str]
     delimiter: str | None
     skip: Callable[[str], None]  # takes the error of a wrong row of a CSV file, or raises it
+    told: dict[tuple[str, bytes], Any]  # what the first bytes of CSV files have told of their columns; of many, telling costs
 
 
 class Table(ABC):
@@ -57,6 +62,11 @@ class Table(ABC):
     def __init__(self, place: Place) -> None:
         self.place = place
         self.schema: Any = None
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """The type of each column."""
+        return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     @property
     def position(self) -> int:
@@ -145,7 +155,10 @@ class Columnar(Table):
             raise StreamError(f"{self.place.name}: expected {wanted:,} rows, as its metadata say, got {first - 1:,}.")
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
-        return map(valid, self._reader.iter_batches(batch_size=rows, columns=columns))
+        most = max(rows, min(256, MOST_BYTES // (8 * len(columns) + 8)))
+        for batch in map(valid, self._reader.iter_batches(batch_size=most, columns=columns)):
+            for first in range(0, batch.num_rows, rows):
+                yield batch.slice(first, rows)
 
     def _arrow(self, columns: list[str], rows: int) -> Iterator[Any]:
         fields = sorted(self._stored.get_field_index(name) for name in columns)
@@ -169,6 +182,7 @@ class Text(Table):
         self._file = _Replayed(_bytes_of(place))
         tabs = unpacked(place.path).endswith(".tsv")
         self._delimiter = reading.delimiter or ("\t" if tabs else ",")
+        self._longest = LONGEST_ROW
         self._wrong: list[tuple[int, str]] = []
         self._names: list[str] = []
         try:
@@ -179,9 +193,17 @@ class Text(Table):
 
     def _inferred(self) -> Any:
         """The columns' names, and their types as stated or as the first rows tell."""
-        if not self._file.whole and self._file.head.count(b"\n") < 2:
+        head = self._file.head
+        if not self._file.whole and head.count(b"\n") < 2:
             raise self._error(ValueError("straddling"))
-        schema = self._opened(pa.BufferReader(self._file.head), {}, None, lambda row: "skip").schema
+        first = head.find(b"\n") + 1
+        self._longest = max(HEAD, len(head), min(LONGEST_ROW, ROWS_AT_ONCE * (head.find(b"\n", first) - first)))
+        key = self._delimiter, head
+        schema = self._reading.told.get(key)
+        if schema is None:
+            schema = self._opened(pa.BufferReader(head), {}, None, lambda row: "skip").schema
+            self._reading.told.clear()
+            self._reading.told[key] = schema
         self._names = schema.names
         return pa.schema([(field.name, self._reading.types.get(field.name) or _widened(field.type)) for field in schema])
 
@@ -199,7 +221,7 @@ class Text(Table):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         keys = dict(self.place.keys)
         stored = [name for name in columns if name not in keys]
-        types = {name: self.schema.field(name).type for name in stored}
+        types = {name: self.types[name] for name in stored}
         reader = self._opened(pa.PythonFile(self._file, mode="r"), types, stored, self._wrong_row)
         record, whole = 2, _Whole(columns, keys)
         while (batch := self._next(reader)) is not None:
@@ -239,7 +261,7 @@ class Text(Table):
         try:
             return pacsv.open_csv(
                 file,
-                pacsv.ReadOptions(use_threads=False, block_size=HEAD),
+                pacsv.ReadOptions(use_threads=False, block_size=self._longest),
                 pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=wrong),
                 pacsv.ConvertOptions(
                     column_types=types,
@@ -258,7 +280,7 @@ class Text(Table):
         if "Empty CSV file" in message:
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
-            return StreamError(f"{name}: expected rows of at most {HEAD} bytes, got a longer one; is a quote left open?")
+            return StreamError(f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?")
         found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+).*: (.*)", message, re.DOTALL)
         if found is None:
             return StreamError(f"{name}: {message}")
@@ -275,10 +297,14 @@ class _Replayed:
         self._file = file
         try:
             first = self._fresh(HEAD)
+            size = HEAD
+            while len(first) == size < LONGEST_ROW and first.count(b"\n") < 2:
+                first += self._fresh(size)
+                size *= 2
         except BaseException:
             file.close()
             raise
-        self.whole = len(first) < HEAD
+        self.whole = len(first) < size
         self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
@@ -339,6 +365,8 @@ class _Whole:
             self._places = [-1 if name in self._keys else place[name] for name in self._columns]
         if self._columns == self._stored or not self._columns:
             return found
+        if not self._keys:
+            return found.select(self._places)
         stored = found.columns
         arrays = [
             self._constant(name, found.num_rows) if place < 0 else stored[place]
