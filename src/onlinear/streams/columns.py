@@ -334,7 +334,9 @@ class Columns(Reader):
             weights, column = np.empty(n), self._layout.others[self.options.weight]
             _numbers(held[column.places[0]], NUMBER, column, None, ERROR, problems, weights)
             problems.note(
-                column, weights < 0.0, lambda name, at: f"expected a weight of 0 or more in column {name!r}, got {weights[at]:g}"
+                column,
+                weights < 0.0,
+                lambda name, at: f"expected a weight of 0 or more in column {name!r}, got {weights[at]:g}",
             )
         return Parts(numbers, texts, labels, y, weights)
 
@@ -363,7 +365,9 @@ class Columns(Reader):
             return
         known = pc.is_in(labels, pa.array(list(self._labels), pa.large_string()))
         strange = ~known.to_numpy(zero_copy_only=False) & labels.is_valid().to_numpy(zero_copy_only=False)
-        problems.note(target, strange, lambda name, at: f"expected a class of {_some(self._labels)}, got {labels[at].as_py()!r}")
+        problems.note(
+            target, strange, lambda name, at: f"expected a class of {_some(self._labels)}, got {labels[at].as_py()!r}"
+        )
 
     def _block(self, parts: Parts, rows: np.ndarray, name: str) -> Block:
         encoding, n, texts = self._encoding, len(rows), len(self._encoding.texts)
@@ -471,7 +475,8 @@ def _is_textual(held: Any) -> bool:
     if kinds.is_dictionary(held):
         return _is_textual(held.value_type)
     string = kinds.is_string(held) or kinds.is_large_string(held) or kinds.is_string_view(held)
-    return string or kinds.is_integer(held) or kinds.is_boolean(held) or kinds.is_temporal(held)
+    dated = kinds.is_temporal(held) and not kinds.is_interval(held)
+    return string or kinds.is_integer(held) or kinds.is_boolean(held) or dated
 
 
 def _joined(arrays: Sequence[Any]) -> Any:

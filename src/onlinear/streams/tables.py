@@ -280,7 +280,9 @@ class Text(Table):
         if "Empty CSV file" in message:
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
-            return StreamError(f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?")
+            return StreamError(
+                f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?"
+            )
         found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+).*: (.*)", message, re.DOTALL)
         if found is None:
             return StreamError(f"{name}: {message}")
