@@ -20,6 +20,12 @@ def valid(batch: Any) -> Any:
     return batch
 
 
+def named(schema: Any) -> Any:
+    """The schema, whose columns have names that can be read; raises UnicodeError."""
+    _ = schema.names
+    return schema
+
+
 def first_line(error: BaseException) -> str:
     """What an error says, as one sentence."""
     text = str(error).strip().split("\n")[0] or type(error).__name__

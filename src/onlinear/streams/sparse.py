@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 from onlinear.models import atomic
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.arrow import ERRORS, first_line, valid
+from onlinear.streams.arrow import ERRORS, first_line, named, valid
 from onlinear.streams.blocks import Block, Reader, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
 from onlinear.streams.files import is_pipe
@@ -319,9 +319,9 @@ class _Group(NamedTuple):
 
 def _schema_of(path: str) -> Any:
     if Path(path).suffix in PARQUET:
-        return pq.read_schema(path, memory_map=False)
+        return named(pq.read_schema(path, memory_map=False))
     with pa.memory_map(path) as file:
-        return pa.ipc.open_file(file).schema
+        return named(pa.ipc.open_file(file).schema)
 
 
 def _parts(path: str) -> Iterator[_Columns]:

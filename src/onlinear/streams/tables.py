@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from onlinear.streams.arrow import ERRORS, first_line, valid
+from onlinear.streams.arrow import ERRORS, first_line, named, valid
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, ByteFile, is_pipe
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
@@ -113,11 +113,12 @@ class Columnar(Table):
                 else pa.ipc.open_file(self._file)
             )
             self._stored = self._reader.schema_arrow if form == PARQUET else self._reader.schema
-            self.schema = self.with_keys(self._stored)
+            self.schema = self.with_keys(named(self._stored))
         except BaseException as error:
             self._file.close()
             if isinstance(error, ERRORS):
-                raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {first_line(error)}") from None
+                article = "an" if form == ARROW else "a"
+                raise StreamError(f"{place.name}: expected {article} {_FORMS[form]} file, got {first_line(error)}") from None
             raise
 
     def count(self) -> int:
@@ -204,7 +205,10 @@ class Text(Table):
             schema = self._opened(pa.BufferReader(head), {}, None, lambda row: "skip").schema
             self._reading.told.clear()
             self._reading.told[key] = schema
-        self._names = schema.names
+        try:
+            self._names = named(schema).names
+        except UnicodeError as error:
+            raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {first_line(error)}") from None
         return pa.schema([(field.name, self._reading.types.get(field.name) or _widened(field.type)) for field in schema])
 
     @property
