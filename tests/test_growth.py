@@ -29,7 +29,8 @@ def test_the_command_names_line_column_size_and_the_way_out_and_takes_no_memory(
     assert done.returncode == 1
     assert f"{path}:3: expected columns up to" in done.stderr
     assert f"got column {FAR - 1:,}, for which the state would grow to" in done.stderr
-    assert LIMIT in done.stderr and "--n-features" in done.stderr
+    assert LIMIT in done.stderr
+    assert "--n-features" in done.stderr
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2**20  # kilobytes
 
 

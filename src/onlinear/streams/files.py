@@ -219,7 +219,7 @@ def open_raw(path: str) -> BinaryIO:
         raise PermissionError(f"{path}: no permission to read it.") from None
 
 
-def _decompressed(raw: BinaryIO, suffix: str) -> Any:
+def _decompressed(raw: Any, suffix: str) -> Any:
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=raw)
     if suffix == ".xz":
