@@ -12,6 +12,7 @@ import pyarrow as pa
 
 # What pyarrow raises for a file that is damaged or hostile; names that are no UTF-8 are found by Python.
 ERRORS = (pa.ArrowException, OSError, UnicodeError)
+LARGEST_BATCH = 1 << 31  # bytes of a record batch or row group
 
 
 def valid(batch: Any) -> Any:

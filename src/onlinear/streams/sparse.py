@@ -37,8 +37,9 @@ import pyarrow.parquet as pq
 
 from onlinear.models import atomic
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
+from onlinear.streams import ipc
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.arrow import ERRORS, first_line, named, valid
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, valid
 from onlinear.streams.blocks import Block, Reader, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
 from onlinear.streams.files import is_pipe
@@ -49,7 +50,7 @@ ENTRIES = 1 << 20  # of a record batch or row group
 # Of Parquet files: in effect one page for each column of a row group, copied once less. Figures are in docs/streams.md.
 LAYOUT: dict[str, Any] = {"data_page_size": 1 << 28, "use_dictionary": False, "write_statistics": False, "store_schema": False}
 MOST_CLASSES = 256  # different whole labels that are listed as classes where the source names none
-LARGEST_GROUP = 1 << 31  # bytes
+LARGEST_GROUP = LARGEST_BATCH
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 COLUMNS = ("label", "weight", "indices", "values")
@@ -334,6 +335,8 @@ def _parts(path: str) -> Iterator[_Columns]:
             yield _Columns(group.num_rows, partial(_row_group, path, metadata, at))
         return
     with pa.memory_map(path) as file:
+        if ipc.largest(file) > LARGEST_GROUP:
+            raise StreamError(f"{path}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}.")
         reader = pa.ipc.open_file(file)
         for at in range(reader.num_record_batches):
             batch = reader.get_batch(at)

@@ -21,7 +21,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from onlinear.streams.arrow import ERRORS, first_line, named, valid
+from onlinear.streams import ipc
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, valid
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, ByteFile, is_pipe
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
@@ -107,6 +108,8 @@ class Columnar(Table):
         except ERRORS as error:
             raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
         try:
+            if form == ARROW and place.filesystem is None:
+                self._refuse_large()
             self._reader: Any = (
                 pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER)
                 if form == PARQUET
@@ -120,6 +123,14 @@ class Columnar(Table):
                 article = "an" if form == ARROW else "a"
                 raise StreamError(f"{place.name}: expected {article} {_FORMS[form]} file, got {first_line(error)}") from None
             raise
+
+    def _refuse_large(self) -> None:
+        found = ipc.largest(self._file)
+        if found > LARGEST_BATCH:
+            raise StreamError(
+                f"{self.place.name}: expected record batches of at most {LARGEST_BATCH:,} bytes, got one of {found:,}; write it "
+                "in smaller ones."
+            )
 
     def count(self) -> int:
         if isinstance(self._reader, pq.ParquetFile):
