@@ -128,8 +128,8 @@ class Columnar(Table):
         found = ipc.largest(self._file)
         if found > LARGEST_BATCH:
             raise StreamError(
-                f"{self.place.name}: expected record batches of at most {LARGEST_BATCH:,} bytes, got one of {found:,}; write it "
-                "in smaller ones."
+                f"{self.place.name}: expected record batches of at most {LARGEST_BATCH:,} bytes, got one of {found:,}; "
+                "write it in smaller ones."
             )
 
     def count(self) -> int:
