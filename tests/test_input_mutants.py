@@ -28,10 +28,10 @@ def harm(path, options):
     harm.count += 1
     if n == 1: ctypes.string_at(0)
     if n == 3: time.sleep(600)
-    if n == 5: bytearray(b"x") * (600 << 20) and None
+    m.MOST = 1 if n == 5 else 1 << 60
     return (m.RAW, "KeyError") if n == 7 else (m.READ, "")
 harm.count = 0
-m.outcome, m.MOST = harm, 1 << 29
+m.outcome = harm
 m.main()
 """
 
