@@ -18,6 +18,7 @@ from onlinear.run import CLASSIFY, Options, State, Training, Written
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.bundled import Bundled
+from onlinear.streams.files import is_pipe
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced, class_totals, typed
@@ -203,5 +204,7 @@ def _holdout(settings: Settings, reader: Stream) -> tuple[float | None, Callable
     def others() -> Stream:
         return streams.open(source, **settings.reading, encoding=reader.encoding)
 
+    if is_pipe(source):
+        raise ValueError(f"{source}: a pipe cannot be read after each pass; --holdout needs a file.")
     others()  # a file that is not there is told before the run
     return None, others

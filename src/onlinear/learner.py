@@ -7,6 +7,7 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -88,7 +89,44 @@ def _reads(method: Method) -> Method:
     return alone  # type: ignore[return-value]
 
 
+LIMIT = "ONLINEAR_STATE_LIMIT"  # the environment variable that says how large a state may become, in bytes or as 20GB
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def state_limit() -> int:
+    """The bytes that a state may grow to: as the environment says, else 4 GiB, or half of the machine's memory where that is
+    less. Those are 100 million columns of the estimators' defaults; the largest public data sets have 55 million."""
+    asked = os.environ.get(LIMIT)
+    if asked is None:
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+        return min(4 << 30, pages // 2) if pages > 0 else 4 << 30
+    found = re.fullmatch(r"([0-9]{1,15}) *([KMGT]?B)?", asked.strip(), re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"the environment variable {LIMIT} must be a number of bytes, such as 20GB, got {asked!r}.")
+    return int(found[1]) * UNITS[(found[2] or "B").upper()]
+
+
+def growth_error(column: int, each: int) -> str | None:
+    """What is wrong with a column that makes a state of ``each`` bytes per column grow beyond the limit; None if none does."""
+    limit = state_limit()
+    if (column + 1) * each <= limit:
+        return None
+    return (
+        f"expected columns up to {limit // each - 1:,} (a state of {limit / 1e9:.3g} GB), got column {column:,}, for which the "
+        f"state would grow to {(column + 1) * each / 1e9:.3g} GB. If the column is right, set the environment variable {LIMIT} "
+        "to more, such as 20GB, or give the number of columns (--n-features, n_features=)."
+    )
+
+
 COLUMNS_NEEDED = "n_features (--n-features) must be given."
+
+
+class WideRowError(ValueError):
+    """A row has a column that would make the state grow beyond its limit."""
+
+    def __init__(self, row: int, rule: str) -> None:
+        super().__init__(f"row {row} of X: {rule}")
+        self.row, self.rule = row, rule
 
 
 class ColumnsNeeded(ValueError):  # noqa: N818 (nothing is wrong, only unknown)
@@ -164,6 +202,8 @@ class Learner:
         self._torn = False
         self._one: OneRow | None = None  # made by the first learn_one
         self._team: Team | None = None  # made by the first learn of several outputs
+        self.asked = 0  # columns that may come whatever the limit of the state
+        self._room = 0  # columns that are known to be within it
         if self.growing and not self.engine.grows:
             raise ColumnsNeeded(f"{type(self.solver).__name__.lower()} cannot take up new columns: {COLUMNS_NEEDED}")
         if self.growing and getattr(self.penalty, "separable", True) is False:
@@ -242,6 +282,7 @@ class Learner:
         """Learn checked rows; give the scores before each step, (2, K, n): of the last iterate, and of what predicted."""
         self._refuse_if_diverged()
         if source.size > self.size:
+            self.refuse_growth(source)
             self._grow(source.size)
         found = [
             self._learn_block(rows, source.largest, y[which], weights[which], which.start) for which, rows in source.blocks()
@@ -376,6 +417,7 @@ class Learner:
         if source.n == 0:
             raise ValueError("X has 0 rows; a batch solver needs at least one.")
         if source.size > self.size:
+            self.refuse_growth(source)
             self._grow(source.size)
         for k, state in enumerate(self.states):
             self.engine.solve(state, source, y[:, k], self.factor * weights, _count("iterations", iterations))
@@ -406,6 +448,29 @@ class Learner:
         if dense.shape[1] != self.scaler.moments.shape[1]:
             raise ValueError(f"X has {dense.shape[1]} columns, the model has {self.scaler.moments.shape[1]} features.")
         return (dense - self.scaler.moments[0]) / self.scaler.moments[1]
+
+    def too_wide(self, size: int) -> str | None:
+        """What is wrong with growing to ``size`` columns; None if nothing is."""
+        if size <= max(self.size, self.asked, self._room):
+            return None
+        self._room = state_limit() // self.bytes_per_column
+        return growth_error(size - 1, self.bytes_per_column)
+
+    def refuse_growth(self, source: Source) -> None:
+        """Raise for rows that would make the state grow beyond the limit, before anything of that size is made."""
+        if self.too_wide(source.size) is None:
+            return
+        row, column = rows.row_beyond(source, max(self.size, self.asked, self._room))
+        raise WideRowError(row, str(growth_error(column, self.bytes_per_column)))
+
+    @property
+    def bytes_per_column(self) -> int:
+        """What the state holds for one column, all outputs."""
+        state = self.states[0]
+        own = sum(
+            int(np.prod(array.shape[:-1])) * state.widths.get(name, 1) * array.itemsize for name, array in state.arrays.items()
+        )
+        return max(1, own * self.n_outputs + (16 if self.scaler is not None else 0))
 
     @_changes
     def _grow(self, size: int) -> None:

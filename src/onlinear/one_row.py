@@ -139,7 +139,10 @@ class OneRow:
         if report == REFUSED:
             return None
         if report == WIDER:
-            self._learner._grow(int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1)
+            size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
+            if self._learner.too_wide(size) is not None:
+                return None
+            self._learner._grow(size)
             return self.learn(indices, values, y)
         if report == DIVERGED:
             self._learner._diverge("", int(self._report[1]) + 1)

@@ -41,7 +41,7 @@ from onlinear.estimators import (
     in_turn,
     without_turn,
 )
-from onlinear.learner import Learner
+from onlinear.learner import Learner, growth_error
 from onlinear.rows import Rows, Source, named_columns
 from onlinear.solvers.many import Team, in_threads, threads_of
 
@@ -73,6 +73,9 @@ class Together:
     def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         lead = self._learners[0]
         if source.size > lead.size:
+            wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
+            if wrong is not None:
+                raise ValueError(f"X: {wrong}")
             self._team.grow(source.size)
             if lead.scaler is not None:
                 lead.scaler.grow(source.size)

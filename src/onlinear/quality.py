@@ -392,7 +392,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float,
 
 def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
-    bound, _fields = bind_loss(loss)
+    bound = bind_loss(loss)
     factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
     for k in range(y.shape[1]):
         add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)

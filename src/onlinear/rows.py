@@ -142,6 +142,17 @@ def beyond(source: Source) -> tuple[int, float]:
     return row, float(values.flat[at])
 
 
+def row_beyond(source: Source, width: int) -> tuple[int, int]:
+    """The first row with an entry in column ``width`` or later, and the largest column of its entries."""
+    if not isinstance(source.data, Rows):
+        found = np.argwhere(source.data[:, width:] != 0.0)
+        row = int(found[0, 0])
+        return row, width + int(found[found[:, 0] == row, 1].max())
+    starts, columns, _ = source.data
+    row = _row_of(int(np.argmax(columns >= width)), starts)
+    return row, int(columns[int(starts[row]) : int(starts[row + 1])].max())
+
+
 def is_sparse(X: Any) -> bool:
     """Whether ``X`` is a sparse container of SciPy; who has one has imported what it is of."""
     containers = sys.modules.get("scipy.sparse")

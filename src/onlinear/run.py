@@ -22,10 +22,10 @@ import numpy as np
 
 from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
-from onlinear.learner import ColumnsNeeded, Learner, add_losses
+from onlinear.learner import ColumnsNeeded, Learner, add_losses, growth_error, state_limit
 from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
 from onlinear.quality import Advice, Constant, Quality
-from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond
+from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond, row_beyond
 from onlinear.scaling import Survey
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
@@ -39,6 +39,7 @@ PIECE = 8192  # rows that an average scores together, at most
 ENTRIES = 1 << 17  # non-zeros after which such a piece ends
 STALE = 8  # the rows so far over such a piece, at least
 LONGEST = 8192  # places in a pass where such a piece ends at the latest
+SURVEYED = 24  # bytes for each column of a pass that looks at all rows before the first is learnt
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
 
@@ -194,7 +195,9 @@ class Training:
         self.options, self._make, self._shuffled, self.keeper = options, make, shuffled, keeper
         self.stream = self._weighted(stream)
         if options.passes > 1 and not stream.rereadable:
-            raise StreamError(f"{stream.name} cannot be read twice; several passes need a file.")
+            raise StreamError(
+                f"{stream.name} cannot be read twice, as a pipe or an iterator gives its rows once; several passes need a file."
+            )
         self._blocks: Iterator[Block] = iter(())
         self._head: list[Block] = []
         self._kept: list[Block] = []
@@ -205,6 +208,7 @@ class Training:
         self._waiting: list[Block] = []  # rows whose piece is not whole
         self._trace = Trace()
         self._generator: dict[str, Any] = {}  # of the shuffle, at the start of this pass
+        self.text_before = 0  # bytes of text that other passes had read before the first row of this run was
         self.best: Best | None = None
         self.stopping = self.waiting = self.ended = False
         self.learning = 0.0  # seconds
@@ -220,6 +224,7 @@ class Training:
         self.quality = Quality(self.learner, count, -1.0 if count is None else self.model._low(outputs))
         if saved is not None:
             self._resume_judging(saved)
+        self.learner.asked = encoding.widest(stream.encoding)
         self._counts = getattr(self.learner.loss, "labels", "real") == "counts"
         self.rows_before = self.rows  # those of the run that a checkpoint came from
         self.written = None if saved is None else self.rows  # rows of the last checkpoint
@@ -233,6 +238,7 @@ class Training:
     # --- the start ---------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
+        self.text_before = self.stream.text_bytes
         self._begin_pass()
         self._head, self._blocks = _peek(self._blocks, self.stream.name)
         self.task = _task(self.options, self.stream, self._head)
@@ -277,6 +283,7 @@ class Training:
         self._restart()
         for block in self._blocks:
             s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
+            self._refuse_wide(block, SURVEYED)
             survey.add(block.rows, max(block.size, getattr(self.stream, "width", 0)), s)
         self._restart()
         self._head, self._blocks = _peek(self._blocks, self.stream.name)
@@ -285,6 +292,7 @@ class Training:
     def _restart(self) -> None:
         if self._shuffled is not None:
             self._shuffled.restore(self._generator)
+        self.text_before = self.stream.text_bytes
         self._begin_pass()
 
     def _resume(self, saved: State) -> None:
@@ -560,6 +568,17 @@ class Training:
             row = int(np.searchsorted(block.rows.indptr, np.uint64(entry), side="right")) - 1
             column = int(block.rows.indices[entry])
             raise StreamError(f"{block.where(row)}: expected columns 0 to {size - 1}, as the model has, got {column}.")
+        if self.learner.growing and self.learner.too_wide(block.size) is not None:
+            self._refuse_wide(block, self.learner.bytes_per_column)
+        width = getattr(self.stream, "width", 0)  # as arrays declare it
+        if self.learner.growing and (wrong := self.learner.too_wide(width)) is not None:
+            raise StreamError(f"{self.stream.name}: {wrong}")
+
+    def _refuse_wide(self, block: Block, each: int) -> None:
+        """Refuse columns for which there is no room at ``each`` bytes, before there is any."""
+        if growth_error(block.size - 1, each) is not None and block.size > encoding.widest(self.stream.encoding):
+            row, column = row_beyond(block.source, state_limit() // each)
+            raise StreamError(f"{block.where(row)}: {growth_error(column, each)}")
 
     def _targets(self, block: Block, labels: Labels | None) -> tuple[np.ndarray, np.ndarray]:
         """What the learner learns, (n, K), and what the measures compare: each row's place among the classes, or number."""
@@ -690,10 +709,7 @@ class Training:
     @property
     def bytes_per_feature(self) -> int:
         """What the state holds for one feature, all outputs."""
-        arrays = self.learner.states[0].arrays
-        widths = self.learner.states[0].widths
-        own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in arrays.items())
-        return own * self.learner.n_outputs + (16 if self.learner.scaler is not None else 0)
+        return self.learner.bytes_per_column
 
     # --- the end, and checkpoints ------------------------------------------------------------------------------------
 

@@ -6,16 +6,19 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import sys
+import threading
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer, load_svmlight_file
 
-from onlinear import Learner, streams
+from onlinear import Learner, OnlineClassifier, streams
 from onlinear.streams import Shuffled, StreamError
 from onlinear.streams.files import count_byte
+from onlinear.streams.holdout import Marked
 
 TEXT = "".join(f"{1 if i % 3 else -1} {1 + i % 7}:{i}.25 {9 + i % 5}:-1e-3\n" for i in range(1, 5000)).encode()
 
@@ -86,6 +89,127 @@ def test_standard_input_once(monkeypatch):
     assert sum(block.n for block in stream) == 4999
     with pytest.raises(StreamError, match="cannot be read twice"):
         list(stream)
+
+
+# --- pipes -----------------------------------------------------------------------------------------------------------
+
+needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
+
+
+def fifo(path, content):
+    """A FIFO into which another thread writes."""
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=(content,), daemon=True).start()
+    return path
+
+
+@needs_fifos
+@pytest.mark.parametrize("packer", PACKERS.values())
+def test_a_fifo_gives_its_rows_once_and_its_first_bytes_tell_how_they_are_packed(tmp_path, packer):
+    (tmp_path / "plain.svm").write_bytes(TEXT)
+    stream = streams.open(fifo(tmp_path / "pipe", packer(TEXT)))
+    assert (stream.rereadable, stream.total) == (False, None)
+    for found, wanted in zip(rows_of(stream), rows_of(streams.open(tmp_path / "plain.svm")), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert stream.text_bytes == len(TEXT)
+    with pytest.raises(StreamError, match="pipe: a pipe cannot be read twice; several passes need a file"):
+        list(stream)
+
+
+@needs_fifos
+def test_other_formats_from_a_fifo(tmp_path):
+    csv = streams.open(fifo(tmp_path / "a", gzip.compress(b"y,x\n1,2\n0,3\n")), format="csv", target="y")
+    assert rows_of(csv)[1].tolist() == [[2], [3]]
+    with pytest.raises(StreamError, match="a pipe cannot be read twice"):
+        list(csv)
+    vw = streams.open(fifo(tmp_path / "b", b"1 | a b\n"), format="vw")
+    assert sum(block.n for block in vw) == 1
+    for name in ("c.parquet", "d.arrow"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(StreamError, match=rf"{name} is a pipe and cannot be read as .* begins at its end"):
+            streams.open(tmp_path / name, target="y")
+
+
+@needs_fifos
+def test_a_pipe_among_files(tmp_path):
+    (tmp_path / "a.csv").write_text("y,x\n1,2\n")
+    for order in (["a.csv", "p.csv"], ["p.csv", "a.csv"]):
+        (tmp_path / "p.csv").unlink(missing_ok=True)
+        fifo(tmp_path / "p.csv", b"y,x\n0,3\n")
+        y, _ = rows_of(streams.open([tmp_path / name for name in order], target="y"))
+        assert y.tolist() == ([1, 0] if order[0] == "a.csv" else [0, 1])
+
+
+def test_packed_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(TEXT))))
+    assert sum(block.n for block in streams.open("-")) == 4999
+
+
+@needs_fifos
+def test_several_passes_over_a_pipe_are_refused_before_the_first(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StreamError, match="cannot be read twice, as a pipe or an iterator gives its rows once"):
+        OnlineClassifier(passes=2).fit(streams.open(tmp_path / "pipe"))
+
+
+# --- sources that change ---------------------------------------------------------------------------------------------
+
+FORMS = {"a.svm": TEXT, "a.svm.gz": gzip.compress(TEXT), "a.csv": b"y,a,b\n" + b"1,2,3\n0,5,7\n" * 500}
+
+
+def changed(name, change):
+    text = gzip.decompress(FORMS[name]) if name.endswith(".gz") else FORMS[name]
+    lines = text.splitlines(keepends=True)
+    lines = {
+        "shorter": lines[:300],
+        "longer": [*lines, lines[-1]],
+        "another value": [*lines[:-1], lines[-1].replace(b"5", b"6", 1).replace(b"7", b"8", 1)],
+        "another label": [*lines[:-1], (b"1" if lines[-1][:1] == b"0" else b"0") + lines[-1].lstrip(b"-")[1:]],
+        "rows in another order": [lines[0], *lines[2:], lines[1]],
+    }[change]
+    return gzip.compress(b"".join(lines)) if name.endswith(".gz") else b"".join(lines)
+
+
+@pytest.mark.parametrize("change", ["shorter", "longer", "another value", "another label", "rows in another order"])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_source_that_changes_between_passes_is_refused_by_name(tmp_path, name, change):
+    path, options = tmp_path / name, {"target": "y"} if name == "a.csv" else {}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / name).write_bytes(FORMS[name])
+    path.write_bytes(FORMS[name])
+    stream = streams.open([tmp_path / "b" / name, path], **options)
+    rows = sum(block.n for block in stream) // 2
+    assert sum(block.n for block in stream) == 2 * rows
+    path.write_bytes(changed(name, change))
+    got = {"shorter": "got (299|300)", "longer": f"got {rows + 1:,} or more"}.get(change, "got as many with other labels")
+    with pytest.raises(StreamError, match=rf"{tmp_path}/{name}: expected the {rows:,} rows of the first pass again, {got}"):
+        list(stream)
+
+
+def test_what_was_learnt_before_a_source_changed_is_kept(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(TEXT)
+
+    def change(progress):
+        if progress.rows >= 4999:
+            path.write_bytes(b"".join(TEXT.splitlines(keepends=True)[:100]))
+
+    model = OnlineClassifier(passes=3, shuffle=None, solver="comid,eta=0.1", callbacks=[change])
+    with pytest.raises(StreamError, match=r"a\.svm: expected the 4,999 rows of the first pass again, got .*Rows learnt before"):
+        model.fit(streams.open(path, block_bytes=1 << 30))
+    assert model.t_ > 4999
+
+
+def test_a_shuffled_stream_that_is_read_again_is_no_change(tmp_path):
+    (tmp_path / "a.svm").write_bytes(TEXT)
+    stream = Shuffled(Marked(streams.open(tmp_path / "a.svm", block_bytes=5000), 0.1), 700, 0)
+    for _ in range(3):
+        assert sum(block.n for block in stream) == 4999
+    next(iter(stream))  # left in the middle
+    assert sum(block.n for block in stream) == 4999
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
 
 
 def test_wrong_names(tmp_path):

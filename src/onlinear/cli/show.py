@@ -157,7 +157,7 @@ class Shown(ABC):
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
         """While rows are learnt."""
-        began, self.before = time.perf_counter(), spent(training)
+        began, self.before = time.perf_counter(), spent(training) | {"text_bytes": training.text_before}
         try:
             yield
         finally:
@@ -308,7 +308,7 @@ class Table(Shown):
         )
         with Progress(*columns, *(left if known else ()), transient=True) as self._bar:
             bar, shown = self._bar, self._bar.add_task("rows", total=training.total, completed=training.done, pace="")
-            began, rows, text = time.perf_counter(), training.rows, training.stream.text_bytes
+            began, rows, text = time.perf_counter(), training.rows, training.text_before
 
             def watch() -> None:
                 seconds = time.perf_counter() - began

@@ -18,7 +18,7 @@ from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
-from onlinear.streams.files import STDIN
+from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.formats import FORMATS, TABLES, is_uri
 from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
@@ -139,5 +139,5 @@ def _must_exist(path: str) -> None:
 def _places(paths: Sequence[str]) -> list[Any]:
     from onlinear.streams import tables
 
-    files = [[tables.Place(path, path)] if os.path.isfile(path) or path == STDIN else tables.places(path) for path in paths]
+    files = [[tables.Place(path, path)] if os.path.isfile(path) or is_pipe(path) else tables.places(path) for path in paths]
     return [place for found in files for place in found]

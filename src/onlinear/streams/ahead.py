@@ -37,6 +37,7 @@ class Ahead(Wrapped):
         self.blocks = blocks
         self._seen: dict[str, Any] = {}
         self._timing = Timing()
+        self._unseen = 0  # bytes of text that were read and not given
 
     def __getattr__(self, name: str) -> Any:
         if name in SEEN and self._seen:
@@ -52,6 +53,8 @@ class Ahead(Wrapped):
         return self._timing
 
     def __iter__(self) -> Iterator[Block]:
+        # An earlier pass that was left in the middle had read on; its text was not given.
+        self._unseen = self._stream.text_bytes - self.text_bytes
         pace = _Pace(SimpleQueue(), Semaphore(self.blocks), Event())
         thread = started(partial(self._read, pace), f"reading {self.name}")
         if thread is None:
@@ -128,7 +131,8 @@ class Ahead(Wrapped):
 
     def _state(self) -> dict[str, Any]:
         return {name: getattr(self._stream, name) for name in SEEN} | {
-            "errors": (self._stream.errors, len(self._stream.errors))
+            "errors": (self._stream.errors, len(self._stream.errors)),
+            "text_bytes": self._stream.text_bytes - self._unseen,
         }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -171,6 +173,66 @@ class Stream(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Block]:
         """The blocks of one pass, in order."""
+
+
+class Sums(NamedTuple):
+    """Some rows in short, the same for any cut of them into blocks: how many, checksums of their labels and numbers of
+    entries in order, and the sums of their columns and of their values' bits."""
+
+    rows: int = 0
+    labels: int = 0
+    lengths: int = 0
+    columns: int = 0
+    values: int = 0
+
+    def plus(self, block: Block) -> Sums:
+        """These rows and those of a block after them."""
+        starts, columns, values = block.rows
+        return Sums(
+            self.rows + block.n,
+            zlib.crc32(np.ascontiguousarray(block.y).data, self.labels),
+            zlib.crc32(np.ascontiguousarray(starts[1:] - starts[:-1]).data, self.lengths),
+            self.columns + int(columns.sum(dtype=np.uint64)),
+            (self.values + int(values.view(np.uint64).sum())) % 2**64,
+        )
+
+
+class Reader(Stream):
+    """The rows of files: a pipe gives them once, and every other pass must give those of the first one."""
+
+    _read = False
+    _first: dict[str, Sums] | None = None  # of each file, by the first whole pass
+
+    def __iter__(self) -> Iterator[Block]:
+        if self._read and not self.rereadable:
+            name = "standard input" if self.name == "-" else f"{self.name}: a pipe"
+            raise StreamError(f"{name} cannot be read twice; several passes need a file.")
+        self._read, self.done = True, 0
+        first, found = self._first, dict[str, Sums]()
+        with closing(self._pass()) as blocks:
+            for block in blocks:
+                (name,) = block.names
+                found[name] = found.get(name, Sums()).plus(block)
+                if first is not None and found[name].rows > first.get(name, Sums()).rows:
+                    raise _changed(name, first.get(name, Sums()), found[name])
+                yield block
+        if first is None:
+            self._first = found
+            return
+        for name, sums in first.items():
+            if found.get(name) != sums:
+                raise _changed(name, sums, found.get(name, Sums()))
+
+    @abstractmethod
+    def _pass(self) -> Generator[Block, None, None]:
+        """The blocks of one pass, each of one file."""
+
+
+def _changed(name: str, first: Sums, found: Sums) -> StreamError:
+    """A file whose rows are others than in the first pass."""
+    got = f"{found.rows:,}{' or more' if found.rows > first.rows else ''}"
+    got = got if found.rows != first.rows else "as many with other labels, columns or values"
+    return StreamError(f"{name}: expected the {first.rows:,} rows of the first pass again, got {got}; has the file changed?")
 
 
 class Wrapped(Stream):

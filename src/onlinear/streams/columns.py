@@ -7,8 +7,9 @@ NaN is a missing value, infinity is refused. All work is done on whole columns o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,7 +22,8 @@ from onlinear.names import unknown
 from onlinear.rows import Rows, plain
 from onlinear.streams import encoding as enc
 from onlinear.streams import tables
-from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.arrow import ERRORS, first_line
+from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.encoding import (
     BOOLEAN,
     DATE,
@@ -35,7 +37,7 @@ from onlinear.streams.encoding import (
     Encoding,
     Feature,
 )
-from onlinear.streams.files import STDIN
+from onlinear.streams.files import is_pipe
 from onlinear.streams.formats import CSV
 from onlinear.streams.hashing import hash_texts, key_hash, tidy
 from onlinear.streams.tables import NULLS, Place, Reading, Table
@@ -69,7 +71,7 @@ class Options(NamedTuple):
     max_errors: int = 0
 
 
-class Columns(Stream):
+class Columns(Reader):
     """The rows of one or several files with named columns, in blocks of about ``2 block_bytes`` of numbers.
 
     The first file decides the kinds of the columns, unless an ``encoding`` does; the others must agree.
@@ -87,7 +89,7 @@ class Columns(Stream):
             raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
         self.places, self.form, self.options = tuple(places), form, options
         self.name = places[0].name if len(places) == 1 else f"{len(places)} files"
-        self.rereadable = all(place.path != STDIN for place in places)
+        self.rereadable = not any(place.filesystem is None and is_pipe(place.path) for place in places)
         self.block_bytes, self.done, self.text_bytes = block_bytes, 0, 0
         self.errors = self._errors = list[str]()
         self._stated = dict.fromkeys(_listed(options.text), TEXT) | dict.fromkeys(_listed(options.numbers), NUMBER)
@@ -102,7 +104,9 @@ class Columns(Stream):
         if len(self._labels) != len(options.classes or ()):
             raise ValueError("classes must not repeat a name.")
         self._names: tuple[str, ...] = ()
-        self._read = False
+        self._layout: Layout | None = None  # of the last batch
+        self._told: dict[tuple[str, bytes], Any] = {}
+        self._agreed: Any = None  # the columns' types that have been found to be as they must
         with ExitStack() as opened:
             first = opened.enter_context(closing(self._open(self.places[0])))
             self._plan(first, given)
@@ -119,6 +123,7 @@ class Columns(Stream):
         self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
         self.target = self._target(first, None if given is None else given.target)
         self._encoding = self._planned(first) if given is None else given
+        self._keys = Keys.of(self._encoding)
         self._stated |= dict(self._encoding.features)
         self._all = frozenset(first.schema.names) if given is None and options.features is None else None
         text = self.target is not None and self._stated[self.target] == TEXT
@@ -140,19 +145,17 @@ class Columns(Stream):
         """How columns became features, for ``open(encoding=)`` and ``encoding.names``."""
         return self._encoding.description()
 
-    def __iter__(self) -> Iterator[Block]:
-        if self._read and not self.rereadable:
-            raise StreamError("standard input cannot be read twice; several passes need a file.")
-        self._read, self.done = True, 0
+    def _pass(self) -> Generator[Block, None, None]:
         self.errors = self._errors = list[str]()
-        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._encoding.features))))
+        # Of many columns a few rows take as long as one.
+        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._encoding.features)), self.block_bytes >> 16))
         for place in self.places:
-            began = perf_counter()
-            with closing(self._spare or self._open(place)) as table:
+            began, spare, self._spare = perf_counter(), self._spare, None
+            with closing(spare or self._open(place)) as table:
                 self._must_agree(table)
                 before, text = self.done, self.text_bytes
                 for first, batch in table.batches(self._wanted(), step):
-                    for block in self._blocks(batch, np.arange(first, first + batch.num_rows), place.name):
+                    for block in self._converted(batch, np.arange(first, first + batch.num_rows), place.name):
                         self._move(table, before, text, block.n)
                         self.timing.read += perf_counter() - began
                         yield block
@@ -174,7 +177,7 @@ class Columns(Stream):
     def _open(self, place: Place) -> Table:
         options = self.options
         types = {name: _READ_AS[kind] for name, kind in self._stated.items() if kind in _READ_AS}
-        return tables.opened(place, self.form, Reading(types, options.nulls, options.delimiter, self._count))
+        return tables.opened(place, self.form, Reading(types, options.nulls, options.delimiter, self._count, self._told))
 
     def _must_be_single(self, table: Table) -> None:
         names = table.schema.names
@@ -202,8 +205,9 @@ class Columns(Stream):
     def _planned(self, table: Table) -> Encoding:
         """The encoding that the first file and the options give."""
         options, names = self.options, table.schema.names
+        there = set(names)
         for name in self._stated:
-            if name not in names:
+            if name not in there:
                 raise unknown("text and numbers: the column", name, names)
         others = [name for name in enc.chosen(names, options.features, options.exclude) if name != self.target]
         features = [name for name in others if name != options.weight]
@@ -218,7 +222,7 @@ class Columns(Stream):
 
     def _kind(self, table: Table, name: str) -> str:
         """What a column holds, as stated or as its type tells; raises StreamError for what is no feature."""
-        held = table.schema.field(name).type
+        held = table.types[name]
         stated, found = self._stated.get(name), _kind_of(held)
         where = f"{table.place.name}: column {name!r}"
         if stated is not None:
@@ -237,16 +241,20 @@ class Columns(Stream):
 
     def _must_agree(self, table: Table) -> None:
         """Raise StreamError where a file lacks a column, holds something else in it, or has one more."""
+        if self._agreed is not None and table.schema.equals(self._agreed):
+            return
         self._must_be_single(table)
         names = table.schema.names
+        there = set(names)
         for name in self._wanted():
-            if name not in names:
+            if name not in there:
                 raise StreamError(f"{table.place.name}: expected a column {name!r}, got {_some(names)}.")
             self._kind(table, name)
-        more = sorted(set(names) - self._all) if self._all is not None else []
+        more = sorted(there - self._all) if self._all is not None else []
         if more:
             hint = "name the features, or exclude it from all files"
             raise StreamError(f"{table.place.name}: the column {more[0]!r} is not in {self.places[0].name}; {hint}.")
+        self._agreed = table.schema
 
     def _wanted(self) -> list[str]:
         others = [name for name in (self.target, self.options.weight) if name is not None]
@@ -267,6 +275,14 @@ class Columns(Stream):
 
     # --- rows
 
+    def _converted(self, batch: Any, rows: np.ndarray, name: str) -> Iterator[Block]:
+        """The batch's rows; what pyarrow cannot convert is told with their numbers."""
+        try:
+            yield from self._blocks(batch, rows, name)
+        except ERRORS as error:
+            where = f"{name}:{rows[0]}: expected columns that can be read, in this row and up to row {rows[-1]}"
+            raise StreamError(f"{where}, got {first_line(error)}") from None
+
     def _blocks(self, batch: Any, rows: np.ndarray, name: str) -> Iterator[Block]:
         """The batch's rows before its first wrong one that is not to be skipped; then that one's StreamError."""
         problems = Problems()
@@ -274,7 +290,7 @@ class Columns(Stream):
         kept = np.ones(batch.num_rows, bool)
         for row in sorted(problems):
             try:
-                self._count(f"{name}:{rows[row]}: {problems[row](row)}.")
+                self._count(f"{name}:{rows[row]}: {problems[row].words()}.")
             except StreamError:
                 if kept[:row].any():
                     yield from self._blocks(batch.slice(0, row).filter(pa.array(kept[:row])), rows[:row][kept[:row]], name)
@@ -288,44 +304,78 @@ class Columns(Stream):
     def _parts(self, batch: Any, problems: Problems) -> Parts:
         """The batch's columns as arrays, and what is wrong with its rows."""
         encoding, n = self._encoding, batch.num_rows
-        numbers = np.zeros((encoding.offset, n))
-        for i, feature in enumerate(encoding.numeric):
-            missing = _numbers(batch, feature, encoding.dates, encoding.missing.numbers, problems, numbers[i])
+        numbers, held = np.zeros((encoding.offset, n)), batch.columns
+        if self._layout is None or not self._layout.schema.equals(batch.schema):
+            self._layout = self._laid_out(batch.schema)
+        for kind, group in self._layout.numeric:
+            found = np.empty((len(group.ranks), n))
+            array = _joined([held[place] for place in group.places])
+            missing = _numbers(array, kind, group, encoding.dates, encoding.missing.numbers, problems, found.reshape(-1))
+            numbers[group.ranks] = found
             if missing is not None and encoding.missing.numbers == INDICATOR:
-                numbers[len(encoding.numeric) + i] = missing
-        texts = [_text(batch, feature.name, encoding.missing.categories, problems) for feature in encoding.texts]
+                numbers[len(encoding.numeric) + group.ranks] = missing.reshape(found.shape)
+        texts = None
+        if encoding.texts:
+            texts = _text_of([held[place] for place in self._layout.texts.places])
+            _must_be_there(texts, self._layout.texts, encoding.missing.categories, problems)
         y, labels, weights = np.full(n, np.nan), None, None
-        policy = OMIT if self.unlabelled else ERROR
-        if self.target is not None and self._stated[self.target] == TEXT:
-            labels = _text(batch, self.target, policy, problems)
-            if self.classes is not None:
-                self._must_be_known(labels, problems)
-        elif self.target is not None:
-            missing = _numbers(batch, Feature(self.target, NUMBER), None, policy, problems, y)
-            if missing is not None:
-                y[missing] = np.nan
+        if self.target is not None:
+            target, policy = self._layout.others[self.target], OMIT if self.unlabelled else ERROR
+            array = held[target.places[0]]
+            if self._stated[self.target] == TEXT:
+                labels = _text(array)
+                _must_be_there(labels, target, policy, problems)
+                self._must_be_known(labels, target, problems)
+            else:
+                missing = _numbers(array, NUMBER, target, None, policy, problems, y)
+                if missing is not None:
+                    y[missing] = np.nan
         if self.options.weight is not None:
-            weights, name = np.empty(n), self.options.weight
-            _numbers(batch, Feature(name, NUMBER), None, ERROR, problems, weights)
-            problems.note(weights < 0.0, lambda row: f"expected a weight of 0 or more in column {name!r}, got {weights[row]:g}")
+            weights, column = np.empty(n), self._layout.others[self.options.weight]
+            _numbers(held[column.places[0]], NUMBER, column, None, ERROR, problems, weights)
+            problems.note(
+                column,
+                weights < 0.0,
+                lambda name, at: f"expected a weight of 0 or more in column {name!r}, got {weights[at]:g}",
+            )
         return Parts(numbers, texts, labels, y, weights)
 
-    def _must_be_known(self, labels: Any, problems: Problems) -> None:
+    def _laid_out(self, schema: Any) -> Layout:
+        """Where batches of this schema have what is wanted. Of many columns each costs more than its rows: numbers of one kind
+        and type are converted together."""
+        place = {name: k for k, name in enumerate(schema.names)}
+        alike = dict[Any, list[tuple[int, int, str]]]()
+        types = schema.types
+        for rank, feature in enumerate(self._encoding.numeric):
+            held = types[place[feature.name]]
+            group = alike.setdefault((feature.kind, held if pa.types.is_primitive(held) else rank), [])
+            group.append((rank, place[feature.name], feature.name))
+        first = len(self._encoding.numeric)
+        texts = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(self._encoding.texts)]
+        others = [name for name in (self.target, self.options.weight) if name is not None]
+        return Layout(
+            schema,
+            [(kind, Group.of(members)) for (kind, _), members in alike.items()],
+            Group.of(texts),
+            {name: Group.of([(first + len(texts) + k, place[name], name)]) for k, name in enumerate(others)},
+        )
+
+    def _must_be_known(self, labels: Any, target: Group, problems: Problems) -> None:
+        if self.classes is None:
+            return
         known = pc.is_in(labels, pa.array(list(self._labels), pa.large_string()))
         strange = ~known.to_numpy(zero_copy_only=False) & labels.is_valid().to_numpy(zero_copy_only=False)
-        problems.note(strange, lambda row: f"expected a class of {_some(self._labels)}, got {labels[row].as_py()!r}")
+        problems.note(
+            target, strange, lambda name, at: f"expected a class of {_some(self._labels)}, got {labels[at].as_py()!r}"
+        )
 
     def _block(self, parts: Parts, rows: np.ndarray, name: str) -> Block:
-        encoding, n, texts = self._encoding, len(rows), len(parts.texts)
+        encoding, n, texts = self._encoding, len(rows), len(self._encoding.texts)
         columns, values = np.empty((texts, n), np.uint32), np.empty((texts, n))
-        if encoding.categories == HASH:
-            for i, text in enumerate(parts.texts):
-                _hash(encoding, i, text, columns[i], values[i])
+        if texts and encoding.categories == HASH:
+            _hash(encoding, self._keys, parts.texts, columns, values)
         elif texts:
-            try:
-                _enumerate(encoding, parts.texts, columns, values)
-            except ValueError as error:
-                raise StreamError(f"{name}: {error}.") from None
+            _enumerate(encoding, [parts.texts.slice(k * n, n) for k in range(texts)], columns, values, name)
         room = n * (len(parts.numbers) + texts)
         found = Rows(np.zeros(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room))
         nnz = _pack(parts.numbers, columns, values, *found)
@@ -352,24 +402,59 @@ class Parts(NamedTuple):
     """The columns of some rows as arrays."""
 
     numbers: np.ndarray  # a row for each column that numeric features have: the values, 0 where missing
-    texts: list[Any]  # large_string arrays, null where missing
+    texts: Any  # the text features, one after the other, as a large_string array, null where missing
     labels: Any  # the same of a target that is text
     y: np.ndarray
     weights: np.ndarray | None
 
 
-class Problems(dict[int, Callable[[int], str]]):
-    """What is wrong with a row: the first thing found, in words when it is called."""
+class Group(NamedTuple):
+    """Columns that are read together: their order among all that are wanted, their places in a batch, their names."""
 
-    def note(self, wrong: np.ndarray, words: Callable[[int], str]) -> None:
-        """Every row where ``wrong`` is True."""
-        for row in np.flatnonzero(wrong).tolist():
-            self.setdefault(row, words)
+    ranks: np.ndarray
+    places: list[int]
+    names: list[str]
+
+    @classmethod
+    def of(cls, members: Sequence[tuple[int, int, str]]) -> Group:
+        """The group of these (rank, place, name)."""
+        ranks, places, names = (list(found) for found in zip(*members, strict=True)) if members else ([], [], [])
+        return cls(np.array(ranks, np.int64), places, names)
+
+
+class Layout(NamedTuple):
+    """Where the batches of a file have the columns that are wanted."""
+
+    schema: Any
+    numeric: list[tuple[str, Group]]  # with what they hold
+    texts: Group
+    others: dict[str, Group]  # target and weight
+
+
+class Problem(NamedTuple):
+    """What is wrong with a row: in the column of this rank, in words when they are asked for."""
+
+    rank: int
+    words: Callable[[], str]
+
+
+class Problems(dict[int, Problem]):
+    """What is wrong with rows: of each the first thing found in the first of its columns."""
+
+    def note(self, group: Group, wrong: np.ndarray, words: Callable[[str, int], str]) -> None:
+        """Every place, counted through the group's columns, where ``wrong`` is True; ``words`` takes the name and the place."""
+        rows = len(wrong) // len(group.names)
+        for at in np.flatnonzero(wrong).tolist():
+            column, row = divmod(at, rows)
+            rank = int(group.ranks[column])
+            if row not in self or rank < self[row].rank:
+                self[row] = Problem(rank, partial(words, group.names[column], at))
 
 
 # --- columns as arrays -----------------------------------------------------------------------------------------------
 
 
+@cache
 def _kind_of(held: Any) -> str | None:
     """What a column of this type holds; None: nothing that is a feature."""
     kinds = pa.types
@@ -390,23 +475,28 @@ def _is_textual(held: Any) -> bool:
     if kinds.is_dictionary(held):
         return _is_textual(held.value_type)
     string = kinds.is_string(held) or kinds.is_large_string(held) or kinds.is_string_view(held)
-    return string or kinds.is_integer(held) or kinds.is_boolean(held) or kinds.is_temporal(held)
+    dated = kinds.is_temporal(held) and not kinds.is_interval(held)
+    return string or kinds.is_integer(held) or kinds.is_boolean(held) or dated
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def _numbers(
-    batch: Any, feature: Feature, dates: str | None, policy: str, problems: Problems, out: np.ndarray
+    array: Any, kind: str, group: Group, dates: str | None, policy: str, problems: Problems, out: np.ndarray
 ) -> np.ndarray | None:
-    """Write the column to ``out`` as float64, 0 where it is missing; where that is, None if nowhere."""
-    name, array = feature.name, batch.column(feature.name)
+    """Write the columns that ``array`` holds one after the other to ``out`` as float64, 0 where they are missing; where that
+    is, None if nowhere."""
     if pa.types.is_null(array.type):
-        array = array.cast(pa.date32() if feature.kind == DATE else pa.float64())
+        array = array.cast(pa.date32() if kind == DATE else pa.float64())
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    if feature.kind == DATE:
+    if kind == DATE:
         out[:] = _since_1970(array, dates or "seconds")
     elif _kind_of(array.type) == TEXT:
-        out[:] = _parsed(array, name, problems)
+        out[:] = _parsed(array, group, problems)
     else:
         if pa.types.is_decimal(array.type):
             array = array.cast(pa.string()).cast(pa.float64())  # the direct cast does not round to the nearest double
@@ -414,16 +504,18 @@ def _numbers(
         if values.dtype in (np.int64, np.uint64) and len(values) and (values.max() > EXACT or values.min() < -EXACT):
             far = (values > EXACT) | ((values < -EXACT) if values.dtype == np.int64 else False)
             hint = "text reads the column as categories"
-            problems.note(far, lambda row: f"expected a number within 2^53 in column {name!r}, got {array[row]} ({hint})")
+            words = "expected a number within 2^53 in column"
+            problems.note(group, far, lambda name, at: f"{words} {name!r}, got {array[at]} ({hint})")
         out[:] = values
     if not np.isfinite(out).all():
         missing = np.isnan(out) if missing is None else missing | np.isnan(out)
-        problems.note(np.isinf(out), lambda row: f"expected a finite number in column {name!r}, got {out[row]}")
+        infinite = np.isinf(out)
+        problems.note(group, infinite, lambda name, at: f"expected a finite number in column {name!r}, got {out[at]}")
     if missing is not None:
         out[missing] = 0.0
         if policy == ERROR:
-            wanted = _WANTED[feature.kind]
-            problems.note(missing, lambda row: f"expected {wanted} in column {name!r}, got a missing value{_HINT}")
+            wanted = _WANTED[kind]
+            problems.note(group, missing, lambda name, at: f"expected {wanted} in column {name!r}, got a missing value{_HINT}")
     return missing
 
 
@@ -434,7 +526,7 @@ def _filled(array: Any) -> np.ndarray:
     return array.to_numpy(zero_copy_only=False)
 
 
-def _parsed(array: Any, name: str, problems: Problems) -> np.ndarray:
+def _parsed(array: Any, group: Group, problems: Problems) -> np.ndarray:
     """Text as numbers."""
     try:
         return _filled(array.cast(pa.float64()))
@@ -446,7 +538,7 @@ def _parsed(array: Any, name: str, problems: Problems) -> np.ndarray:
                 values[row] = 0.0 if text is None else pa.scalar(text).cast(pa.float64()).as_py()
             except pa.ArrowInvalid:
                 wrong[row] = True
-        problems.note(wrong, lambda row: f"expected a number in column {name!r}, got {array[row].as_py()!r}")
+        problems.note(group, wrong, lambda name, at: f"expected a number in column {name!r}, got {array[at].as_py()!r}")
         return values
 
 
@@ -463,38 +555,58 @@ def _since_1970(array: Any, unit: str) -> np.ndarray:
     return whole + rest / (size * (86400 if unit == "days" else 1))
 
 
-def _text(batch: Any, name: str, policy: str, problems: Problems) -> Any:
-    """The column as a large_string array."""
-    array = batch.column(name)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    array = array.cast(pa.large_string())
-    if policy == ERROR and array.null_count:
-        missing = array.is_null().to_numpy(zero_copy_only=False)
-        problems.note(missing, lambda row: f"expected text in column {name!r}, got a missing value{_HINT}")
-    return array
+def _text(array: Any) -> Any:
+    """A column as a large_string array."""
+    return (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).cast(pa.large_string())
+
+
+def _text_of(arrays: Sequence[Any]) -> Any:
+    """Columns, one after the other, as a large_string array; those that are plain text are converted in one call."""
+    quick = [pa.types.is_string(array.type) for array in arrays]
+    chosen = [array for array, is_quick in zip(arrays, quick, strict=True) if is_quick]
+    done = iter(pa.chunked_array(chosen, pa.string()).cast(pa.large_string()).chunks)
+    return _joined([next(done) if is_quick else _text(array) for array, is_quick in zip(arrays, quick, strict=True)])
+
+
+def _must_be_there(text: Any, group: Group, policy: str, problems: Problems) -> None:
+    if policy == ERROR and text.null_count:
+        missing = text.is_null().to_numpy(zero_copy_only=False)
+        problems.note(group, missing, lambda name, at: f"expected text in column {name!r}, got a missing value{_HINT}")
 
 
 # --- text as entries -------------------------------------------------------------------------------------------------
 
 
-def _hash(encoding: Encoding, place: int, array: Any, columns: np.ndarray, values: np.ndarray) -> None:
-    """The entries of text feature ``place``, hashed."""
-    key, n = encoding.texts[place].name, len(array)
+class Keys(NamedTuple):
+    """What stands before the value in the keys of each text feature: ``text[starts[k] : starts[k + 1]]``."""
+
+    text: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Keys:
+        """Those of an encoding."""
+        parts = [f"{feature.name}=".encode() for feature in encoding.texts]
+        return cls(plain(np.frombuffer(b"".join(parts), np.uint8)), np.cumsum([0, *map(len, parts)]))
+
+
+def _hash(encoding: Encoding, keys: Keys, array: Any, columns: np.ndarray, values: np.ndarray) -> None:
+    """The entries of all text features, hashed."""
     _, ends, text = array.buffers()
-    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + n + 1]
+    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
     content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
-    present = array.is_valid().to_numpy(zero_copy_only=False)
-    prefix, mask = np.frombuffer(key.encode() + b"=", np.uint8), (1 << encoding.hash_bits) - 1
+    present, mask = array.is_valid().to_numpy(zero_copy_only=False), (1 << encoding.hash_bits) - 1
     with np.errstate(over="ignore"):
-        hash_texts(plain(prefix), plain(content), plain(offsets), plain(present), encoding.offset, mask, columns, values)
+        hash_texts(*keys, plain(content), plain(offsets), plain(present), encoding.offset, mask, columns, values)
     if encoding.missing.categories == INDICATOR and array.null_count:
-        h = key_hash(key)
-        columns[~present] = encoding.offset + (h & mask)
-        values[~present] = -1.0 if h >> 31 else 1.0
+        missing = ~present.reshape(columns.shape)
+        for k in np.flatnonzero(missing.any(axis=1)):
+            h = key_hash(encoding.texts[k].name)
+            columns[k, missing[k]] = encoding.offset + (h & mask)
+            values[k, missing[k]] = -1.0 if h >> 31 else 1.0
 
 
-def _enumerate(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, values: np.ndarray) -> None:
+def _enumerate(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, values: np.ndarray, source: str) -> None:
     """The entries of all text features by the dictionary; new values get their numbers row by row."""
     n, indicator = columns.shape[1], encoding.missing.categories == INDICATOR
     coded = []
@@ -510,7 +622,10 @@ def _enumerate(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, v
         new += [(int(firsts[k]), place, known[k]) for k in there if not encoding.known(place, known[k])]
         coded.append((codes, known, there))
     for _, place, value in sorted(new, key=lambda item: item[:2]):
-        encoding.number(place, value)
+        try:
+            encoding.number(place, value)
+        except ValueError as error:
+            raise StreamError(f"{source}: {error}.") from None
     for place, (codes, known, there) in enumerate(coded):
         numbers = np.zeros(len(known), np.uint32)
         for k in there:

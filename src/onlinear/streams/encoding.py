@@ -58,6 +58,7 @@ class Encoding:
     ) -> None:
         self.features = tuple(features)
         self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
+        self._listed = [list(feature) for feature in self.features]
         self.numeric = tuple(feature for feature in self.features if feature.kind != TEXT)
         self.texts = tuple(feature for feature in self.features if feature.kind == TEXT)
         self.offset = len(self.numeric) * (2 if missing.numbers == INDICATOR else 1)
@@ -83,7 +84,7 @@ class Encoding:
         return {
             "version": VERSION,
             "format": "columns",
-            "features": [list(feature) for feature in self.features],
+            "features": self._listed,
             "categories": self.categories,
             "hash_bits": self.hash_bits,
             "seed": SEED,
@@ -163,6 +164,19 @@ def format_of(description: Mapping[str, Any]) -> str:
 def bits_of(description: Mapping[str, Any]) -> int:
     """The hash bits of a description; raises ValueError where it has none."""
     return int(checked(HASH, description.get("hash_bits"), None)["hash_bits"])
+
+
+def widest(description: Mapping[str, Any] | None) -> int:
+    """The columns that named features can have at most: those of the table and of the hash that was asked for; 0 for features
+    that are numbered in the source."""
+    if description is None or description.get("format") not in ("columns", "vw"):
+        return 0
+    if description["format"] == "vw":
+        return 1 << bits_of(description)
+    encoding = read(description)
+    if not encoding.texts:
+        return encoding.offset
+    return encoding.offset + (1 << encoding.hash_bits if encoding.categories == HASH else MOST_VALUES)
 
 
 def checked(categories: Any, hash_bits: Any, dates: Any) -> dict[str, Any]:

@@ -1,11 +1,17 @@
-"""Text of files: plain, compressed (by suffix) or standard input, cut at line ends, and how far a reader has come."""
+"""Text of files and pipes, cut at line ends, and how far a reader has come.
+
+How a file is compressed is told by its suffix, how a pipe is (standard input, a FIFO) by its first bytes: it has no name of
+its own.
+"""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Generator, Sequence
@@ -26,6 +32,45 @@ NEWLINE = ord("\n")
 LOW_BITS, HIGH_BIT, PAIRS = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x00FF00FF00FF00FF)
 
 
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a source gives its bytes once: standard input, a FIFO, a device; no file and no folder."""
+    if path == STDIN:
+        return True
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+class Pipe(io.RawIOBase):
+    """The bytes of a pipe; the first ones, which tell how they are compressed, are read in advance and given again."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self.head = raw, b""
+        while len(self.head) < 6 and (piece := raw.read(6 - len(self.head))):
+            self.head += piece
+        self._waiting = self.head
+
+    @property
+    def suffix(self) -> str:
+        """The suffix that a file with these first bytes would have."""
+        return next((suffix for magic, suffix in MAGIC.items() if self.head.startswith(magic)), "")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int | None:
+        if not self._waiting:
+            return self._raw.readinto(target)  # type: ignore[attr-defined,no-any-return]
+        count = min(len(target), len(self._waiting))
+        target[:count], self._waiting = self._waiting[:count], self._waiting[count:]
+        return count
+
+
 class ByteFile:
     """One open file: ``readinto`` gives its decompressed bytes, ``position`` the bytes taken from the disk."""
 
@@ -33,9 +78,16 @@ class ByteFile:
         self.name = "standard input" if path == STDIN else path
         self.error: StreamError | None = None  # what ended the file before its end
         self._own = path != STDIN
+        self._file: Any = None
         # Unbuffered: a thread that waits in Python's own buffer of standard input could not be left at exit.
         self._raw: BinaryIO = open_raw(path) if self._own else getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-        self._file: Any = _decompressed(self._raw, Path(path).suffix) if self._own else self._raw
+        self._pipe = is_pipe(path)
+        try:
+            pipe = Pipe(self._raw) if self._pipe else None
+        except BaseException:
+            self.close()
+            raise
+        self._file = _decompressed(self._raw, Path(path).suffix) if pipe is None else _decompressed(pipe, pipe.suffix)
 
     def readinto(self, target: memoryview) -> int:
         """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises."""
@@ -58,13 +110,14 @@ class ByteFile:
 
     @property
     def position(self) -> int:
-        """Bytes read from the file so far, as they are on the disk; 0 for standard input."""
-        return self._raw.tell() if self._own else 0
+        """Bytes read from the file so far, as they are on the disk; 0 for a pipe."""
+        return 0 if self._pipe else self._raw.tell()
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
         if self._own:
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
             self._raw.close()
 
 
@@ -96,22 +149,25 @@ def texts(paths: Sequence[str], size: int, longest: int, timing: Timing, spare: 
 
 
 def _cut(file: ByteFile, length: int, longest: int, timing: Timing, spare: list[bytearray]) -> Generator[Text, None, None]:
-    rest, line, last = bytearray(), 1, False
+    rest, line, last, fresh = bytearray(), 1, False, 0
     while not last:
         store, kept = _buffer(length, spare), len(rest)
         store[:kept] = rest
         began = perf_counter()
         count = file.readinto(memoryview(store)[kept : length - 1])
         timing.read += perf_counter() - began
+        fresh += count
         end, last = kept + count, kept + count < length - 1
         if last and end and store[end - 1] != NEWLINE and file.error is None:
             store[end] = NEWLINE
             end += 1
         stop = store.rfind(b"\n", kept, end) + 1
         rest = store[stop:end]
-        lines = count_byte(np.frombuffer(store, np.uint8, stop), NEWLINE)
-        yield Text(file.name, store, stop, line, lines, file.position, count)
-        line += lines
+        if stop or last:
+            lines = count_byte(np.frombuffer(store, np.uint8, stop), NEWLINE)
+            yield Text(file.name, store, stop, line, lines, file.position, fresh)
+            line, fresh = line + lines, 0
+        del store  # a long line is held once
         if file.error is not None:
             raise file.error
         if len(rest) > longest:
@@ -163,7 +219,7 @@ def open_raw(path: str) -> BinaryIO:
         raise PermissionError(f"{path}: no permission to read it.") from None
 
 
-def _decompressed(raw: BinaryIO, suffix: str) -> Any:
+def _decompressed(raw: Any, suffix: str) -> Any:
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=raw)
     if suffix == ".xz":

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onlinear.streams.encoding import format_of
-from onlinear.streams.files import STDIN
+from onlinear.streams.files import is_pipe
 
 PARQUET, ARROW, CSV = "parquet", "arrow", "csv"
 SUFFIXES = {PARQUET: (".parquet", ".pq"), ARROW: (".arrow", ".feather", ".ipc"), CSV: (".csv", ".tsv")}
@@ -79,7 +79,7 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
         return found
     if unpacked(path).endswith(".vw"):
         return "vw"
-    if encoding is None or path != STDIN:
+    if encoding is None or not is_pipe(path):
         return "svmlight"
     found = format_of(encoding)
     return "csv" if found == "columns" else found

@@ -77,22 +77,26 @@ def key_hash(key: str) -> int:
 
 
 @kernel
-def hash_texts(prefix, text, ends, present, offset, mask, columns, values):  # type: ignore[no-untyped-def]
-    """Hash ``prefix`` + the i-th text, ``text[ends[i]:ends[i+1]]``, into ``columns[i]``, and its sign into ``values[i]``.
+def hash_texts(keys, starts, text, ends, present, offset, mask, columns, values):  # type: ignore[no-untyped-def]
+    """Hash texts, those of one feature after those of another: text i of feature f, which has ``keys[starts[f]:starts[f+1]]``
+    before it, into ``columns[f, i]``, and its sign into ``values[f, i]``. Text p of all is ``text[ends[p]:ends[p+1]]``.
 
-    Where ``present[i]`` is False the value is 0: no entry.
+    Where ``present[p]`` is False the value is 0: no entry.
     """
-    h = k = shift = np.uint64(0)
-    for j in range(prefix.shape[0]):
-        h, k, shift = absorb(h, k, shift, np.uint64(prefix[j]))
-    length = np.uint64(prefix.shape[0])
-    for i in range(present.shape[0]):
-        values[i] = 0.0
-        columns[i] = np.uint32(offset)
-        if present[i]:
-            found = murmur(text, ends[i], ends[i + 1], h, k, shift, length)
-            columns[i] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
-            values[i] = -1.0 if found >> TOP_BIT else 1.0
+    p = 0
+    for f in range(columns.shape[0]):
+        h = k = shift = np.uint64(0)
+        for j in range(starts[f], starts[f + 1]):
+            h, k, shift = absorb(h, k, shift, np.uint64(keys[j]))
+        length = np.uint64(starts[f + 1] - starts[f])
+        for i in range(columns.shape[1]):
+            values[f, i] = 0.0
+            columns[f, i] = np.uint32(offset)
+            if present[p]:
+                found = murmur(text, ends[p], ends[p + 1], h, k, shift, length)
+                columns[f, i] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
+                values[f, i] = -1.0 if found >> TOP_BIT else 1.0
+            p += 1
 
 
 @function

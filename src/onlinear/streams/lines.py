@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from time import perf_counter
 from typing import NamedTuple
@@ -14,14 +14,14 @@ import numpy as np
 
 from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.blocks import Block, Stream, StreamError
-from onlinear.streams.files import STDIN, Text, texts
+from onlinear.streams.blocks import Block, Reader, StreamError
+from onlinear.streams.files import Text, is_pipe, texts
 
 BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
 LONGEST_LINE = 1 << 28
 
 
-class Lines(Stream):
+class Lines(Reader):
     """The rows of text files, one after the other, in blocks of about ``block_bytes`` of text.
 
     ``max_errors``: this many wrong lines of a pass are skipped and kept in ``errors``; the next one raises StreamError.
@@ -47,17 +47,13 @@ class Lines(Stream):
         self.paths, self.threads = paths, threads or min(2, cores())
         self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
         self.max_errors, self.block_bytes = max_errors, block_bytes
-        self.rereadable = STDIN not in paths
+        self.rereadable = not any(map(is_pipe, paths))
         self.total = sum(os.path.getsize(path) for path in paths) if self.rereadable else None
         self.done = 0
         self.text_bytes = 0
         self.errors = self._errors = list[str]()
-        self._read = False
 
-    def __iter__(self) -> Iterator[Block]:
-        if self._read and not self.rereadable:
-            raise StreamError("standard input cannot be read twice; several passes need a file.")
-        self._read, self.done = True, 0
+    def _pass(self) -> Generator[Block, None, None]:
         self.errors = self._errors = list[str]()
         before = self.text_bytes
         spare: list[bytearray] = []

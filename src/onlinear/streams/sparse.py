@@ -35,9 +35,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
+from onlinear.streams import ipc
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.blocks import Block, Stream, StreamError, joined
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, valid
+from onlinear.streams.blocks import Block, Reader, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
+from onlinear.streams.files import is_pipe
 from onlinear.writing import new_file, scratch
 
 KEY = b"onlinear-rows"
@@ -46,7 +49,7 @@ ENTRIES = 1 << 20  # of a record batch or row group
 # Of Parquet files: in effect one page for each column of a row group, copied once less. Figures are in docs/streams.md.
 LAYOUT: dict[str, Any] = {"data_page_size": 1 << 28, "use_dictionary": False, "write_statistics": False, "store_schema": False}
 MOST_CLASSES = 256  # different whole labels that are listed as classes where the source names none
-LARGEST_GROUP = 1 << 31  # bytes
+LARGEST_GROUP = LARGEST_BATCH
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 COLUMNS = ("label", "weight", "indices", "values")
@@ -246,15 +249,15 @@ def _write_arrow(
 def is_sparse(path: str | os.PathLike[str]) -> bool:
     """Whether a file holds sparse rows as columns, by its suffix and its metadata."""
     suffix = Path(path).suffix
-    if suffix not in PARQUET + ARROW:
+    if suffix not in PARQUET + ARROW or is_pipe(os.fspath(path)):
         return False
     try:
         return KEY in (_schema_of(os.fspath(path)).metadata or {})
-    except (pa.ArrowException, OSError):
+    except ERRORS:
         return False  # what is wrong with it, the reader of other columns says
 
 
-class Sparse(Stream):
+class Sparse(Reader):
     """The rows of such files, one after the other; ``threads`` of them decompress and check, the blocks do not depend on it.
 
     Raises StreamError, when it is made or while it is read, for a file that is damaged, hostile or of a newer version, and for
@@ -286,8 +289,7 @@ class Sparse(Stream):
             self.classes = np.unique([label for header in self._headers for label in header.classes or ()])
         self.done = 0
 
-    def __iter__(self) -> Iterator[Block]:
-        self.done = 0
+    def _pass(self) -> Generator[Block, None, None]:
         with closing(in_order(_loaded, self._groups(), self.threads)) as loaded:
             for block, read, checked in loaded:
                 self.done += block.n
@@ -321,9 +323,9 @@ class _Group(NamedTuple):
 
 def _schema_of(path: str) -> Any:
     if Path(path).suffix in PARQUET:
-        return pq.read_schema(path, memory_map=False)
+        return named(pq.read_schema(path, memory_map=False))
     with pa.memory_map(path) as file:
-        return pa.ipc.open_file(file).schema
+        return named(pa.ipc.open_file(file).schema)
 
 
 def _parts(path: str) -> Iterator[_Columns]:
@@ -336,20 +338,17 @@ def _parts(path: str) -> Iterator[_Columns]:
             yield _Columns(group.num_rows, partial(_row_group, path, metadata, at))
         return
     with pa.memory_map(path) as file:
+        if ipc.largest(file) > LARGEST_GROUP:
+            raise StreamError(f"{path}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}.")
         reader = pa.ipc.open_file(file)
         for at in range(reader.num_record_batches):
             batch = reader.get_batch(at)
-            yield _Columns(batch.num_rows, partial(_valid, batch))
+            yield _Columns(batch.num_rows, partial(valid, batch))
 
 
 def _row_group(path: str, metadata: Any, at: int) -> Any:
     with pq.ParquetFile(path, metadata=metadata) as file:
-        return file.read_row_group(at, use_threads=False)
-
-
-def _valid(batch: Any) -> Any:
-    batch.validate(full=True)
-    return batch
+        return valid(file.read_row_group(at, use_threads=False))
 
 
 def _damaged(path: str, parts: Iterator[T]) -> Iterator[T]:
@@ -358,8 +357,8 @@ def _damaged(path: str, parts: Iterator[T]) -> Iterator[T]:
         yield from parts
     except FileNotFoundError:
         raise FileNotFoundError(f"no file at {path!r}.") from None
-    except (pa.ArrowException, OSError) as error:
-        words = str(error).partition("\n")[0]
+    except ERRORS as error:
+        words = first_line(error).removesuffix(".")
         raise StreamError(f"{path}: cannot be read to its end, the file is damaged or cut short ({words}).") from None
 
 

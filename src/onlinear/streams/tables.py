@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -20,13 +21,18 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from onlinear.streams import ipc
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, valid
 from onlinear.streams.blocks import StreamError
-from onlinear.streams.files import STDIN, ByteFile
+from onlinear.streams.files import STDIN, ByteFile, is_pipe
 from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
 BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time
-HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns
+MOST_BYTES = 1 << 25  # of the numbers of a Parquet file with many columns: decoding a few rows costs what many do
+HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
+LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
+ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -46,6 +52,7 @@ class Reading(NamedTuple):
     nulls: Sequence[str]
     delimiter: str | None
     skip: Callable[[str], None]  # takes the error of a wrong row of a CSV file, or raises it
+    told: dict[tuple[str, bytes], Any]  # what the first bytes of CSV files have told of their columns; of many, telling costs
 
 
 class Table(ABC):
@@ -56,6 +63,11 @@ class Table(ABC):
     def __init__(self, place: Place) -> None:
         self.place = place
         self.schema: Any = None
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """The type of each column."""
+        return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     @property
     def position(self) -> int:
@@ -87,33 +99,47 @@ class Columnar(Table):
 
     def __init__(self, place: Place, form: str) -> None:
         super().__init__(place)
-        if place.path == STDIN:
-            raise StreamError(f"standard input cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
+        if place.filesystem is None and is_pipe(place.path):
+            name = "standard input" if place.path == STDIN else f"{place.name} is a pipe and"
+            raise StreamError(f"{name} cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
         filesystem = place.filesystem or fs.LocalFileSystem()
         try:
             self._file = filesystem.open_input_file(place.path)
-        except (pa.ArrowException, OSError) as error:
-            raise StreamError(f"{place.name}: cannot be opened: {_first_line(error)}") from None
+        except ERRORS as error:
+            raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
         try:
+            if form == ARROW and place.filesystem is None:
+                self._refuse_large()
             self._reader: Any = (
                 pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER)
                 if form == PARQUET
                 else pa.ipc.open_file(self._file)
             )
             self._stored = self._reader.schema_arrow if form == PARQUET else self._reader.schema
-            self.schema = self.with_keys(self._stored)
+            self.schema = self.with_keys(named(self._stored))
         except BaseException as error:
             self._file.close()
-            if isinstance(error, (pa.ArrowException, OSError)):
-                raise StreamError(f"{place.name}: expected a {_FORMS[form]} file, got {_first_line(error)}") from None
+            if isinstance(error, ERRORS):
+                article = "an" if form == ARROW else "a"
+                raise StreamError(f"{place.name}: expected {article} {_FORMS[form]} file, got {first_line(error)}") from None
             raise
+
+    def _refuse_large(self) -> None:
+        found = ipc.largest(self._file)
+        if found > LARGEST_BATCH:
+            raise StreamError(
+                f"{self.place.name}: expected record batches of at most {LARGEST_BATCH:,} bytes, got one of {found:,}; "
+                "write it in smaller ones."
+            )
 
     def count(self) -> int:
         if isinstance(self._reader, pq.ParquetFile):
             return int(self._reader.metadata.num_rows)
-        return int(
-            ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem()).count_rows()
-        )
+        try:
+            fragment = ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem())
+            return int(fragment.count_rows())
+        except ERRORS as error:
+            raise StreamError(f"{self.place.name}: its rows cannot be counted: {first_line(error)}") from None
 
     def close(self) -> None:
         self._file.close()
@@ -125,26 +151,33 @@ class Columnar(Table):
             1,
             self._parquet(stored, rows) if isinstance(self._reader, pq.ParquetFile) else self._arrow(stored, rows),
         )
+        whole = _Whole(columns, keys)
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
-                raise StreamError(f"{self.place.name}: cannot be read after row {first - 1}: {_first_line(error)}") from None
+            except ERRORS as error:
+                raise StreamError(f"{self.place.name}: cannot be read after row {first - 1}: {first_line(error)}") from None
             if batch is None:
-                return
+                break
             if batch.num_rows:
-                yield first, _with_constants(batch, columns, keys)
+                yield first, whole.batch(batch)
             first += batch.num_rows
+        wanted = self._reader.metadata.num_rows if isinstance(self._reader, pq.ParquetFile) else first - 1
+        if first - 1 != wanted:
+            raise StreamError(f"{self.place.name}: expected {wanted:,} rows, as its metadata say, got {first - 1:,}.")
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
-        return self._reader.iter_batches(batch_size=rows, columns=columns)
+        most = max(rows, min(256, MOST_BYTES // (8 * len(columns) + 8)))
+        for batch in map(valid, self._reader.iter_batches(batch_size=most, columns=columns)):
+            for first in range(0, batch.num_rows, rows):
+                yield batch.slice(first, rows)
 
     def _arrow(self, columns: list[str], rows: int) -> Iterator[Any]:
         fields = sorted(self._stored.get_field_index(name) for name in columns)
         self._file.seek(0)
         reader = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
         for k in range(reader.num_record_batches):
-            batch = reader.get_batch(k)
+            batch = valid(reader.get_batch(k))
             for first in range(0, batch.num_rows, rows):
                 yield batch.slice(first, rows)
 
@@ -161,6 +194,7 @@ class Text(Table):
         self._file = _Replayed(_bytes_of(place))
         tabs = unpacked(place.path).endswith(".tsv")
         self._delimiter = reading.delimiter or ("\t" if tabs else ",")
+        self._longest = LONGEST_ROW
         self._wrong: list[tuple[int, str]] = []
         self._names: list[str] = []
         try:
@@ -171,10 +205,21 @@ class Text(Table):
 
     def _inferred(self) -> Any:
         """The columns' names, and their types as stated or as the first rows tell."""
-        if not self._file.whole and self._file.head.count(b"\n") < 2:
+        head = self._file.head
+        if not self._file.whole and head.count(b"\n") < 2:
             raise self._error(ValueError("straddling"))
-        schema = self._opened(pa.BufferReader(self._file.head), {}, None, lambda row: "skip").schema
-        self._names = schema.names
+        first = head.find(b"\n") + 1
+        self._longest = max(HEAD, len(head), min(LONGEST_ROW, ROWS_AT_ONCE * (head.find(b"\n", first) - first)))
+        key = self._delimiter, head
+        schema = self._reading.told.get(key)
+        if schema is None:
+            schema = self._opened(pa.BufferReader(head), {}, None, lambda row: "skip").schema
+            self._reading.told.clear()
+            self._reading.told[key] = schema
+        try:
+            self._names = named(schema).names
+        except UnicodeError as error:
+            raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {first_line(error)}") from None
         return pa.schema([(field.name, self._reading.types.get(field.name) or _widened(field.type)) for field in schema])
 
     @property
@@ -191,9 +236,9 @@ class Text(Table):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         keys = dict(self.place.keys)
         stored = [name for name in columns if name not in keys]
-        types = {name: self.schema.field(name).type for name in stored}
+        types = {name: self.types[name] for name in stored}
         reader = self._opened(pa.PythonFile(self._file, mode="r"), types, stored, self._wrong_row)
-        record = 2
+        record, whole = 2, _Whole(columns, keys)
         while (batch := self._next(reader)) is not None:
             begin = 0
             while begin < batch.num_rows:
@@ -201,7 +246,7 @@ class Text(Table):
                 if self._wrong:
                     stop = min(stop, begin + self._wrong[0][0] - record)
                 if begin < stop:
-                    yield record, _with_constants(batch.slice(begin, stop - begin), columns, keys)
+                    yield record, whole.batch(batch.slice(begin, stop - begin))
                 record += stop - begin
                 begin = stop
                 record = self._skipped(record)
@@ -224,14 +269,14 @@ class Text(Table):
             return reader.read_next_batch()
         except StopIteration:
             return None
-        except (pa.ArrowException, OSError) as error:
+        except ERRORS as error:
             raise self._error(error) from None
 
     def _opened(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str]) -> Any:
         try:
             return pacsv.open_csv(
                 file,
-                pacsv.ReadOptions(use_threads=False, block_size=HEAD),
+                pacsv.ReadOptions(use_threads=False, block_size=self._longest),
                 pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=wrong),
                 pacsv.ConvertOptions(
                     column_types=types,
@@ -241,16 +286,18 @@ class Text(Table):
                     quoted_strings_can_be_null=False,
                 ),
             )
-        except (pa.ArrowException, OSError) as error:
+        except ERRORS as error:
             raise self._error(error) from None
 
     def _error(self, error: Exception) -> StreamError:
         """What pyarrow says, with the place and the way out."""
-        name, message = self.place.name, _first_line(error)
+        name, message = self.place.name, first_line(error)
         if "Empty CSV file" in message:
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
-            return StreamError(f"{name}: expected rows of at most {HEAD} bytes, got a longer one; is a quote left open?")
+            return StreamError(
+                f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?"
+            )
         found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+).*: (.*)", message, re.DOTALL)
         if found is None:
             return StreamError(f"{name}: {message}")
@@ -267,10 +314,14 @@ class _Replayed:
         self._file = file
         try:
             first = self._fresh(HEAD)
+            size = HEAD
+            while len(first) == size < LONGEST_ROW and first.count(b"\n") < 2:
+                first += self._fresh(size)
+                size *= 2
         except BaseException:
             file.close()
             raise
-        self.whole = len(first) < HEAD
+        self.whole = len(first) < size
         self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
@@ -306,8 +357,8 @@ def _bytes_of(place: Place) -> Any:
         if place.path.lower().endswith(".xz"):
             return lzma.open(pa.PythonFile(place.filesystem.open_input_stream(place.path)))
         return place.filesystem.open_input_stream(place.path, compression="detect")
-    except (pa.ArrowException, OSError) as error:
-        raise StreamError(f"{place.name}: cannot be opened: {_first_line(error)}") from None
+    except ERRORS as error:
+        raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
 
 
 def _widened(kind: Any) -> Any:
@@ -316,23 +367,36 @@ def _widened(kind: Any) -> Any:
     return pa.float64() if pa.types.is_integer(kind) else kind
 
 
-def _with_constants(batch: Any, columns: Sequence[str], keys: dict[str, Any]) -> Any:
-    """The batch with exactly ``columns``, those of folder names filled in."""
-    arrays = [
-        pa.repeat(pa.scalar(keys[name], None if keys[name] is not None else pa.string()), batch.num_rows)
-        if name in keys
-        else batch.column(name)
-        for name in columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else batch
+class _Whole:
+    """Makes batches with exactly ``columns`` of what a file gives; those of folder names are filled in."""
+
+    def __init__(self, columns: Sequence[str], keys: dict[str, Any]) -> None:
+        self._columns, self._keys = list(columns), keys
+        self._stored: list[str] | None = None  # the columns that batches have
+        self._places: list[int] = []  # where each of ``columns`` stands among them, -1 for none
+
+    def batch(self, found: Any) -> Any:
+        if self._stored is None:
+            self._stored = found.schema.names
+            place = {name: k for k, name in enumerate(self._stored)}
+            self._places = [-1 if name in self._keys else place[name] for name in self._columns]
+        if self._columns == self._stored or not self._columns:
+            return found
+        if not self._keys:
+            return found.select(self._places)
+        stored = found.columns
+        arrays = [
+            self._constant(name, found.num_rows) if place < 0 else stored[place]
+            for name, place in zip(self._columns, self._places, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=self._columns)
+
+    def _constant(self, name: str, rows: int) -> Any:
+        value = self._keys[name]
+        return pa.repeat(pa.scalar(value, None if value is not None else pa.string()), rows)
 
 
 _FORMS = {PARQUET: "Parquet", ARROW: "Arrow (Feather)", CSV: "CSV"}
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().split("\n")[0]
-    return text if text.endswith(".") else text + "."
 
 
 def opened(place: Place, form: str, reading: Reading) -> Table:
@@ -358,8 +422,8 @@ def places(name: str) -> list[Place]:
                 return _matching(filesystem, root, base, name)
             if filesystem.get_file_info(root).type == fs.FileType.File:
                 return [Place(name, root, filesystem)]
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise FileNotFoundError(f"{name}: cannot be opened: {_first_line(error)}") from None
+        except (*ERRORS, ValueError) as error:
+            raise FileNotFoundError(f"{name}: cannot be opened: {first_line(error)}") from None
     found = sorted(_below(filesystem or fs.LocalFileSystem(), root))
     if not found:
         if filesystem is None:

@@ -293,4 +293,6 @@ def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
         what = f"the tag {shown(token)} (a blank before '|' makes it a label)" if token else "none"
         return f"expected {expected}, got {what}"
     hint = "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
+    if token.startswith("\ufeff"):
+        hint = "; a byte order mark is no part of Vowpal Wabbit text"
     return f"expected {expected}, got {shown(token)}{hint}"

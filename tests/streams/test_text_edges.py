@@ -1,0 +1,130 @@
+"""Odd but common text, in every text format: one clear error, or the right rows."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from onlinear import streams
+from onlinear.streams import StreamError
+
+FORMATS = {
+    "svm": ("1 1:2\n0 2:3\n", {}),
+    "vw": ("1 | a:2\n0 | b:3\n", {}),
+    "csv": ("y,a,b\n1,2,0\n0,0,3\n", {"target": "y"}),
+}
+ROWS = [(1.0, [2.0]), (0.0, [3.0])]
+
+
+def read(tmp_path, form, content, **options):
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(content)
+    found = []
+    for block in streams.open(path, **FORMATS[form][1], **options):
+        starts = block.rows.indptr.astype(int)
+        found += [(y, sorted(abs(block.rows.values[a:b]))) for y, a, b in zip(block.y, starts, starts[1:], strict=False)]
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_line_ends(tmp_path, form):
+    text = FORMATS[form][0]
+    for changed in (
+        text,
+        text.replace("\n", "\r\n"),
+        text.rstrip("\n"),
+        text.replace("\n", "\r\n").rstrip("\r\n"),
+        text + "\n\n",
+    ):
+        assert read(tmp_path, form, changed.encode()) == ROWS, changed
+    assert read(tmp_path, form, text.encode().splitlines(keepends=True)[0] + text.encode().splitlines()[1]) or form == "csv"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_at_all_and_one_row(tmp_path, form):
+    text = FORMATS[form][0]
+    if form == "csv":
+        with pytest.raises(StreamError, match=r"a\.csv:1: expected a line of column names, got an empty file"):
+            read(tmp_path, form, b"")
+        assert read(tmp_path, form, b"y,a,b\n1,2,0\n") == ROWS[:1]
+        return
+    assert read(tmp_path, form, b"") == []
+    assert read(tmp_path, form, text.encode().splitlines()[0]) == ROWS[:1]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_without_rows_is_an_error_of_the_command(tmp_path, form):
+    path = tmp_path / f"a.{form}"
+    path.write_text("y,a,b\n" if form == "csv" else "\n\n")
+    target = ["--target", "y", "--numbers", "y,a,b"] if form == "csv" else []
+    done = subprocess.run([sys.executable, "-m", "onlinear", "train", path, *target], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "expected at least one row, got none" in done.stderr
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_byte_order_mark_is_refused_or_skipped_and_never_part_of_a_name(tmp_path, form):
+    content = b"\xef\xbb\xbf" + FORMATS[form][0].encode()
+    if form == "csv":
+        assert read(tmp_path, form, content) == ROWS
+        return
+    with pytest.raises(StreamError, match=rf"a\.{form}:1: expected a label \(a number\), got '.ufeff1'; a byte order mark"):
+        read(tmp_path, form, content)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_utf_16_is_refused(tmp_path, form, encoding):
+    with pytest.raises((StreamError, ValueError), match=r"UTF-16|binary data|UTF-8|column"):
+        read(tmp_path, form, FORMATS[form][0].encode(encoding))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nul_bytes_are_no_numbers(tmp_path, form):
+    text = FORMATS[form][0].encode()
+    at = text.rindex(b"3")
+    with pytest.raises(StreamError, match=rf"a\.{form}:[23]: expected a number"):
+        read(tmp_path, form, text[:at] + b"\0" + text[at + 1 :], **({"numbers": "b"} if form == "csv" else {}))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_ends_inside_a_character(tmp_path, form):
+    content = {"svm": b"1 1:2\n0 2:3 # bl\xc3", "vw": b"1 | a:2\n0 | bl\xc3:3", "csv": b"y,a,s\n1,2,x\n0,3,bl\xc3"}[form]
+    if form == "csv":
+        with pytest.raises(StreamError, match=r"a\.csv:3: expected UTF-8 text in column 's'"):
+            read(tmp_path, form, content)
+        return
+    assert read(tmp_path, form, content) == ROWS  # comments are skipped; names are bytes
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_missing_label_is_named(tmp_path, form):
+    content = {"svm": b"1 1:2\n2:3\n", "vw": b"1 | a:2\n| b:3\n", "csv": b"y,a,b\n1,2,0\n,0,3\n"}[form]
+    line = 3 if form == "csv" else 2
+    with pytest.raises(StreamError, match=rf"a\.{form}:{line}: expected "):
+        read(tmp_path, form, content)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_line_without_end_is_refused_at_a_stated_limit_and_not_held(tmp_path, form):
+    """A packed file of 600 KB that is one line of 600 MB: read as the command does, in little memory."""
+    path = tmp_path / f"a.{form}.gz"
+    sink = io.BytesIO()
+    start = {"svm": b"1 1:", "vw": b"1 | a:", "csv": b"y,a,b\n1,2,"}[form]
+    with gzip.GzipFile(fileobj=sink, mode="wb", compresslevel=1) as file:
+        file.write(start)
+        for _ in range(600):
+            file.write(b"1" * 10**6)
+    path.write_bytes(sink.getvalue())
+    code = f"from onlinear import streams; list(streams.open({str(path)!r}, **{FORMATS[form][1]!r}))"
+    code += "\n"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    expected = "expected rows of at most 67108864 bytes" if form == "csv" else ":1: expected a line of at most 268435456 bytes"
+    assert expected in done.stderr
+    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 2**20  # kilobytes

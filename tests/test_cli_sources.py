@@ -1,0 +1,101 @@
+"""The command with sources that are no plain files: pipes that nobody writes, packed ones, and the text that was read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "onlinear"]
+LINES = [f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(400)]
+needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
+
+
+def onlinear(*arguments, **options):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+@needs_fifos
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("form", ["svmlight", "csv"])
+def test_a_run_that_waits_for_a_writer_can_be_ended(tmp_path, number, form):
+    os.mkfifo(tmp_path / "pipe")
+    options = ["--target", "y"] if form == "csv" else []
+    command = [*COMMAND, "train", tmp_path / "pipe", "--format", form, *options]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, start_new_session=True) as child:
+        time.sleep(3.0)  # until it waits
+        assert child.poll() is None
+        child.send_signal(number)
+        _, error = child.communicate(timeout=20)
+    assert child.returncode == 130
+    assert b"interrupted" in error
+    assert b"Traceback" not in error
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="process substitution is bash's")
+def test_process_substitution_learns_what_the_file_teaches(tmp_path):
+    with gzip.open(tmp_path / "a.svm.gz", "wt") as file:
+        file.writelines(LINES)
+    assert onlinear("train", tmp_path / "a.svm.gz", "-q", "-m", tmp_path / "m").returncode == 0
+    for k, source in enumerate(("gzip -dc a.svm.gz", "cat a.svm.gz")):
+        script = f"{' '.join(COMMAND)} train <({source}) -q -m n{k}"
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / f"n{k}").read_bytes() == (tmp_path / "m").read_bytes()
+    script = f"{' '.join(COMMAND)} train <(cat a.svm.gz) --passes 2"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot be read twice, as a pipe" in done.stderr
+
+
+@needs_fifos
+def test_rows_to_score_after_each_pass_cannot_come_from_a_pipe(tmp_path):
+    (tmp_path / "a.svm").write_text("".join(LINES))
+    os.mkfifo(tmp_path / "pipe")
+    done = onlinear("train", tmp_path / "a.svm", "--holdout", tmp_path / "pipe")
+    assert done.returncode != 0
+    assert "pipe: a pipe cannot be read after each pass" in done.stderr
+
+
+PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize(
+    ("name", "repeats", "passes"),
+    [("a.svm", 1, 1), ("a.svm.gz", 1, 2), ("a.svm", 700, 1), ("a.svm.xz", 700, 2), ("a.csv", 1, 1), ("a.csv.bz2", 300, 1)],
+)
+def test_the_text_that_a_run_reports_is_the_text_of_its_rows(tmp_path, name, repeats, passes):
+    text = "".join(LINES) * repeats
+    options = ["--passes", passes, "--scan"]  # the pass that finds the classes is not the run's
+    if ".csv" in name:
+        text = "y,a\n" + "".join(f"{i % 2},{i % 7}\n" for i in range(400)) * repeats
+        options += ["--target", "y"]
+    (tmp_path / name).write_bytes(PACKERS[os.path.splitext(name)[1] if name.count(".") > 1 else ""](text.encode()))
+    done = onlinear("train", tmp_path / name, "--json", "--scale", "standard", *options)  # and one more before the first
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["text_bytes"] == passes * len(text)
+
+
+@pytest.mark.parametrize("repeats", [1, 700])
+def test_the_text_of_standard_input(repeats):
+    text = "".join(LINES) * repeats
+    done = onlinear("train", "-", "--json", input=text)
+    assert json.loads(done.stdout.splitlines()[-1])["text_bytes"] == len(text)
+
+
+def test_a_damaged_table_is_no_wrong_option(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    (tmp_path / "a.arrow").write_bytes(b"ARROW1\0\0" + bytes(100))
+    for name in ("a.parquet", "a.arrow"):
+        done = onlinear("train", tmp_path / name, "--target", "y")
+        assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+        assert f"{tmp_path / name}: expected a" in done.stderr
