@@ -12,11 +12,12 @@ HOME = Path(onlinear.__file__).parent
 # A module may import modules of the layers above its own in this list.
 LAYERS = [
     {"jit", "names", "checks"},
-    {"losses", "penalties", "schedules", "averages", "rows", "measures", "specs"},
-    {"scaling"},
+    {"losses", "penalties", "schedules", "averages", "rows", "models"},
+    {"trust"},
+    {"measures", "scaling"},
     {"solvers"},
     {"build"},
-    {"models", "compatibility", "one_row"},
+    {"specs", "compatibility", "one_row"},
     {"learner", "streams"},
     {"run", "final"},
     {"tasks"},

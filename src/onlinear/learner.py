@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import checks, models, rows, specs
+from onlinear import checks, models, rows, specs, trust
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
 from onlinear.checks import DivergenceError
 from onlinear.jit import bind_loss, kernel
@@ -19,7 +19,7 @@ from onlinear.names import unknown
 from onlinear.one_row import OneRow, add_loss
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
-from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T
+from onlinear.solvers.engine import SCALARS, Engine, Problem, State
 from onlinear.solvers.many import Output, Team, in_threads, threads_of
 
 
@@ -404,7 +404,7 @@ class Learner:
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
         _plausible(header, arrays)
-        spec = {role: specs.known(role, text, parts) for role, text in header["spec"].items()}
+        spec = {role: specs.known(role, header["spec"][role], parts) for role in specs.ROLES}
         learner = cls(
             **spec,
             scale=header["scale"],
@@ -415,21 +415,18 @@ class Learner:
         )
         learner._grow(header["size"])
         _fill(learner._losses, arrays, "losses")
-        if learner.scaler is not None:
-            _fill(learner.scaler.moments, arrays, "scales")
+        kept = _by_output(arrays, learner.n_outputs)
         for k, state in enumerate(learner.states):
             _fill(state.now, arrays, f"{k}.now")
-            _check_steps(state)
             for name, vector in state.vectors().items():
                 _fill(vector, arrays, f"{k}.array.{name}")
-            _check_stamps(state)
-            prefix = f"{k}.kept."
-            found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-            state.kept = _kept(found, state)
-        if any(state.t != learner.t for state in learner.states):
-            raise models.ModelFileError("the model file's outputs have learnt different numbers of rows.")
-        for state in learner.states:
-            learner.engine.rebuild(state)
+            _keep(kept[k], state, learner.engine)
+            learner.engine.check(state)
+        learner.engine.check_together(learner.states)
+        if learner.scaler is not None:
+            _fill(learner.scaler.moments, arrays, "scales")
+            learner.scaler.check(learner.t)
+        learner.engine.rebuild_all(learner.states)
         return learner
 
 
@@ -438,59 +435,50 @@ def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[s
 
 
 _HEADER: dict[str, Any] = {
-    "spec": dict,
-    "scale": str,
-    "fit_intercept": bool,
-    "n_outputs": int,
-    "size": int,
-    "growing": bool,
-    "total": (int, float, type(None)),
+    "spec": lambda spec: isinstance(spec, dict) and set(spec) == set(specs.ROLES),
+    "scale": lambda scale: isinstance(scale, str),
+    "fit_intercept": lambda given: type(given) is bool,
+    "n_outputs": lambda outputs: trust.count(outputs, 1),
+    "size": lambda size: trust.count(size, 0, rows.LARGEST_COLUMN + 1),
+    "growing": lambda given: type(given) is bool,
+    "total": lambda total: total is None or trust.count(total),
 }
 
 
 def _plausible(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Refuse a header of other types, or one that asks for more memory than the file's own size."""
-    for name, kind in _HEADER.items():
-        if name not in header or not isinstance(header[name], kind):
-            raise models.ModelFileError(f"the model file's header has no {name}, or one of another type.")
-    if set(header["spec"]) != {"solver", "loss", "penalty", "average"}:
-        raise models.ModelFileError("the model file's header does not name a solver, loss, penalty and average.")
-    held = sum(array.size for array in arrays.values())
+    for name, fits in _HEADER.items():
+        if name not in header or not fits(header[name]):
+            raise models.ModelFileError(f"the model file's header has no {name}, or one that cannot be.")
+    held = sum(array.nbytes for array in arrays.values()) // 8
     outputs = header["n_outputs"]
-    if header["size"] < 0 or not 1 <= outputs * SCALARS <= held or header["size"] * outputs > held:
+    if outputs * SCALARS > held or header["size"] * outputs > held:
         shape = f"{header['size']} features and {header['n_outputs']} outputs"
         raise models.ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
 
 
-def _check_steps(state: State) -> None:
-    """Refuse step numbers that cannot be: kernels find places in the table by them."""
-    t, visit = state.now[T], state.now[VISIT]
-    whole = 0.0 <= visit <= t <= 2.0**53 and t == np.floor(t) and visit == np.floor(visit)
-    if not whole or (state.table is not None and t - visit > LONGEST_BLOCK):
-        raise models.ModelFileError(f"the model file's step numbers cannot be: {t:g} rows learnt, last visit at {visit:g}.")
+def _by_output(arrays: dict[str, np.ndarray], outputs: int) -> list[dict[str, np.ndarray]]:
+    """The arrays with lengths of their own, of each output by name."""
+    found: list[dict[str, np.ndarray]] = [{} for _ in range(outputs)]
+    places = {str(k): k for k in range(outputs)}
+    for key, array in arrays.items():
+        output, _, rest = key.partition(".")
+        if output in places and rest.startswith("kept."):
+            found[places[output]][rest.removeprefix("kept.")] = array
+    return found
 
 
-def _check_stamps(state: State) -> None:
-    """Refuse steps that kernels would not find in the table."""
-    for name in state.stamps:
-        steps = state.arrays[name]
-        if not np.all((steps >= state.now[VISIT]) & (steps <= state.now[T]) & (steps == np.floor(steps))):
-            raise models.ModelFileError(f"the model file's steps {name!r} are not between the last visit and the last row.")
-
-
-def _kept(found: dict[str, np.ndarray], state: State) -> dict[str, np.ndarray]:
-    """The arrays of a state that have lengths of their own, checked: kernels find their places without a check."""
-    triangle = (state.size + 1) * (state.size + 2) // 2
-    columns = found.get("columns", np.zeros(0, np.uint32))
-    longest = {"columns": state.size, "u": len(columns), "start": state.size, "mu": state.size, "R": triangle}
-    exact = {"u", "R"}
+def _keep(found: dict[str, np.ndarray], state: State, engine: Engine) -> None:
+    """Let the state keep the arrays that have lengths of their own, checked: kernels find their places without a check."""
+    trust.must(set(state.kept) <= set(found), "a last row that is missing")
+    state.kept = {name: array.copy() for name, array in found.items()}
+    spans = engine.may_keep(state)
     for name, array in found.items():
-        fits = array.ndim == 1 and array.dtype == (np.uint32 if name == "columns" else np.float64)
-        if not fits or len(array) > longest.get(name, -1) or (name in exact and len(array) != longest[name]):
+        span = spans.get(name)
+        if span is None or array.ndim != 1 or array.dtype != span.dtype or not span.least <= len(array) <= span.most:
             raise models.ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
-    if not set(state.kept) <= set(found) or np.any(columns >= state.size):
-        raise models.ModelFileError("the model file's last row is missing, or has a column beyond its features.")
-    return {name: array.copy() for name, array in found.items()}
+    columns = state.kept.get("columns")
+    trust.must(columns is None or np.all(columns < state.size), "a last row with a column beyond its features")
 
 
 def _fill(target: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> None:
