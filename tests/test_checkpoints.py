@@ -279,7 +279,8 @@ def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
         assert 0 < held < 3000
         assert os.listdir(disk) == ["c"]
         assert not (tmp_path / "m").exists()
-        command("--resume", disk / "c", "--checkpoint", tmp_path / "c")
+        assert f"--resume {disk / 'c'} --model {tmp_path / 'm'}" in error
+        command("--resume", disk / "c", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m")
     command(tmp_path / "rows.svm", "--model", tmp_path / "whole")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
 

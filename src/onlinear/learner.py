@@ -7,7 +7,8 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
-from typing import Any
+from math import isfinite
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -140,10 +141,13 @@ class Learner:
         before = self.t
         block, largest, s = self._weighed(block, largest, weights)
         scores = np.empty((self.n_outputs, len(s)))
-        if self.n_outputs == 1:
-            done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
-        else:
-            done, _ = self._together().learn(block, largest, y, s, scores)
+        try:
+            if self.n_outputs == 1:
+                done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
+            else:
+                done, _ = self._together().learn(block, largest, y, s, scores)
+        except ZeroDivisionError:  # of settings so small or large that a product of them is 0
+            self._diverge(f"at a row from {first} of this call on ", before + 1)
         self._add_losses(scores, y, s, done)
         if done < len(s):
             self._diverge(f"at row {first + done} of this call ", before + done + 1)
@@ -177,7 +181,7 @@ class Learner:
         if self._one is not None:
             self._one.stale = True
 
-    def _diverge(self, where: str, t: int) -> None:
+    def _diverge(self, where: str, t: int) -> NoReturn:
         """Raise for a state that step t left infinite, and whenever it is used again."""
         self._moved()
         self._diverged = (
@@ -350,17 +354,22 @@ class Learner:
 
     def _columns(self, state: State, columns: np.ndarray, average: bool) -> np.ndarray:
         use = self.engine.mean if average and (self.average is not None or self.engine.own_average) else self.engine.weights
-        return self._finite(use(state, columns))
+        try:
+            return self._finite(use(state, columns))
+        except ZeroDivisionError:
+            self._diverge("", self.t)
 
     def _bias(self, state: State, average: bool) -> float:
         averaged = average and (self.average is not None or self.engine.own_average)
         bias = self.engine.mean_bias(state) if averaged else self.engine.bias(state)
+        if not isfinite(bias):
+            self._diverge("", self.t)
         if self.scaler is not None and self.scaler.kind == "standard":
             bias += self.scaler.centre(self._columns(state, np.arange(self.size, dtype=np.uint32), average))
         return bias
 
     def _original(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return weights if self.scaler is None else self.scaler.original(weights, columns)
+        return weights if self.scaler is None else self._finite(self.scaler.original(weights, columns))
 
     def _finite(self, weights: np.ndarray) -> np.ndarray:
         self._refuse_if_diverged()
@@ -441,7 +450,7 @@ _HEADER: dict[str, Any] = {
     "n_outputs": lambda outputs: trust.count(outputs, 1),
     "size": lambda size: trust.count(size, 0, rows.LARGEST_COLUMN + 1),
     "growing": lambda given: type(given) is bool,
-    "total": lambda total: total is None or trust.count(total),
+    "total": lambda total: total is None or trust.count(int(total) if trust.real(total, finite=True) and total % 1 == 0 else -1),
 }
 
 

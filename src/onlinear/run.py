@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
 from onlinear.learner import ColumnsNeeded, Learner, add_losses
@@ -98,7 +99,8 @@ class Tally:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what ``arrays`` gave."""
-        rows, self.weight, *losses = arrays["tally"].tolist()
+        rows, self.weight, *losses = trust.array(arrays, "tally", np.float64, 4).tolist()
+        trust.must(rows >= 0.0 and rows % 1.0 == 0.0, f"a sum of {rows:g} rows")
         self.rows, self.losses[:] = int(rows), losses
         self.measures.restore(arrays)
 
@@ -247,6 +249,7 @@ class Training:
         run = saved.run
         self.task = run["task"]
         self.model = self._make(self.task)
+        trust.must(getattr(self.model, "task", None) == self.task, f"a run to {self.task}, of a model that does something else")
         self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         if self.labels is not None and run["classes"] is not None:
             self.labels.classes = np.array(run["classes"])
@@ -260,7 +263,23 @@ class Training:
             number, loss, header = run["best"]
             self.best = Best(number, loss, header, _named("best.", saved.arrays))
         self.holding, self.width = run["holding"], self.model.learner_.size
+        self._check()
         self._restart()
+
+    def _check(self) -> None:
+        """Raise ModelFileError for a checkpoint whose parts are not of one run: what is found at the end would cost the run."""
+        learner = self.model.learner_
+        trust.must(isinstance(learner, Learner), "a run of a model that learns no more")
+        trust.must(self.rows == learner.t, f"a run of {self.rows} rows, of a model that has learnt {learner.t}")
+        outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
+        trust.must(learner.n_outputs == outputs, f"{learner.n_outputs} outputs, where the run has {outputs}")
+        if self.labels is not None and self.labels.classes is not None:
+            text = self.labels.classes.dtype.kind == "U"
+            trust.must(text == (self.stream.labels is not None), "classes that are not of the source's labels")
+        trust.must(self.number < self.options.passes, f"a place in pass {self.number + 1} of {self.options.passes}")
+        if self.best is not None:
+            best = Learner.thaw(self.best.header, self.best.arrays)
+            trust.must(best.n_outputs == outputs, f"a best model of {best.n_outputs} outputs")
 
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
@@ -303,6 +322,7 @@ class Training:
                 seen = block.cut(0, min(block.n, start - place))
                 trace.add(seen)
                 self._keep(seen.cut(min(seen.n, max(0, flushed - place)), seen.n))
+                trust.must(sum(kept.n for kept in self._kept) < HELD, f"more than {HELD} held-out rows that wait")
                 place += seen.n
                 if place == start and trace.sums != wanted:
                     raise StreamError(f"{self.stream.name}: the first {place:,} rows are not those that the run had read.")
