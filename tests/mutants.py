@@ -4,9 +4,9 @@
     python tests/mutants.py --only 4711                    one of them, with its traceback
 
 Each mutant is a golden file (tests/models), or a checkpoint made on the spot, of which bytes, entries of the header or numbers
-and shapes of arrays were changed; the digest is made anew, so that the change is believed. Mutants run in forks of this process,
-with a limit of memory and of time. What a mutant may come to: refused, diverged, or a model that works and can be saved and
-loaded again. What it may not: a crash, a hang, more than 1 GB, an error that is none of the documented ones.
+and shapes of arrays were changed; the digest is made anew, so that the change is believed. Mutants run in forks of this
+process, with a limit of memory and of time. What a mutant may come to: refused, diverged, or a model that works and can be
+saved and loaded again. What it may not: a crash, a hang, more than 1 GB, an error that is none of the documented ones.
 """
 
 from __future__ import annotations
@@ -30,11 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import save
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE / "models"))
-
-import write
-from write import MORE, N, ROWS, SIGNS, D
+sys.path.append(str(Path(__file__).parent / "models"))
+from write import MORE, ROWS, SIGNS, D
 
 from onlinear import DivergenceError, Learner, ModelFileError, checkpoints, load, models
 from onlinear.build import LOSSES
@@ -46,9 +43,11 @@ from onlinear.run import Interrupted
 from onlinear.specs import PartNeeded
 from onlinear.streams import StreamError
 
+HERE = Path(__file__).parent
 BATCH = 1000
 PATIENCE = 60  # seconds for one mutant, in which a kernel may be compiled
 MEMORY = 1 << 30  # bytes above those of the process before
+QUICK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where what is synced need not reach a disk
 BLOCKS = 40  # of a resumed run, which may have been told to make 2^52 passes
 REFUSED, DIVERGED, WORKS = "refused", "diverged", "works"
 CRASH, HANG, LARGE, RAW = "crash", "hang", "over 1 GB", "raw error"
@@ -84,7 +83,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-class Stopped(Exception):  # noqa: N818 (no error)
+class Stopped(Exception):
     """A checkpoint was written, which was what the run was for."""
 
 
@@ -229,7 +228,8 @@ def outcome(number: int, subject: Subject, path: Path) -> Outcome:
 # --- mutations -------------------------------------------------------------------------------------------------------
 
 EXTREMES: list[Any] = [
-    0, 1, -1, 2, 3, 64, 65, 2**18, 2**18 + 1, 2**31, 2**32, 2**53, 2**53 + 1, 2**63, 2**64, -(2**63), 10**30, 10**400, 0.0, -0.0,
+    0, 1, -1, 2, 3, 64, 65, 2**18, 2**18 + 1, 2**31, 2**32, 2**53, 2**53 + 1, 2**63, 2**64, -(2**63), 10**30, 10**400, 0.0,
+    -0.0,
     0.5, 1.0, -1.0, 1.5, 5e-324, 1e-300, 1e-30, 1e30, 1e300, 1e308, -1e308, float("nan"), float("inf"), -float("inf"), True,
     False, None, "", "x", "0", "nan", "none", "object", "../x", "\u0000", "\ud800", "x" * 70_000, [], {}, [[]], [0], [1, 2, 3],
     {"part": "object"}, {"class": "onlinear.losses:Hinge", "text": "", "fields": [1.0, 1.0]}, ["x", None], {"x": {"y": [1]}},
@@ -242,16 +242,54 @@ CLASSES = [
     "onlinear.jit:BoundLoss", "onlinear.rows:Rows", "onlinear.rows:Source", "onlinear.solvers.engine:Problem", "os:system",
     "builtins:eval", "onlinear.solvers.engine:Preset", "onlinear.streams:Block", "somewhere:Loss", "", ":",
 ]  # fmt: skip
-PARTS = [
-    "comid,eta=1e308", "comid,eta=5e-324", "fiol,inner=partition", "fiol,inner=sort,eta=1e-300", "rda,gamma=1e300", "rda,gamma=0",
-    "sgd,radius=1e-300", "odrs,lam=5e-324", "odrs,lam=1e-300,relaxation=0.3", "odrs,lam=1e300,relaxation=1.9", "sadmm,rho=5e-324",
-    "sadmm,rho=1e308", "oadm,rho=1e-300", "oadm,bregman=1e300", "rls,delta=5e-324", "rls,limit=1e9", "epoch-gd,T1=9e15", "pa-2,C=1e-320",
-    "csgd,m=1", "csgd,m=1e300", "iodrs,schedule=growing-rho,lam=5e-324", "comid,schedule=two-phase,m=7", "implicit-sgd,eta=1e300",
-    "l1,l1=1e308", "l1,l1=5e-324", "l2,l2=1e308", "l2,l2=1e-320", "elastic-net,l1=1e-320,l2=1e300", "l1,l1=1,lower=0,upper=0",
-    "total-variation,tv=1e300", "none", "uniform", "weighted-t", "weighted-t1", "uniform-post", "suffix,total=9e15", "hinge,margin=1e308",
-    "suffix,alpha=1e-300,total=70", "huber,delta=5e-324", "quantile,q=1e-300", "epsilon-insensitive,eps=1e308", "logistic,factor=1e308",
-    "squared,factor=5e-324", "exponential", "poisson", "modified-huber", "absolute", "squared-hinge", "exponential,factor=1e300",
-]  # fmt: skip
+TEXTS: dict[str, list[str]] = {
+    "solver": [
+        "comid,eta=1e308", "comid,eta=5e-324", "comid,schedule=two-phase,m=7", "comid,schedule=constant",
+        "fiol,inner=partition", "fiol,inner=sort,eta=1e-300", "fiol,eta=1e300", "rda,gamma=1e300", "rda,gamma=0",
+        "rda,gamma=5e-324", "sgd,radius=1e-300", "sgd,schedule=power,power=0.3,t0=1e300", "odrs,lam=5e-324",
+        "odrs,lam=1e-300,relaxation=0.3", "odrs,lam=1e300,relaxation=1.9", "sadmm,rho=5e-324", "sadmm,rho=1e308",
+        "sadmm,schedule=growing-rho,rho=1e308", "oadm,rho=1e-300", "oadm,bregman=1e300", "oadm,bregman=0",
+        "oadm,rho=5e-324,bregman=5e-324", "rls,delta=5e-324", "rls,limit=1e9", "rls,delta=1e308", "epoch-gd,T1=9e15",
+        "epoch-gd,T1=1", "pa-2,C=1e-320", "pa", "csgd,m=1", "csgd,m=1e300", "csgd,eta=1e300,m=3",
+        "iodrs,schedule=growing-rho,lam=5e-324", "iodrs,lam=1e300", "implicit-sgd,eta=1e300", "implicit-sgd,eta=5e-324",
+        "pegasos,project=true", "batch-drs,lam=1e-320",
+    ],
+    "loss": [
+        "hinge,margin=1e308", "huber,delta=5e-324", "quantile,q=1e-300", "epsilon-insensitive,eps=1e308",
+        "logistic,factor=1e308", "squared,factor=5e-324", "exponential", "poisson", "modified-huber", "absolute",
+        "squared-hinge", "exponential,factor=1e300",
+    ],
+    "penalty": [
+        "l1,l1=1e308", "l1,l1=5e-324", "l1,l1=0", "l2,l2=1e308", "l2,l2=1e-320", "elastic-net,l1=1e-320,l2=1e300", "none",
+        "l1,l1=1,lower=0,upper=0", "total-variation,tv=1e300", "elastic-net,l1=1e300,l2=5e-324", "l1,l1=1e-3,upper=1e-300",
+    ],
+    "average": [
+        "none", "uniform", "weighted-t", "weighted-t1", "uniform-post", "suffix,total=9e15", "suffix,alpha=1e-300,total=70",
+        "suffix,alpha=1,total=1",
+    ],
+}  # fmt: skip
+OBJECTS: dict[str, list[tuple[str, list[Any]]]] = {
+    "solver": [
+        ("onlinear.solvers.comid:Comid", ["schedule", False]), ("onlinear.solvers.fiol:Fiol", ["schedule", "search"]),
+        ("onlinear.solvers.drs:Drs", [0.7, 1.0, False, 0.0]), ("onlinear.solvers.rls:Rls", [1.0, 100.0]),
+        ("onlinear.solvers.sgd:Sgd", ["schedule", False, 2.0]), ("onlinear.solvers.rda:Rda", [1.0]),
+        ("onlinear.solvers.oadm:Oadm", [1.0, 1.0, 0.0]), ("onlinear.solvers.epoch_gd:EpochGd", [4.0]),
+    ],
+    "loss": [
+        ("onlinear.losses:Hinge", [1.0, 1.0]), ("onlinear.losses:Squared", [1.0]), ("onlinear.losses:Logistic", [1.0]),
+        ("onlinear.losses:Quantile", [1.0, 0.5]), ("onlinear.jit:BoundLoss", [1, 1, 1, 1]),
+    ],
+    "penalty": [
+        ("onlinear.penalties:ElasticNet", [0.01, 0.1]), ("onlinear.penalties:Box", [0.01, 0.1, -1.0, 1.0]),
+        ("onlinear.penalties:FusedLasso", [0.05, 0.01, 0.0, -1.0, 1.0]),
+    ],
+    "average": [("onlinear.averages:Average", [1.0, 0.0, 1.0, False])],
+    "schedule": [("onlinear.schedules:Power", [0.5, 0.0, 0.5]), ("onlinear.schedules:TwoPhase", [0.5, 40.0])],
+    "search": [
+        ("onlinear.solvers.fiol:Newton", [1e-12]), ("onlinear.solvers.fiol:Sort", [1e-12]),
+        ("onlinear.solvers.fiol:Partition", [0.5]),
+    ],
+}  # fmt: skip
 NUMBERS = [
     0.0, 1.0, -1.0, 2.0, 63.0, 64.0, 65.0, 511.0, 512.0, 2.0**18 - 1, 2.0**18, 2.0**18 + 1, 2.0**19, 2.0**52, 2.0**53, 1e300,
     -1e300, 5e-324, 1e-300, np.nan, np.inf, -np.inf, 0.5, 1e10, -1e10, 1e-10,
@@ -274,7 +312,7 @@ def mutant(number: int, files: Sequence[Subject], seed: int) -> tuple[Subject, b
                 change_header(rng, header)
             else:
                 change_arrays(rng, arrays)
-        except (TypeError, ValueError, OverflowError, IndexError, AttributeError, RecursionError):
+        except (TypeError, ValueError, OverflowError, LookupError, AttributeError, RecursionError):
             continue  # one change was in the way of the other
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     plain = models._text(header)
@@ -317,13 +355,19 @@ def places(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 def change_header(rng: random.Random, header: dict[str, Any]) -> None:
     """Change one entry, wherever it stands."""
-    if rng.random() < 0.12 and isinstance(header.get("spec"), dict):
+    if rng.random() < 0.3 and isinstance(header.get("spec"), dict):
         role = rng.choice(("solver", "loss", "penalty", "average"))
-        header["spec"][role] = part(rng)
+        now = header["spec"][role]
+        near = isinstance(now, str) and "=" in now and rng.random() < 0.5
+        header["spec"][role] = f"{now.rpartition('=')[0]}={rng.choice(NUMBERS)!r}" if near else part(rng, role)
         return
-    container, key = rng.choice(list(places(header)))
+    found = list(places(header))
+    deep = [place for place in found if place[0] is not header]
+    container, key = rng.choice(deep if deep and rng.random() < 0.7 else found)
     value, how = container[key], rng.random()
-    if how < 0.4:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and how < 0.4:
+        container[key] = rng.choice((value + 1, value - 1, -value, value * 2, 0, 1, value + 0.5, float(value)))
+    elif how < 0.4:
         container[key] = rng.choice(EXTREMES)
     elif how < 0.5:
         del container[key]
@@ -341,22 +385,32 @@ def change_header(rng: random.Random, header: dict[str, Any]) -> None:
     elif isinstance(value, (int, float)):
         container[key] = rng.choice((value + 1, value - 1, -value, value * 2, value * 1e300, float(value), value / 3))
     elif isinstance(value, list) and value:
-        container[key] = rng.choice((value[::-1], value[:-1], value * 2, [*value, rng.choice(EXTREMES)], value[:1] * len(value)))
+        more = [*value, rng.choice(EXTREMES)]
+        container[key] = rng.choice((value[::-1], value[:-1], value * 2, more, value[:1] * len(value)))
     else:
         container[key] = rng.choice(EXTREMES)
 
 
-def part(rng: random.Random) -> Any:
-    """What may stand for a part: text, or a class with fields."""
-    if rng.random() < 0.5:
-        return rng.choice(PARTS)
-    fields: list[Any] = [rng.choice((1.0, 0.5, 0.0, 0.1, *EXTREMES)) for _ in range(rng.randrange(5))]
-    if fields and rng.random() < 0.4:
-        fields[0] = {"class": rng.choice(CLASSES), "text": "x", "fields": [rng.choice((1.0, 0.5, 0.0, *EXTREMES)) for _ in range(3)]}
-    spec = {"class": rng.choice(CLASSES), "text": "x", "fields": fields}
+def part(rng: random.Random, role: str) -> Any:
+    """What may stand for a part: text, or a class with fields, most of them of the role, some of which are odd."""
     if rng.random() < 0.1:
+        role = rng.choice(list(OBJECTS))
+    if role in TEXTS and rng.random() < 0.5:
+        return rng.choice(TEXTS[role])
+    cls, usual = rng.choice(OBJECTS[role])
+    fields = [part_object(rng, value) if isinstance(value, str) else value for value in usual]
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        fields[rng.randrange(len(fields))] = rng.choice((*EXTREMES, 0.25, *NUMBERS))
+    spec = {"class": cls if rng.random() < 0.85 else rng.choice(CLASSES), "text": "x", "fields": fields}
+    if rng.random() < 0.05:
         del spec[rng.choice(list(spec))]
     return spec
+
+
+def part_object(rng: random.Random, role: str) -> Any:
+    """A part inside a part."""
+    found = part(rng, role)
+    return found if isinstance(found, dict) else part_object(rng, role)
 
 
 def changed_text(rng: random.Random, value: str) -> str:
@@ -366,7 +420,7 @@ def changed_text(rng: random.Random, value: str) -> str:
     if how == 1:
         return f"{value},{rng.choice(('eta', 'l1', 'l2', 'lower', 'rho', 'm', 'T1', 'limit', 'x'))}={rng.choice(EXTREMES[:34])}"
     if how == 2:
-        return rng.choice(PARTS)
+        return rng.choice(rng.choice(list(TEXTS.values())))
     if how == 3 and "=" in value:
         return f"{value.rpartition('=')[0]}={rng.choice(EXTREMES[:34])}"
     return rng.choice(("", value * 2, value.upper(), value[::-1], rng.choice(CLASSES), "../" + value, "-", "/dev/null"))
@@ -385,7 +439,8 @@ def change_arrays(rng: random.Random, arrays: models.Arrays) -> None:
         for _ in range(rng.choice((1, 1, 3))):
             at = rng.randrange(len(flat))
             with np.errstate(all="ignore"):
-                flat[at] = np.array(rng.choice((*NUMBERS, flat[at] + 1, flat[at] - 1, -flat[at], flat[at] * 2))).astype(array.dtype)
+                near = flat[at] + 1, flat[at] - 1, -flat[at], flat[at] * 2, flat[at] * 1e-300
+                flat[at] = np.array(rng.choice((*NUMBERS, *near))).astype(array.dtype)
     elif how < 0.5:
         with np.errstate(all="ignore"):
             array[...] = np.array(rng.choice(NUMBERS)).astype(array.dtype)
@@ -400,7 +455,8 @@ def change_arrays(rng: random.Random, arrays: models.Arrays) -> None:
     elif how < 0.88:
         del arrays[name]
     elif how < 0.94:
-        arrays[rng.choice(("x", "0.kept.columns", "0.kept.u", "0.kept.R", "0.kept.start", "0.array.V", "1.now", name + "x"))] = arrays.pop(name)
+        others = "x", "0.kept.columns", "0.kept.u", "0.kept.R", "0.kept.start", "0.array.V", "1.now", name + "x"
+        arrays[rng.choice(others)] = arrays.pop(name)
     else:
         other = rng.choice(sorted(arrays))
         arrays[name], arrays[other] = arrays[other], arrays[name]
@@ -412,8 +468,11 @@ def steps(rng: random.Random, now: np.ndarray, arrays: models.Arrays) -> None:
     if rng.random() < 0.5:
         flat[rng.randrange(len(flat))] = rng.choice((*NUMBERS, flat[0], flat[0] - 1, flat[0] + 1))
         return
-    t = rng.choice((*NUMBERS, float(rng.randrange(1 << rng.randrange(1, 54)))))
-    visit = rng.choice((0.0, t, t - 1, *NUMBERS, float(2 ** rng.randrange(20)), float(rng.randrange(1, 300))))
+    t = float(rng.randrange(1 << rng.randrange(1, 54)))
+    last = max((1 << k for k in range(6, 19) if 1 << k <= t), default=0) if t < 2**18 else t // 2**18 * 2**18
+    visit = rng.choice((last, last, t, t - 1, 0.0, last - 1, float(rng.randrange(1, 300)), flat[1]))
+    if rng.random() < 0.1:
+        t, visit = rng.choice(NUMBERS), rng.choice(NUMBERS)
     for name, array in arrays.items():
         if name.endswith(".now") and array.size >= 2:
             array.reshape(-1)[:2] = t, visit
@@ -448,15 +507,15 @@ def child(pipe: int, numbers: Sequence[int], files: Sequence[Subject], seed: int
     """Run mutants and tell of each before and after."""
     limits()
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
+    for stream in (0, 1):
         os.dup2(null, stream)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     path = folder / f"mutant-{os.getpid()}"
     with os.fdopen(pipe, "w") as out:
         for number in numbers:
+            print(json.dumps([number]), file=out, flush=True)
             subject, content = mutant(number, files, seed)
             path.write_bytes(content)
-            print(json.dumps([number, subject.name]), file=out, flush=True)
             before = resident()
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
             found = outcome(number, subject, path)
@@ -477,26 +536,25 @@ def batch(numbers: Sequence[int], files: Sequence[Subject], seed: int, folder: P
             code = 1
             try:
                 os.close(ends[0])
-                warnings.simplefilter("ignore")
                 child(ends[1], rest, files, seed, folder)
                 code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         os.close(ends[1])
-        begun: list[Any] | None = None
+        culprit = rest[0]
         with os.fdopen(ends[0]) as lines:
             for line in lines:
-                said = json.loads(line)
-                begun = said if len(said) == 2 else None
-                if begun is None:
-                    found.append(Outcome(*said))
+                culprit, *more = json.loads(line)
+                if more:
+                    found.append(Outcome(culprit, *more))
         _, status = os.waitpid(pid, 0)
         ended = os.waitstatus_to_exitcode(status)
         if ended == 0:
             break
-        culprit, name = begun if begun is not None else (rest[len(found)], "?")
         kind = HANG if ended == -signal.SIGALRM else CRASH
-        found.append(Outcome(culprit, name, kind, f"the process ended with {ended}"))
+        found.append(Outcome(culprit, mutant(culprit, files, seed)[0].name, kind, f"the process ended with {ended}"))
         rest = [number for number in rest if number > culprit]
     for left in folder.glob("mutant-*"):
         left.unlink(missing_ok=True)
@@ -518,7 +576,7 @@ def warm(files: Sequence[Subject], folder: Path) -> None:
 def fuzz(count: int, seed: int, tell: Callable[[list[Outcome]], None] = lambda found: None) -> Counter[str]:
     """The number of outcomes by kind; ``tell`` is told of each batch."""
     total: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+    with tempfile.TemporaryDirectory(dir=QUICK) as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)
         files = subjects(folder)
@@ -553,7 +611,8 @@ def main() -> int:
         total.update(outcome.kind for outcome in found)
         for outcome in found:
             if outcome.kind in HARM:
-                print(f"--only {outcome.number} --seed {given.seed}: {outcome.kind} ({outcome.subject})\n{outcome.detail[-1500:]}")
+                print(f"--only {outcome.number} --seed {given.seed}: {outcome.kind} ({outcome.subject})")
+                print(outcome.detail[-1500:])
         print(closing(total, time.monotonic() - began), flush=True)
         if sum(total[kind] for kind in HARM) >= given.stop:
             raise SystemExit(1)
@@ -564,7 +623,7 @@ def main() -> int:
 
 def only(number: int, seed: int) -> int:
     """One mutant, here."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=QUICK) as name:
         folder = Path(name)
         subject, content = mutant(number, subjects(folder), seed)
         path = folder / "mutant"

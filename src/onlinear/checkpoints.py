@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,7 +147,7 @@ def _flag(value: Any) -> bool:
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and "\0" not in value
 
 
 def _object(value: Any) -> bool:
@@ -177,7 +178,7 @@ def _classes(values: Any) -> bool:
         return False
     if not trust.texts(values) and not all(map(_class_number, values)):
         return False
-    return all(first < second for first, second in zip(values, values[1:], strict=False))
+    return all(first < second for first, second in pairwise(values))
 
 
 def _class_number(value: Any) -> bool:
@@ -214,7 +215,7 @@ RUNS: dict[str, Rule] = {
     "best": _or_none(_best),
 }
 SETTINGS: dict[str, Rule] = {
-    "source": lambda source: trust.texts(source) and len(source) > 0,
+    "source": lambda source: trust.texts(source) and len(source) > 0 and all(map(_text, source)),
     "reading": _object,
     "loss": _OPTIONAL,
     "penalty": _OPTIONAL,

@@ -7,6 +7,7 @@ rows into calls gives the same state, bit for bit; reading never changes it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -31,6 +32,8 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
         add_loss(loss, scores[i], y[i], s[i], total)
 
 
+# What kernels raise where settings are so small or large that a product of them is 0 or infinite.
+NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
 COLUMNS_NEEDED = "n_features (--n-features) must be given."
 
 
@@ -146,7 +149,7 @@ class Learner:
                 done = self.engine.learn_outputs(self.states, block, largest, y, s, scores)
             else:
                 done, _ = self._together().learn(block, largest, y, s, scores)
-        except ZeroDivisionError:  # of settings so small or large that a product of them is 0
+        except NO_NUMBER:
             self._diverge(f"at a row from {first} of this call on ", before + 1)
         self._add_losses(scores, y, s, done)
         if done < len(s):
@@ -184,8 +187,12 @@ class Learner:
     def _diverge(self, where: str, t: int) -> NoReturn:
         """Raise for a state that step t left infinite, and whenever it is used again."""
         self._moved()
+        try:
+            eta = self.engine.eta(max(t, 1))
+        except NO_NUMBER:
+            eta = np.inf
         self._diverged = (
-            f"the state stopped being finite {where}(step {t}, eta = {self.engine.eta(max(t, 1)):.3g}). "
+            f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). "
             "Use a smaller step, or an implicit solver, which is safe for any step: 'fiol', 'implicit-sgd' or 'odrs'."
         )
         raise DivergenceError(self._diverged)
@@ -225,8 +232,12 @@ class Learner:
             raise ValueError("X has 0 rows; a batch solver needs at least one.")
         if source.size > self.size:
             self._grow(source.size)
+        count = _count("iterations", iterations)
         for k, state in enumerate(self.states):
-            self.engine.solve(state, source, y[:, k], self.factor * weights, _count("iterations", iterations))
+            try:
+                self.engine.solve(state, source, y[:, k], self.factor * weights, count)
+            except NO_NUMBER:
+                self._diverge("", self.t + 1)
         return self
 
     @property
@@ -341,12 +352,13 @@ class Learner:
     def variables(self) -> dict[str, Any]:
         """Settled copies of the solver's quantities by the paper's letters (scaled units); a trailing axis K for K outputs."""
         self._refuse_if_diverged()
-        found = [{name: value + 0.0 for name, value in self.engine.variables(state).items()} for state in self.states]
+        every = [self._computed(self.engine.variables, state) for state in self.states]
+        found = [{name: value + 0.0 for name, value in variables.items()} for variables in every]
         if self.average is not None:
             columns = np.arange(self.size, dtype=np.uint32)
             for variables, state in zip(found, self.states, strict=True):
                 name = self.engine.mean_letter(self.average)
-                variables.setdefault(name, self.engine.mean(state, columns))
+                variables.setdefault(name, self._computed(self.engine.mean, state, columns))
         if self.n_outputs == 1:
             return found[0]
         own = [name for name in found[0] if name not in self.engine.shared]
@@ -354,14 +366,11 @@ class Learner:
 
     def _columns(self, state: State, columns: np.ndarray, average: bool) -> np.ndarray:
         use = self.engine.mean if average and (self.average is not None or self.engine.own_average) else self.engine.weights
-        try:
-            return self._finite(use(state, columns))
-        except ZeroDivisionError:
-            self._diverge("", self.t)
+        return self._finite(self._computed(use, state, columns))
 
     def _bias(self, state: State, average: bool) -> float:
         averaged = average and (self.average is not None or self.engine.own_average)
-        bias = self.engine.mean_bias(state) if averaged else self.engine.bias(state)
+        bias = float(self._computed(self.engine.mean_bias if averaged else self.engine.bias, state))
         if not isfinite(bias):
             self._diverge("", self.t)
         if self.scaler is not None and self.scaler.kind == "standard":
@@ -370,6 +379,13 @@ class Learner:
 
     def _original(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return weights if self.scaler is None else self._finite(self.scaler.original(weights, columns))
+
+    def _computed(self, read: Callable[..., Any], *args: Any) -> Any:
+        """What ``read`` gives; a division by 0 there is divergence."""
+        try:
+            return read(*args)
+        except NO_NUMBER:
+            self._diverge("", self.t)
 
     def _finite(self, weights: np.ndarray) -> np.ndarray:
         self._refuse_if_diverged()
@@ -450,7 +466,7 @@ _HEADER: dict[str, Any] = {
     "n_outputs": lambda outputs: trust.count(outputs, 1),
     "size": lambda size: trust.count(size, 0, rows.LARGEST_COLUMN + 1),
     "growing": lambda given: type(given) is bool,
-    "total": lambda total: total is None or trust.count(int(total) if trust.real(total, finite=True) and total % 1 == 0 else -1),
+    "total": lambda total: total is None or (trust.real(total, finite=True) and total % 1 == 0 and trust.count(int(total))),
 }
 
 

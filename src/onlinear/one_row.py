@@ -127,7 +127,7 @@ class OneRow:
             return None
         try:
             score: float = self._run(self._here, indices, values, y)
-        except ZeroDivisionError:
+        except (ZeroDivisionError, OverflowError):
             self._learner._diverge("", self._state.t + 1)
         if score != score:
             return self._look(indices, values, y)

@@ -277,7 +277,7 @@ class Classifier(Model):
     def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super()._restore(header, learner)
         values, kind = header["classes"], header["class dtype"]
-        _must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind), "class dtype")
+        _must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")
         dtype = np.dtype(kind)
         kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
         wanted = learner.n_outputs if learner.n_outputs > 1 else 2
@@ -355,6 +355,7 @@ def _restored(header: dict[str, Any], arrays: models.Arrays, kinds: dict[str, An
     learner = (Final if header.get("final") is True and kind in kinds else Learner).thaw(header, arrays, **parts)
     if kind == "learner":
         return learner
+    _must(isinstance(header["estimator"], dict), "estimator")
     params = header["estimator"]["params"]
     _must(isinstance(params, dict) and all(_is_setting(name, value) for name, value in params.items()), "params")
     model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})

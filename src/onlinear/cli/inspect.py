@@ -196,7 +196,7 @@ def history(reports: list[dict[str, Any]]) -> list[str]:
     head = f"{'rows':>13}{'loss':>11}{'since last':>12}{measures[0] if measures else '':>10}"
     lines = [
         f"{report['rows']:>13,}{_number(report['loss']):>11}{_number(report['since']):>12}"
-        f"{_number(report.get(measures[0])) if measures else '':>10}  {bar(report['since'] / highest if highest > 0.0 else 0.0)}"
+        f"{_number(report.get(measures[0])) if measures else '':>10}  {bar(report['since'] / highest if highest > 0 else 0.0)}"
         for report in reports
     ]
     return ["", f"{head}  loss since last", *(line.rstrip() for line in lines)]

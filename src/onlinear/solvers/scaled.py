@@ -185,8 +185,8 @@ class Scaled(Engine):
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         ball = getattr(self.solver, "ball", None)
-        unused = [] if ball is not None and ball() < inf else NORM  # of a start with large weights it may be infinite
-        yield "now", np.delete(state.now, unused)
+        projects = ball is not None and ball() < inf
+        yield "now", state.now if projects else np.delete(state.now, NORM)  # of a start with large weights it may be infinite
         yield from state.arrays.items()
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:

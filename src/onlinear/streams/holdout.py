@@ -20,7 +20,7 @@ class Marked(Wrapped):
 
     def __init__(self, stream: Stream, share: float | Fraction) -> None:
         super().__init__(stream)
-        self.share = Fraction(share).limit_denominator(FINEST)
+        self.share = Fraction(share).limit_denominator(FINEST) if 0 < share < 1 else Fraction(0)
         if not 0 < self.share < 1:
             raise ValueError(f"the share of rows to hold out must be between 0 and 1 (and at least 1e-6), got {share}.")
 
