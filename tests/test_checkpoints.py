@@ -390,6 +390,7 @@ FORGED = {
     "bins before the first": lambda said, arrays: arrays["run.all.bins"].__setitem__(0, -1),
     "bins that are no integers": lambda said, arrays: arrays.update({"run.all.bins": arrays["run.all.bins"].astype(float)}),
     "a tally that is gone": lambda said, arrays: arrays.pop("run.held.tally"),
+    "a tally of more rows than there are": lambda said, arrays: arrays["run.all.tally"].__setitem__(0, 1e300),
     "a tally of nan": lambda said, arrays: arrays["run.all.tally"].__setitem__(0, np.nan),
     "counts of another shape": lambda said, arrays: arrays.update({"run.all.counts": np.zeros((2, 1))}),
 }

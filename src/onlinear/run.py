@@ -100,7 +100,7 @@ class Tally:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what ``arrays`` gave."""
         rows, self.weight, *losses = trust.array(arrays, "tally", np.float64, 4).tolist()
-        trust.must(rows >= 0.0 and rows % 1.0 == 0.0, f"a sum of {rows:g} rows")
+        trust.must(0.0 <= rows <= trust.MOST_STEPS and rows % 1.0 == 0.0, f"a sum of {rows:g} rows")
         self.rows, self.losses[:] = int(rows), losses
         self.measures.restore(arrays)
 
