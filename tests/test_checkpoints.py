@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import Learner, checkpoints, load, run, streams, writing
+from onlinear import Learner, checkpoints, load, models, run, streams, writing
 from onlinear.cli import app
+from onlinear.cli.command import Reading
 
 OPEN = streams.open
 LABELS = {
@@ -318,7 +319,8 @@ def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
         assert 0 < held < 3000
         assert os.listdir(disk) == ["c"]
         assert not (tmp_path / "m").exists()
-        command("--resume", disk / "c", "--checkpoint", tmp_path / "c")
+        assert f"--resume {disk / 'c'} --model {tmp_path / 'm'}" in error
+        command("--resume", disk / "c", "--checkpoint", tmp_path / "c", "--model", tmp_path / "m")
     command(tmp_path / "rows.svm", "--model", tmp_path / "whole")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
 
@@ -362,3 +364,109 @@ def test_killed_runs_end_with_the_bytes_of_the_uninterrupted_one(tmp_path):
     ran = subprocess.run([*tool, "--folder", tmp_path], capture_output=True, text=True, timeout=900, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "3 ended with the very bytes, and the lines of the table, of the uninterrupted run." in ran.stdout
+
+
+# --- checkpoints that someone else has made --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with rows and a checkpoint of half a run over them."""
+    folder = tmp_path_factory.mktemp("written")
+    (folder / "rows.svm").write_text(text("two"))
+    options = {"solver": "comid,eta=0.5", "holdout": "0.2", "passes": 3, "early_stop": 2, "shuffle_rows": 64}
+    settings = checkpoints.Settings((str(folder / "rows.svm"),), {}, **options)
+    for event in checkpoints.start(settings, checkpoints.Checkpoints(str(folder / "c"), 900, None, {"model": None})):
+        if isinstance(event, run.Written):
+            break
+    return folder
+
+
+def forged(written, tmp_path, change):
+    header, arrays = models.read(written / "c")
+    del header["digest"]
+    change(header["run"], arrays)
+    models.write(tmp_path / "c", header, arrays)
+    return tmp_path / "c"
+
+
+def saying(**changes):
+    return lambda said, arrays: said.update(changes)
+
+
+FORGED = {
+    "a pass that never comes": saying(**{"pass": 1e300}),
+    "a pass beyond the last": saying(**{"pass": 7}),
+    "a pass before the first": saying(**{"pass": -1}),
+    "a pass that is true": saying(**{"pass": True}),
+    "rows of another run": saying(rows=901),
+    "rows that are none": saying(rows=None),
+    "a place before the start": saying(consumed=-5),
+    "held-out rows before they came": saying(flushed=10**6),
+    "a report to come": saying(then=[0.0, 0.0, 10**9]),
+    "a report long due": saying(then=[0.0, 0.0, 1]),
+    "a report of text": saying(then=["a", "b", "c"]),
+    "checksums that are none": saying(trace=[2**70, "x"]),
+    "a generator that is none": saying(generator=[1]),
+    "no generator": lambda said, arrays: said.pop("generator"),
+    "another task": saying(task="regress"),
+    "no task": saying(task="x"),
+    "one class": saying(classes=[1]),
+    "classes of text": saying(classes=["a", "b"]),
+    "three classes": saying(classes=[0, 1, 2]),
+    "classes that do not ascend": saying(classes=[1, -1]),
+    "a best model that is none": saying(best=[1, 0.5, {}]),
+    "a best model of lists": saying(best=[[], [], []]),
+    "a source that is a number": lambda said, arrays: said["settings"].update(source=[3]),
+    "no source": lambda said, arrays: said["settings"].update(source=[]),
+    "no passes": lambda said, arrays: said["settings"].update(passes=0),
+    "a setting of no name": lambda said, arrays: said["settings"].update(evil=1),
+    "a way of reading of no name": lambda said, arrays: said["settings"]["reading"].update(block_bytes=1 << 50),
+    "bits of a hash beyond all": lambda said, arrays: said["settings"]["reading"].update(hash_bits=99),
+    "an output that is a list": saying(output=["m"]),
+    "an output with a zero in it": saying(output={"model": "a\0b"}),
+    "bins beyond the last": lambda said, arrays: arrays["run.all.bins"].__setitem__(-1, 10**9),
+    "bins before the first": lambda said, arrays: arrays["run.all.bins"].__setitem__(0, -1),
+    "bins that are no integers": lambda said, arrays: arrays.update({"run.all.bins": arrays["run.all.bins"].astype(float)}),
+    "a tally that is gone": lambda said, arrays: arrays.pop("run.held.tally"),
+    "a tally of more rows than there are": lambda said, arrays: arrays["run.all.tally"].__setitem__(0, 1e300),
+    "a tally of nan": lambda said, arrays: arrays["run.all.tally"].__setitem__(0, np.nan),
+    "counts of another shape": lambda said, arrays: arrays.update({"run.all.counts": np.zeros((2, 1))}),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_checkpoint_that_no_run_wrote_is_refused_before_a_row_is_read(change, written, tmp_path):
+    path = forged(written, tmp_path, change)
+    with pytest.raises(models.ModelFileError, match="c: "):
+        checkpoints.resume(checkpoints.read(str(path)), None)
+
+
+def test_the_rules_for_checkpoints_cover_what_runs_write(written):
+    header, _ = models.read(written / "c")
+    assert set(checkpoints.SETTINGS) == set(checkpoints.Settings._fields)
+    assert set(checkpoints.RUNS) == set(header["run"])
+    assert set(checkpoints.READING) == set(Reading._fields)
+    assert list(checkpoints.resume(checkpoints.read(str(written / "c")), None))
+
+
+def test_a_checkpoint_chooses_no_place_outside_its_folder(tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    options = ("--solver", "comid,eta=0.5", "--checkpoint", inner / "c", "--checkpoint-every", "200")
+    command(tmp_path / "rows.svm", *options, "--model", tmp_path / "m")
+    (tmp_path / "m").unlink()
+    error = command("--resume", inner / "c", code=2)
+    assert "not in the checkpoint's own folder" in error
+    assert f"--model {tmp_path / 'm'}" in error
+    assert not (tmp_path / "m").exists()
+    command("--resume", inner / "c", "--model", tmp_path / "m")
+    assert (tmp_path / "m").exists()
+    (inner / "link").symlink_to(tmp_path)
+    for place in ("../m", inner / "link" / "m", "/etc/x"):
+        header, arrays = models.read(inner / "c")
+        del header["digest"]
+        header["run"]["output"]["model"] = str(place)
+        models.write(inner / "c", header, arrays)
+        assert "not in the checkpoint's own folder" in command("--resume", inner / "c", code=2)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from onlinear import Learner, ModelFileError, OnlineClassifier, load, models
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, load, models
 from onlinear.final import Final
 from onlinear.solvers import SOLVERS
 
@@ -427,6 +427,194 @@ def test_arrays_of_types_that_no_model_has_and_deep_headers_are_refused(tmp_path
         save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={models.FORMAT: deep})
         with pytest.raises(ModelFileError):
             load(tmp_path / "m")
+
+
+# --- numbers and parts that no model has -----------------------------------------------------------------------------
+
+
+def changed(tmp_path, learner, change):
+    learner.save(tmp_path / "m")
+    rewritten(tmp_path / "m", change)
+    return tmp_path / "m"
+
+
+def part(name, *fields):
+    return {"class": f"onlinear.{name}", "text": "made up", "fields": list(fields)}
+
+
+POWER = part("schedules:Power", 0.5, 0.0, 0.5)
+PARTS = {
+    "addresses": ("loss", part("jit:BoundLoss", 1, 1, 1, 0)),
+    "addresses without fields": ("loss", {"class": "onlinear.jit:BoundLoss", "text": "x"}),
+    "rows as a penalty": ("penalty", part("rows:Rows", 1, 2, 3)),
+    "a solver as a loss": ("loss", part("solvers.comid:Comid", POWER, False)),
+    "a loss as a penalty": ("penalty", part("losses:Squared", 1.0)),
+    "a schedule as a solver": ("solver", POWER),
+    "a class of the standard library": ("loss", {"class": "os:system", "text": "x", "fields": ["true"]}),
+    "a part as a number of an average": ("average", part("averages:Average", POWER, 0.0, 1.0, False)),
+    "a flag for a number": ("average", part("averages:Average", True, 0.0, 1.0, False)),
+    "a number for a flag": ("average", part("averages:Average", 1.0, 0.0, 1.0, 1.0)),
+    "an average of nan": ("average", part("averages:Average", float("nan"), 0.0, 1.0, False)),
+    "an infinite step": ("solver", part("solvers.comid:Comid", part("schedules:Power", float("inf"), 0.0, 0.5), False)),
+    "a negative step": ("solver", part("solvers.comid:Comid", part("schedules:Power", -0.5, 0.0, 0.5), False)),
+    "a number as a schedule": ("solver", part("solvers.comid:Comid", 0.5, False)),
+    "a pivot out of the row": ("solver", part("solvers.fiol:Fiol", POWER, part("solvers.fiol:Partition", -5.0))),
+    "a search that is a schedule": ("solver", part("solvers.fiol:Fiol", POWER, POWER)),
+    "fields that are text": ("penalty", part("penalties:ElasticNet", "0.1", 0.0)),
+    "an integer beyond all": ("penalty", part("penalties:ElasticNet", 10**30, 0.0)),
+    "a field too few": ("penalty", part("penalties:ElasticNet", 0.1)),
+    "no class": ("penalty", {"text": "x", "fields": []}),
+}
+
+
+@pytest.mark.parametrize(("role", "spec"), PARTS.values(), ids=PARTS)
+def test_a_file_names_only_parts_on_the_list_with_settings_in_range(tmp_path, role, spec):
+    path = changed(
+        tmp_path, Learner("fiol", "hinge", "l1,l1=1e-3", "uniform"), lambda header, _: header["spec"].update({role: spec})
+    )
+    with pytest.raises(ModelFileError, match="m: "):
+        load(path)
+
+
+def test_every_part_on_the_list_comes_back(tmp_path):
+    from onlinear import build, specs
+
+    roles = {role: list(classes.values()) for role, classes in build.LISTED.items()}
+    assert set(build.LOSSES.values()) == set(roles["loss"])
+    assert {preset.solver for preset in SOLVERS.values()} == set(roles["solver"])
+    for role, classes in roles.items():
+        for cls in classes:
+            found = json.loads(json.dumps(specs.written(cls())))
+            assert build.made(role, found) == cls()
+
+
+AT_STEPS = ("comid", "rda", "sadmm", "odrs,relaxation=1.4", "fiol")
+STEPS = [(2**18 + 1, 1), (65, 1), (2**20, 2**18 + 1), (70, 71), (-1, 0), (2.5, 0), (2**53, 2**53), (np.nan, 0)]
+
+
+@pytest.mark.parametrize("solver", AT_STEPS)
+def test_step_numbers_that_no_run_has_are_refused(tmp_path, solver):
+    learner = Learner(solver, "hinge", "l1,l1=1e-3", "uniform").learn(X, Y)
+    for t, visit in STEPS:
+
+        def change(header, arrays, t=t, visit=visit):
+            arrays["0.now"][:2] = t, visit
+            if "0.array.L" in arrays:
+                arrays["0.array.L"][:] = visit
+
+        with pytest.raises(ModelFileError, match=r"step numbers of|not finite"):
+            load(changed(tmp_path, learner, change))
+
+
+@pytest.mark.parametrize("rule", ["sums_due", "due"])
+def test_the_next_visit_is_the_first_that_is_due(rule):
+    from onlinear.solvers import engine
+
+    is_due = getattr(engine, rule)
+    moments = [t for t in range(1 << 20) if is_due(t)] + [1 << 20]
+    for first, second in zip([0, *moments], moments, strict=False):
+        assert {engine.next_visit(t, is_due) for t in (first, (first + second) // 2, second - 1)} == {second}
+
+
+NUMBERS = {
+    "a clock of 0": ("comid", "none", lambda _, arrays: arrays["0.now"].__setitem__(slice(8, 12), 0.0)),
+    "a clock below 1": ("comid", "none", lambda _, arrays: arrays["0.now"].__setitem__(8, 0.5)),
+    "an earlier clock of 0": ("sadmm", "none", lambda _, arrays: arrays["0.now"].__setitem__(slice(16, 20), 0.0)),
+    "an intercept without one": ("comid", "none", lambda _, arrays: arrays["0.now"].__setitem__(3, 7.0)),
+    "a weight that is nan": ("comid", "none", lambda _, arrays: arrays["0.array.V"].__setitem__(0, np.nan)),
+    "a kept z that is infinite": ("iodrs", "none", lambda _, arrays: arrays["0.array.VZ"].__setitem__(1, np.inf)),
+    "a step of a sign beyond the last": (
+        "sgd,schedule=constant,eta=0.1", "none", lambda _, arrays: arrays["0.array.last"].__setitem__(0, 61.0),
+    ),
+    "a negative count": ("sgd", "rms", lambda _, arrays: arrays["scales"].__setitem__((0, 0), -1.0)),
+    "a count beyond the rows": ("sgd", "rms", lambda _, arrays: arrays["scales"].__setitem__((0, 0), 61.0)),
+    "a negative square": ("sgd", "rms", lambda _, arrays: arrays["scales"].__setitem__((1, 0), -1.0)),
+    "a negative scale": ("sgd", "max-abs", lambda _, arrays: arrays["scales"].__setitem__((1, 0), -1.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("solver", "scale", "change"), NUMBERS.values(), ids=NUMBERS)
+def test_numbers_that_no_run_has_are_refused(tmp_path, solver, scale, change):
+    penalty, average = ("none", "none") if scale != "none" else ("l1,l1=1e-3", "none")
+    learner = Learner(solver, "hinge", penalty, average, scale=scale).learn(X, Y)
+    with pytest.raises(ModelFileError):
+        load(changed(tmp_path, learner, change))
+
+
+def test_the_triangle_of_rls_is_there_and_has_a_diagonal(tmp_path):
+    learner = Learner("rls", "squared", n_features=5).learn(X, Y)
+    with pytest.raises(ModelFileError, match="no triangle"):
+        load(changed(tmp_path, learner, lambda _, arrays: arrays.pop("0.kept.R")))
+    with pytest.raises(ModelFileError, match="diagonal is not positive"):
+        load(changed(tmp_path, learner, lambda _, arrays: arrays["0.kept.R"].__setitem__(0, 0.0)))
+
+
+def test_settings_whose_product_is_0_are_divergence():
+    learner = Learner("odrs,lam=5e-324,relaxation=0.3", "hinge", "l1,l1=1")
+    with pytest.raises(DivergenceError):
+        learner.learn(X, Y).weights()
+
+
+def test_a_header_that_says_a_thing_twice_is_refused(tmp_path):
+    header = '{"version":1,"size":1,"size":2}'
+    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={models.FORMAT: header})
+    with pytest.raises(ModelFileError, match="given twice"):
+        load(tmp_path / "m")
+
+
+def many_outputs(path, outputs):
+    """A short file of many outputs, each in the middle of the longest block there is."""
+    y = np.where(RNG.random((2, outputs)) < 0.5, -1.0, 1.0)
+    learner = Learner("comid", "hinge", "l1,l1=1e-3", "uniform", n_outputs=outputs).learn(X[:2, :1], y)
+    learner.save(path)
+
+    def change(header, arrays):
+        for k in range(outputs):
+            arrays[f"{k}.now"][:2] = 2**18, 2**15
+
+    rewritten(path, change)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
+def test_many_outputs_share_a_table_until_they_learn(tmp_path):
+    many_outputs(tmp_path / "few", 2)
+    many_outputs(tmp_path / "m", 300)
+    assert (tmp_path / "m").stat().st_size < 200_000
+    code = (
+        "import resource, sys, numpy; from onlinear.cli.inspect import summary; from onlinear import load\n"
+        "for path in sys.argv[1:]:\n"
+        "    load(path).predict(numpy.ones((3, 1))); summary(path, 10)\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    command = [sys.executable, "-c", code, tmp_path / "few", tmp_path / "m"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    few, many = map(int, found.stdout.split())
+    assert many - few < 200, "MB; a table of its own for each output would take 1,900"
+    shared = load(tmp_path / "m").states
+    assert all(state.table is shared[0].table for state in shared)
+
+
+def test_outputs_that_shared_a_table_learn_as_if_they_had_not(tmp_path):
+    y = np.column_stack([Y, -Y])
+    whole = Learner("comid,eta=0.5", "hinge", "l1,l1=1e-3", "uniform", n_outputs=2).learn(X[:40], y[:40])
+    whole.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.states[0].table is again.states[1].table
+    for part_of in (slice(40, 41), slice(41, 60)):
+        again.learn(X[part_of], y[part_of])
+        whole.learn(X[part_of], y[part_of])
+    assert again.states[0].table is not again.states[1].table
+    assert again.weights(average=True).tobytes() == whole.weights(average=True).tobytes()
+
+
+def test_names_of_a_final_model_take_the_memory_of_those_asked_for():
+    from onlinear.streams import encoding
+
+    description = {
+        "version": 1, "format": "columns", "features": [["x", "number"], ["t", "text"]], "categories": "hash", "hash_bits": 30,
+        "seed": 0, "missing": {"numbers": "error", "categories": "error"}, "dates": None, "target": None, "values": [],
+    }  # fmt: skip
+    assert encoding.names_of(description, [0, 1, 2**30, 2**30 + 1]) == ["x", "t (hashed)", "t (hashed)", None]
 
 
 # --- golden files ----------------------------------------------------------------------------------------------------

@@ -112,12 +112,12 @@ def test_without_weights_and_targets_nothing_changes(rows):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"units.steps": np.array([[0.0, 1.0], [900.0, 1.0]])}, "ascending rows"),
-        ({"units.steps": np.array([[0.0, -1.0]])}, "above 0"),
-        ({"units.steps": np.array([[1.0, 1.0]])}, "ascending rows"),
+        ({"units.steps": np.array([[0.0, 1.0], [900.0, 1.0]])}, "multipliers of the steps"),
+        ({"units.steps": np.array([[0.0, -1.0]])}, "multipliers of the steps"),
+        ({"units.steps": np.array([[1.0, 1.0]])}, "multipliers of the steps"),
         ({"units.zero": np.array([np.nan])}, "not finite"),
         ({"units.spread": np.zeros((2, 3))}, "shape"),
-        ({"units.heaviest": np.array([-1.0])}, "negative"),
+        ({"units.heaviest": np.array([-1.0])}, "below 0"),
         ({"race": np.zeros(3)}, "race"),
     ],
 )

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from inspect import signature
 from math import ceil, inf
-from typing import Any
+from typing import Any, NamedTuple
 
-from onlinear import averages, losses, schedules
+from onlinear import averages, losses, penalties, schedules
 from onlinear.averages import Average
+from onlinear.checks import flag
 from onlinear.jit import adopt, is_ours
 from onlinear.names import Value, number, parse, parts_of, unknown
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
@@ -59,7 +60,11 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "base": (0.0, inf, False, True),
     "growth": (0.0, inf, False, True),
     "first": (1.0, 2.0**53, False, False),
+    "schedule": (0.0, 1.0, False, False),  # where it is the power of t
+    "reproduced": (0.0, 1.0, False, True),
+    "pivot": (0.0, 1.0, False, False),
 }
+WHOLE = 2**53  # the largest integer that a setting may be: compiled code takes no larger one
 
 
 def checked(role: str, key: str, value: Any) -> float:
@@ -129,13 +134,81 @@ def in_range(role: str, part: Any) -> None:
     cls, role = type(part), f"{role} {type(part).__name__}"
     for key, value in zip(cls._fields, part, strict=True):
         default = cls._field_defaults.get(key)
-        if hasattr(default, "at"):
-            if not hasattr(value, "at"):
-                raise TypeError(f"{role}: {key} must be a schedule object such as {default!r}, got {value!r}.")
+        kind = _kind(default)
+        if kind is not None:
+            if not hasattr(value, kind.method):
+                raise TypeError(f"{role}: {key} must be a {kind.role} object such as {default!r}, got {value!r}.")
             if is_ours(type(value).__module__):
                 in_range(role, value)
-        elif key in RANGES and value != default:
-            checked(role, key, value)
+        elif isinstance(default, bool):
+            flag(f"{role}: {key}", value)
+        elif key in RANGES:
+            _number(role, key, value, default)
+
+
+def _number(role: str, key: str, value: Any, default: Any) -> None:
+    if isinstance(value, int) and abs(value) > WHOLE:
+        raise ValueError(f"{role}: {key} must be at most 2^53 in size where it is an integer, got {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != default:
+        checked(role, key, value)
+
+
+class Kind(NamedTuple):
+    """A part inside a part: its role, and the method that tells it."""
+
+    role: str
+    method: str
+
+
+INSIDE = (Kind("schedule", "at"), Kind("search", "root"))
+
+
+def _kind(default: Any) -> Kind | None:
+    """What stands in a field with this default: a part of some kind, or (None) a number or a flag."""
+    return next((kind for kind in INSIDE if hasattr(default, kind.method)), None)
+
+
+def _listed() -> dict[str, dict[str, Any]]:
+    """The classes that a model file may name, by role and name: those that the package offers for it, and no others."""
+    solvers = {preset.solver for preset in SOLVERS.values()}
+    choices = [choice for cls in solvers for named in getattr(cls, "choices", {}).values() for choice in named.values()]
+    classes = {
+        "loss": LOSSES.values(),
+        "penalty": parts_of(vars(penalties)).values(),
+        "average": [Average],
+        "solver": solvers,
+        "schedule": [cls for cls, _ in schedules.NAMED.values()],
+        "search": [type(choice) for choice in choices if hasattr(choice, "_fields")],
+    }
+    return {role: {class_name(cls): cls for cls in found} for role, found in classes.items()}
+
+
+def class_name(cls: type) -> str:
+    """How model files name a class."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def made(role: str, spec: Mapping[str, Any]) -> Any:
+    """The part whose class and fields a model file holds; raises ValueError or TypeError for what is not on the list, and for
+    settings out of range."""
+    cls, fields = LISTED[role].get(spec["class"]), spec["fields"]
+    if cls is None or not isinstance(fields, list) or len(fields) != len(cls._fields):
+        raise ValueError(f"no {role} of this release is {spec['text'][:80]} of {spec['class'][:80]}.")
+    values = []
+    for key, value in zip(cls._fields, fields, strict=True):
+        kind = _kind(cls._field_defaults.get(key))
+        values.append(made(kind.role, inside(value)) if kind is not None else value)
+    part = cls(*values)
+    in_range(role, part)
+    return part
+
+
+def inside(spec: Any) -> dict[str, Any]:
+    """What a model file says of a part object, its types checked: its class, how it is shown, and fields, if any."""
+    texts = isinstance(spec, dict) and all(isinstance(spec.get(name), str) for name in ("class", "text"))
+    if not texts or not set(spec) <= {"class", "text", "fields"}:
+        raise TypeError(f"a part is text, or an object with class, text and fields, got {str(spec)[:80]}.")
+    return spec  # type: ignore[no-any-return]
 
 
 def _takes(method: Any, count: int) -> bool:
@@ -265,3 +338,6 @@ def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
             raise unknown(f"{role}: {key}", str(value), choices)
         return choices[value]
     return checked(role, key, value)
+
+
+LISTED = _listed()

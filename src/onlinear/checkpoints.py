@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from math import inf
+from itertools import pairwise
+from math import inf, isfinite
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from onlinear import models, streams, writing
+from onlinear import models, streams, trust, writing
 from onlinear.models import ModelFileError
-from onlinear.run import CLASSIFY, Options, State, Training, Written
+from onlinear.rows import LARGEST_COLUMN
+from onlinear.run import CLASSIFY, REGRESS, TASKS, Options, State, Training, Written
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.bundled import Bundled
 from onlinear.streams.files import is_pipe
+from onlinear.streams.hashing import MOST_BITS
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced, class_totals, typed
@@ -87,6 +91,11 @@ class Saved(NamedTuple):
     state: State
 
 
+def beside(checkpoint: str, path: str) -> bool:
+    """Whether a path is in the folder of a checkpoint, or below: a run that goes on writes nowhere else unasked."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.dirname(os.path.realpath(checkpoint)))
+
+
 def read(path: str) -> Saved:
     """Read a checkpoint; raises FileNotFoundError, ModelFileError."""
     header, arrays = models.read(path)
@@ -97,17 +106,172 @@ def read(path: str) -> Saved:
         raise ModelFileError(f"{path}: a checkpoint of version {run.get('version')!r}; this release reads {VERSION}.")
     prefix = f"{RUN}."
     own = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-    try:
-        given = run["settings"]
-        lists = {name: _tuple(given[name]) for name in ("source", "classes")}
-        reading = {name: _tuple(value) for name, value in given["reading"].items()}
-        return Saved(path, Settings(**{**given, **lists, "reading": reading}), run["output"], State(run, own))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ModelFileError(f"{path}: the checkpoint's header is damaged ({type(error).__name__}: {error}).") from None
+    run = {**dict.fromkeys(SINCE_0_2), **run}
+    _must_be(path, run, RUNS)
+    if not _run_stands(run):
+        raise ModelFileError(f"{path}: the checkpoint's header is damaged: the places of its run do not go together.")
+    given, output = run["settings"], run["output"]
+    _must_be(path, {**Settings._field_defaults, **given}, SETTINGS)
+    _must_be(path, {**dict.fromkeys(OUTPUTS), **output}, OUTPUTS)
+    for name, value in given["reading"].items():
+        _must_be(path, {name: value}, {name: READING.get(name, _nothing)})
+    lists = {name: _tuple(given.get(name)) for name in ("source", "classes")}
+    reading = {name: _tuple(value) for name, value in given["reading"].items()}
+    return Saved(path, Settings(**{**given, **lists, "reading": reading}), output, State(run, own))
 
 
 def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+# --- what the header of a checkpoint may say -------------------------------------------------------------------------
+
+Rule = Callable[[Any], bool]
+
+
+def _must_be(path: str, found: dict[str, Any], rules: Mapping[str, Rule]) -> None:
+    """Raise ModelFileError unless an object has entries of these names and kinds, and no others."""
+    for name in [*rules, *found]:
+        if name not in rules or name not in found or not rules[name](found[name]):
+            what = f"has no {name}" if name not in found else f"says {name}={str(found[name])[:80]}"
+            raise ModelFileError(f"{path}: the checkpoint's header is damaged: it {what}, which cannot be.")
+
+
+def _nothing(value: Any) -> bool:
+    return False
+
+
+def _flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _or_none(rule: Rule) -> Rule:
+    return lambda value: value is None or rule(value)
+
+
+def _within(low: int, high: int = trust.MOST_STEPS) -> Rule:
+    return lambda value: trust.count(value, low, high)
+
+
+def _places(values: Any) -> bool:
+    """Two checksums."""
+    return isinstance(values, list) and len(values) == 2 and all(trust.count(value, 0, 2**32 - 1) for value in values)
+
+
+def _then(values: Any) -> bool:
+    """What the last report told: sums of losses and weights, and the rows."""
+    return isinstance(values, list) and len(values) == 3 and all(map(trust.real, values)) and trust.count(values[2])
+
+
+def _class_names(values: Any) -> bool:
+    """Classes, ascending: all texts, or all numbers."""
+    if not isinstance(values, list) or len(values) < 2:
+        return False
+    if not trust.texts(values) and not all(map(_class_number, values)):
+        return False
+    return all(first < second for first, second in pairwise(values))
+
+
+def _class_number(value: Any) -> bool:
+    return abs(value) <= 2**53 if type(value) is int else type(value) is float and isfinite(value)
+
+
+def _sums(values: Any) -> bool:
+    """A sum of losses and one of weights."""
+    return isinstance(values, list) and len(values) == 2 and all(map(trust.real, values))
+
+
+def _class_weights(values: Any) -> bool:
+    """Pairs of a class and its weight."""
+    pairs = isinstance(values, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in values)
+    return pairs and all(
+        (isinstance(name, str) or _class_number(name)) and trust.real(weight, finite=True) and weight >= 0.0
+        for name, weight in values
+    )
+
+
+def _best(values: Any) -> bool:
+    """The pass of the best model, its loss and its header."""
+    three = isinstance(values, list) and len(values) == 3
+    return three and trust.count(values[0], 1) and trust.real(values[1]) and _object(values[2])
+
+
+def _run_stands(run: dict[str, Any]) -> bool:
+    """Whether the places of a run go together: the next report is due when the rows have doubled."""
+    last = run["then"][2]
+    return run["flushed"] <= run["consumed"] and last <= run["rows"] < max(1, 2 * last)
+
+
+_OPTIONAL = _or_none(_text)
+RUNS: dict[str, Rule] = {
+    "version": _within(VERSION, VERSION),
+    "settings": _object,
+    "output": _object,
+    "task": lambda task: task in (CLASSIFY, REGRESS),
+    "classes": _or_none(_class_names),
+    "pass": _within(0),
+    "consumed": _within(0),
+    "flushed": _within(0),
+    "trace": _places,
+    "generator": _object,
+    "rows": _within(0),
+    "then": _then,
+    "holding": _flag,
+    "best": _or_none(_best),
+    "class weights": _or_none(_class_weights),
+    "scored": _or_none(_within(0)),
+    "averaged then": _or_none(_sums),
+    "quality": _or_none(_object),
+}
+SINCE_0_2 = ("class weights", "scored", "averaged then", "quality")  # entries of a run that checkpoints of 0.1 lack
+SETTINGS: dict[str, Rule] = {
+    "source": lambda source: trust.texts(source) and len(source) > 0 and all(map(_text, source)),
+    "reading": _object,
+    "loss": _OPTIONAL,
+    "penalty": _OPTIONAL,
+    "solver": _OPTIONAL,
+    "average": _OPTIONAL,
+    "scale": _OPTIONAL,
+    "intercept": _flag,
+    "passes": _within(1),
+    "shuffle_rows": _or_none(_within(0)),
+    "seed": _within(0, 2**128),
+    "task": lambda task: task in TASKS,
+    "classes": _or_none(lambda values: isinstance(values, (list, tuple)) and all(_text(v) or trust.real(v) for v in values)),
+    "scan": _flag,
+    "n_features": _or_none(_within(1, LARGEST_COLUMN + 1)),
+    "holdout": _OPTIONAL,
+    "early_stop": _or_none(_within(1)),
+    "class_weight": _OPTIONAL,
+}
+OUTPUTS: dict[str, Rule] = {"model": _OPTIONAL, "final": _or_none(_flag), "every": _OPTIONAL}
+_NAMES = _or_none(trust.texts)
+READING: dict[str, Rule] = {
+    "format": _text,
+    "base": _or_none(_within(0, 1)),
+    "sort": _flag,
+    "target": _OPTIONAL,
+    "weight": _OPTIONAL,
+    "features": _NAMES,
+    "exclude": _NAMES,
+    "text": _NAMES,
+    "numbers": _NAMES,
+    "categories": _text,
+    "hash_bits": _or_none(_within(1, MOST_BITS)),
+    "missing": _text,
+    "dates": _OPTIONAL,
+    "nulls": _NAMES,
+    "delimiter": _OPTIONAL,
+    "max_errors": _within(0),
+}
 
 
 def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
@@ -116,8 +280,12 @@ def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
 
 
 def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
-    """The run of a checkpoint, from the place where it stood."""
-    return _training(saved.settings, checkpoints, saved)
+    """The run of a checkpoint, from the place where it stood. Raises ModelFileError for one whose parts do not go together."""
+    try:
+        return _training(saved.settings, checkpoints, saved)
+    except ModelFileError as error:
+        prefix = f"{saved.path}: "
+        raise ModelFileError(f"{prefix}{str(error).removeprefix(prefix)}") from None
 
 
 def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved | None) -> Training:

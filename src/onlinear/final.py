@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from onlinear import rows, specs
+from onlinear import rows, specs, trust
 from onlinear.build import build_loss
 from onlinear.learner import Learner
-from onlinear.models import Arrays, ModelFileError
+from onlinear.models import Arrays
 from onlinear.rows import LARGEST_COLUMN, Rows
 
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
@@ -138,20 +138,24 @@ class Final:
     @classmethod
     def thaw(cls, header: dict[str, Any], arrays: Arrays, **parts: Any) -> Final:
         """What ``freeze`` described; a loss from outside the package is passed by role."""
-        size, outputs, t, loss = (header[name] for name in ("size", "n_outputs", "rows", "loss"))
-        _must(type(size) is int and 0 <= size <= LARGEST_COLUMN + 1, f"a final model of {size!r} features")
-        _must(type(outputs) is int and len(arrays) == 1 + 2 * outputs, f"a final model of {outputs!r} outputs")
-        _must(type(t) is int and t >= 0, f"{t!r} rows")
-        intercepts = _vector(arrays, "intercepts", np.float64, outputs)
+        size, outputs, t, loss, growing = (header[name] for name in ("size", "n_outputs", "rows", "loss", "growing"))
+        trust.must(trust.count(size, 0, LARGEST_COLUMN + 1), f"a final model of {size!r} features")
+        trust.must(trust.count(outputs, 1) and len(arrays) == 1 + 2 * outputs, f"a final model of {outputs!r} outputs")
+        trust.must(trust.count(t), f"{t!r} rows learnt")
+        trust.must(loss is None or trust.real(loss), f"a loss of {loss!r}")
+        trust.must(type(growing) is bool, f"growing of {growing!r}")
+        intercepts = trust.array(arrays, "intercepts", np.float64, outputs)
+        trust.finite("intercepts", intercepts)
         columns, values = [], []
         for k in range(outputs):
-            columns.append(_vector(arrays, f"{k}.columns", np.uint32))
-            values.append(_vector(arrays, f"{k}.values", np.float64, len(columns[k])))
+            columns.append(trust.array(arrays, f"{k}.columns", np.uint32, None))
+            values.append(trust.array(arrays, f"{k}.values", np.float64, len(columns[k])))
+            trust.finite(f"{k}.values", values[k])
             inside = not len(columns[k]) or int(columns[k][-1]) < size
-            _must(inside and bool(np.all(columns[k][1:] > columns[k][:-1])), "columns that do not ascend below its features")
-        spec = {role: specs.known(role, spec, parts, needed=role == "loss") for role, spec in header["spec"].items()}
+            trust.must(inside and np.all(columns[k][1:] > columns[k][:-1]), "columns that do not ascend below its features")
+        spec = {role: specs.known(role, header["spec"][role], parts, needed=role == "loss") for role in specs.ROLES}
         found = float("nan") if loss is None else float(loss)
-        return cls(spec, columns, values, intercepts, size=size, growing=header["growing"] is True, t=t, progressive_loss=found)
+        return cls(spec, columns, values, intercepts, size=size, growing=growing, t=t, progressive_loss=found)
 
 
 def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: float) -> np.ndarray:
@@ -164,17 +168,3 @@ def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: f
     scores = np.full(block.count, bias)
     rows.dot_rows(block, picked, scores)
     return scores
-
-
-def _must(true: bool, found: str) -> None:
-    if not true:
-        raise ModelFileError(f"the model file's header and arrays do not agree: {found}.")
-
-
-def _vector(arrays: Arrays, name: str, dtype: Any, length: int | None = None) -> np.ndarray:
-    array = arrays.get(name)
-    if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
-        raise ModelFileError(f"the model file's array {name!r} is missing or has another shape or type.")
-    if dtype == np.float64 and not np.all(np.isfinite(array)):
-        raise ModelFileError(f"the model file's array {name!r} is not finite.")
-    return array

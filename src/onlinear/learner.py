@@ -11,12 +11,13 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, TypeVar
+from math import isfinite
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 
-from onlinear import checks, models, rows, specs
+from onlinear import checks, models, rows, specs, trust
 from onlinear.averages import ADAPTIVE
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
 from onlinear.checks import DivergenceError
@@ -25,7 +26,7 @@ from onlinear.names import unknown
 from onlinear.one_row import OneRow, add_loss
 from onlinear.rows import Source
 from onlinear.scaling import Scaler
-from onlinear.solvers.engine import LONGEST_BLOCK, SCALARS, VISIT, Engine, Problem, State, T, can_multiply
+from onlinear.solvers.engine import SCALARS, Engine, Problem, State, can_multiply
 from onlinear.solvers.many import Output, Team, in_threads, scores_means, threads_of
 from onlinear.units import KINDS, RAW, RELATIVE, Units
 
@@ -35,6 +36,10 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
     """total[0] + total[1] += sum of s_i l(score_i, y_i) in row order, compensated (Neumaier)."""
     for i in range(y.shape[0]):
         add_loss(loss, scores[i], y[i], s[i], total)
+
+
+# What kernels raise where settings are so small or large that a product of them is 0 or infinite.
+NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
 
 
 @kernel
@@ -256,6 +261,16 @@ class Learner:
             self.loss, self.n_outputs, targets=targets == RELATIVE, weights=weights == RELATIVE, centred=self.fit_intercept
         )
 
+    def _restore_units(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over the running units, and fill the tables, whose steps they multiplied."""
+        if self.units is None:
+            self.engine.rebuild_all(self.states)
+            return
+        self.units.restore(arrays, self.t)
+        for k, engine in enumerate(self.engines):
+            states = self.states if len(self.engines) == 1 else [self.states[k]]
+            engine.rebuild_all(states, self.units.history(k))
+
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @_changes
@@ -310,10 +325,13 @@ class Learner:
         scores, before = np.empty((self.n_outputs, len(s))), self.t
         means = None if self._race is None else np.empty_like(scores)
         more = () if means is None else (means,)
-        if self.n_outputs == 1:
-            done = self.engine.learn_outputs(self.states, block, largest, y, s, scores, *more)
-        else:
-            done, _ = self._together().learn(block, largest, y, s, scores, *more)
+        try:
+            if self.n_outputs == 1:
+                done = self.engine.learn_outputs(self.states, block, largest, y, s, scores, *more)
+            else:
+                done, _ = self._together().learn(block, largest, y, s, scores, *more)
+        except NO_NUMBER:
+            self._diverge("in this call ", before + 1)
         self._add_losses(scores, y, s, done)
         if means is not None:
             self._compare(scores, means, y[:done], s, before)
@@ -363,11 +381,15 @@ class Learner:
         if self._one is not None:
             self._one.stale = True
 
-    def _diverge(self, where: str, t: int) -> None:
+    def _diverge(self, where: str, t: int) -> NoReturn:
         """Raise for a state that step t left infinite, and whenever it is used again."""
         self._moved()
+        try:
+            eta = self.engine.eta(max(t, 1))
+        except NO_NUMBER:
+            eta = np.inf
         self._diverged = (
-            f"the state stopped being finite {where}(step {t}, eta = {self.engine.eta(max(t, 1)):.3g}). "
+            f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). "
             "Use a smaller step, or an implicit solver, which is safe for any step: 'fiol', 'implicit-sgd' or 'odrs'."
         )
         raise DivergenceError(self._diverged)
@@ -419,8 +441,12 @@ class Learner:
         if source.size > self.size:
             self.refuse_growth(source)
             self._grow(source.size)
+        count = _count("iterations", iterations)
         for k, state in enumerate(self.states):
-            self.engine.solve(state, source, y[:, k], self.factor * weights, _count("iterations", iterations))
+            try:
+                self.engine.solve(state, source, y[:, k], self.factor * weights, count)
+            except NO_NUMBER:
+                self._diverge("", self.t + 1)
         return self
 
     @property
@@ -572,12 +598,13 @@ class Learner:
     def variables(self) -> dict[str, Any]:
         """Settled copies of the solver's quantities by the paper's letters (scaled units); a trailing axis K for K outputs."""
         self._refuse_if_diverged()
-        found = [{name: value + 0.0 for name, value in self.engine.variables(state).items()} for state in self.states]
+        every = [self._computed(self.engine.variables, state) for state in self.states]
+        found = [{name: value + 0.0 for name, value in variables.items()} for variables in every]
         if self.average is not None:
             columns = np.arange(self.size, dtype=np.uint32)
             for variables, state in zip(found, self.states, strict=True):
                 name = self.engine.mean_letter(self.average)
-                variables.setdefault(name, self.engine.mean(state, columns))
+                variables.setdefault(name, self._computed(self.engine.mean, state, columns))
         if self.n_outputs == 1:
             return found[0]
         own = [name for name in found[0] if name not in self.engine.shared]
@@ -585,7 +612,7 @@ class Learner:
 
     def _columns(self, state: State, columns: np.ndarray, average: bool) -> np.ndarray:
         use = self.engine.mean if average and self.averages else self.engine.weights
-        return self._finite(use(state, columns))
+        return self._finite(self._computed(use, state, columns))
 
     @property
     def racing(self) -> bool:
@@ -607,7 +634,9 @@ class Learner:
 
     def _bias(self, k: int, average: bool) -> float:
         state = self.states[k]
-        bias = self.engine.mean_bias(state) if average and self.averages else self.engine.bias(state)
+        bias = float(self._computed(self.engine.mean_bias if average and self.averages else self.engine.bias, state))
+        if not isfinite(bias):
+            self._diverge("", self.t)
         if self.units is not None:
             bias += float(self.units.zero[k])
         if self.scaler is not None and self.scaler.kind == "standard":
@@ -615,7 +644,14 @@ class Learner:
         return bias
 
     def _original(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return weights if self.scaler is None else self.scaler.original(weights, columns)
+        return weights if self.scaler is None else self._finite(self.scaler.original(weights, columns))
+
+    def _computed(self, read: Callable[..., Any], *args: Any) -> Any:
+        """What ``read`` gives; a division by 0 there is divergence."""
+        try:
+            return read(*args)
+        except NO_NUMBER:
+            self._diverge("", self.t)
 
     def _finite(self, weights: np.ndarray) -> np.ndarray:
         self._refuse_if_diverged()
@@ -668,7 +704,7 @@ class Learner:
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
         _plausible(header, arrays)
-        spec = {role: specs.known(role, text, parts) for role, text in header["spec"].items()}
+        spec = {role: specs.known(role, header["spec"][role], parts) for role in specs.ROLES}
         learner = cls(
             **spec,
             scale=header["scale"],
@@ -681,25 +717,21 @@ class Learner:
         )
         learner._grow(header["size"])
         _fill(learner._losses, arrays, "losses")
-        if learner.scaler is not None:
-            _fill(learner.scaler.moments, arrays, "scales")
-        if learner._race is not None:
-            _fill(learner._race, arrays, "race")
+        kept = _by_output(arrays, learner.n_outputs)
         for k, state in enumerate(learner.states):
             _fill(state.now, arrays, f"{k}.now")
-            _check_steps(state)
             for name, vector in state.vectors().items():
                 _fill(vector, arrays, f"{k}.array.{name}")
-            _check_stamps(state)
-            prefix = f"{k}.kept."
-            found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-            state.kept = _kept(found, state)
-        if any(state.t != learner.t for state in learner.states):
-            raise models.ModelFileError("the model file's outputs have learnt different numbers of rows.")
-        if learner.units is not None:
-            learner.units.restore(arrays, learner.t)
-        for k, output in enumerate(learner.outputs()):
-            output.engine.rebuild(output.state, () if learner.units is None else learner.units.history(k))
+            _keep(kept[k], state, learner.engine)
+            learner.engine.check(state)
+        learner.engine.check_together(learner.states)
+        if learner.scaler is not None:
+            _fill(learner.scaler.moments, arrays, "scales")
+            learner.scaler.check(learner.t)
+        if learner._race is not None:
+            _fill(learner._race, arrays, "race")
+            trust.finite("race", learner._race)
+        learner._restore_units(arrays)
         return learner
 
 
@@ -726,59 +758,50 @@ if hasattr(os, "register_at_fork"):
 
 
 _HEADER: dict[str, Any] = {
-    "spec": dict,
-    "scale": str,
-    "fit_intercept": bool,
-    "n_outputs": int,
-    "size": int,
-    "growing": bool,
-    "total": (int, float, type(None)),
+    "spec": lambda spec: isinstance(spec, dict) and set(spec) == set(specs.ROLES),
+    "scale": lambda scale: isinstance(scale, str),
+    "fit_intercept": lambda given: type(given) is bool,
+    "n_outputs": lambda outputs: trust.count(outputs, 1),
+    "size": lambda size: trust.count(size, 0, rows.LARGEST_COLUMN + 1),
+    "growing": lambda given: type(given) is bool,
+    "total": lambda total: total is None or (trust.real(total, finite=True) and total % 1 == 0 and trust.count(int(total))),
 }
 
 
 def _plausible(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Refuse a header of other types, or one that asks for more memory than the file's own size."""
-    for name, kind in _HEADER.items():
-        if name not in header or not isinstance(header[name], kind):
-            raise models.ModelFileError(f"the model file's header has no {name}, or one of another type.")
-    if set(header["spec"]) != {"solver", "loss", "penalty", "average"}:
-        raise models.ModelFileError("the model file's header does not name a solver, loss, penalty and average.")
-    held = sum(array.size for array in arrays.values())
+    for name, fits in _HEADER.items():
+        if name not in header or not fits(header[name]):
+            raise models.ModelFileError(f"the model file's header has no {name}, or one that cannot be.")
+    held = sum(array.nbytes for array in arrays.values()) // 8
     outputs = header["n_outputs"]
-    if header["size"] < 0 or not 1 <= outputs * SCALARS <= held or header["size"] * outputs > held:
+    if outputs * SCALARS > held or header["size"] * outputs > held:
         shape = f"{header['size']} features and {header['n_outputs']} outputs"
         raise models.ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
 
 
-def _check_steps(state: State) -> None:
-    """Refuse step numbers that cannot be: kernels find places in the table by them."""
-    t, visit = state.now[T], state.now[VISIT]
-    whole = 0.0 <= visit <= t <= 2.0**53 and t == np.floor(t) and visit == np.floor(visit)
-    if not whole or (state.table is not None and t - visit > LONGEST_BLOCK):
-        raise models.ModelFileError(f"the model file's step numbers cannot be: {t:g} rows learnt, last visit at {visit:g}.")
+def _by_output(arrays: dict[str, np.ndarray], outputs: int) -> list[dict[str, np.ndarray]]:
+    """The arrays with lengths of their own, of each output by name."""
+    found: list[dict[str, np.ndarray]] = [{} for _ in range(outputs)]
+    places = {str(k): k for k in range(outputs)}
+    for key, array in arrays.items():
+        output, _, rest = key.partition(".")
+        if output in places and rest.startswith("kept."):
+            found[places[output]][rest.removeprefix("kept.")] = array
+    return found
 
 
-def _check_stamps(state: State) -> None:
-    """Refuse steps that kernels would not find in the table."""
-    for name in state.stamps:
-        steps = state.arrays[name]
-        if not np.all((steps >= state.now[VISIT]) & (steps <= state.now[T]) & (steps == np.floor(steps))):
-            raise models.ModelFileError(f"the model file's steps {name!r} are not between the last visit and the last row.")
-
-
-def _kept(found: dict[str, np.ndarray], state: State) -> dict[str, np.ndarray]:
-    """The arrays of a state that have lengths of their own, checked: kernels find their places without a check."""
-    triangle = (state.size + 1) * (state.size + 2) // 2
-    columns = found.get("columns", np.zeros(0, np.uint32))
-    longest = {"columns": state.size, "u": len(columns), "start": state.size, "mu": state.size, "R": triangle}
-    exact = {"u", "R"}
+def _keep(found: dict[str, np.ndarray], state: State, engine: Engine) -> None:
+    """Let the state keep the arrays that have lengths of their own, checked: kernels find their places without a check."""
+    trust.must(set(state.kept) <= set(found), "a last row that is missing")
+    state.kept = {name: array.copy() for name, array in found.items()}
+    spans = engine.may_keep(state)
     for name, array in found.items():
-        fits = array.ndim == 1 and array.dtype == (np.uint32 if name == "columns" else np.float64)
-        if not fits or len(array) > longest.get(name, -1) or (name in exact and len(array) != longest[name]):
+        span = spans.get(name)
+        if span is None or array.ndim != 1 or array.dtype != span.dtype or not span.least <= len(array) <= span.most:
             raise models.ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
-    if not set(state.kept) <= set(found) or np.any(columns >= state.size):
-        raise models.ModelFileError("the model file's last row is missing, or has a column beyond its features.")
-    return {name: array.copy() for name, array in found.items()}
+    columns = state.kept.get("columns")
+    trust.must(columns is None or np.all(columns < state.size), "a last row with a column beyond its features")
 
 
 def _fill(target: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> None:

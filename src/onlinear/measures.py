@@ -16,6 +16,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from onlinear import trust
+
 DIGITS = 9  # binary digits of a score that its bin keeps
 LOWEST, HIGHEST = -32, 32  # exponents that bins tell apart
 SIDE = (HIGHEST - LOWEST) << DIGITS
@@ -94,7 +96,7 @@ class Measures(ABC):
 
     @abstractmethod
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``arrays`` gave."""
+        """Take over what ``arrays`` gave; raises ModelFileError for what it cannot have given."""
 
 
 class ClassMeasures(Measures):
@@ -124,9 +126,11 @@ class ClassMeasures(Measures):
         return {"sums": self._sums.copy(), "bins": used, "counts": self._area.counts[:, used]}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._sums[:] = arrays["sums"]
+        used = trust.array(arrays, "bins", np.int64, None)
+        trust.must(trust.ascending(used, BINS), f"bins that do not ascend below {BINS}")
+        self._sums[:] = trust.array(arrays, "sums", np.float64, 2)
         self._area.counts[:] = 0.0
-        self._area.counts[:, arrays["bins"]] = arrays["counts"]
+        self._area.counts[:, used] = trust.array(arrays, "counts", np.float64, 2, len(used))
 
 
 class NumberMeasures(Measures):
@@ -160,4 +164,5 @@ class NumberMeasures(Measures):
         return {"origin": self._origin.copy(), "sums": self._sums.copy()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._origin[:], self._sums[:] = arrays["origin"], arrays["sums"]
+        self._origin[:] = trust.array(arrays, "origin", np.float64, 1)
+        self._sums[:] = trust.array(arrays, "sums", np.float64, 5)

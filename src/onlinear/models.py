@@ -21,6 +21,7 @@ from onlinear import writing
 FORMAT = "onlinear-model"
 VERSION = 1
 KINDS = ("F64", "I64", "U64", "U32", "U8", "BOOL")  # of arrays, as safetensors names them
+DEEPEST = 32  # lists and objects inside one another in a header
 Arrays = dict[str, np.ndarray]
 
 
@@ -69,9 +70,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             raise ModelFileError("the file is damaged (its content does not match its digest).")
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
-    except RecursionError:
-        raise ModelFileError(f"{name}: the model file's header is damaged (nested too deeply).") from None
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{name}: not an onlinear model file, or cut short ({error}).") from None
     return header, arrays
 
@@ -87,7 +86,9 @@ def _header(metadata: dict[str, str]) -> dict[str, Any]:
     if FORMAT not in metadata:
         raise ModelFileError("not an onlinear model file (a safetensors file of another kind).")
     try:
-        header = json.loads(metadata[FORMAT])
+        header = json.loads(metadata[FORMAT], object_pairs_hook=_object)
+        if _too_deep(header):
+            raise RecursionError("nested too deeply")
         version = header["version"]
         if type(version) is not int or version < 1:
             raise TypeError(f"version {version!r}")
@@ -96,3 +97,20 @@ def _header(metadata: dict[str, str]) -> dict[str, Any]:
     if version > VERSION:
         raise ModelFileError(f"model file version {version}; this release reads up to {VERSION}. Upgrade onlinear.")
     return header  # type: ignore[no-any-return]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; one that names something twice says two things."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an entry is given twice")
+    return found
+
+
+def _too_deep(header: Any) -> bool:
+    """Whether lists and objects stand deeper inside one another than in any model: all that handles them recurses."""
+    level = [header]
+    for _ in range(DEEPEST):
+        inside = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list)))
+        level = [value for values in inside for value in values]
+    return bool(level)

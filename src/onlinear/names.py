@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 Value = float | bool | str
 
 
@@ -74,10 +76,10 @@ def number(
     """``value`` as a float inside the stated range, or the error that names the argument, the rule and the value."""
     rule = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     try:
-        if isinstance(value, (bool, str)):
+        if isinstance(value, (bool, np.bool_, str)):
             raise TypeError
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{role}: {key} must be a number in {rule}, got {value!r}.") from None
     inside = low <= found <= high and not (open_low and found == low) and not (open_high and found == high)
     if not inside:

@@ -126,7 +126,10 @@ class OneRow:
             return None
         if indices.ndim != 1 or values.ndim != 1:
             return None
-        score: float = self._run(self._here, indices, values, y)
+        try:
+            score: float = self._run(self._here, indices, values, y)
+        except (ZeroDivisionError, OverflowError):
+            self._learner._diverge("", self._state.t + 1)
         if score != score:
             return self._look(indices, values, y)
         if self._last is not None:

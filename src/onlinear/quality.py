@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.jit import bind_loss
 from onlinear.learner import Learner, add_losses
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
@@ -181,6 +182,20 @@ class Mark(NamedTuple):
     table: np.ndarray
 
 
+def _check(state: dict[str, Any], classes: int | None) -> None:
+    """Raise ModelFileError for a state that no run gave."""
+    names = {"rows", "first class", "first rows", "whole", "marks"}
+    trust.must(set(state) == names, f"a quality of {', '.join(sorted(map(str, state)))}")
+    trust.must(trust.count(state["rows"]) and trust.count(state["first rows"], 0, state["rows"]), "rows of a quality")
+    trust.must(trust.count(state["first class"], -1, (classes or 1) - 1), "a first class that is none")
+    trust.must(type(state["whole"]) is bool, "a quality that is neither whole nor not")
+    marks = state["marks"]
+    trust.must(isinstance(marks, list) and len(marks) <= MARKS, "marks of a quality")
+    for mark in marks:
+        five = isinstance(mark, list) and len(mark) == 5 and all(map(trust.real, mark))
+        trust.must(five and trust.count(mark[0], 0, state["rows"]), "a mark of a quality")
+
+
 class Quality:
     """What a run learns of its model's quality while rows go by, and what there is to say at its end.
 
@@ -249,13 +264,18 @@ class Quality:
         if state is None:
             self.whole = False
             return
-        targets, first = self.targets, arrays["first"]
+        targets = self.targets
+        _check(state, targets.classes)
         targets.rows, self.first_class = state["rows"], state["first class"]
         self.first_rows, self.whole = state["first rows"], state["whole"]
-        targets.first[:, : first.shape[1]] = first
-        self.sides[:] = arrays["sides"]
-        tables = np.zeros((1 + len(state["marks"]), *targets.table.shape))
-        tables[:, :, arrays["used"]] = arrays["tables"]
+        known = min(targets.rows, targets.first.shape[1])
+        targets.first[:, :known] = trust.array(arrays, "first", np.float64, 2, known)
+        self.sides[:] = trust.array(arrays, "sides", np.float64, 2)
+        measures, bins_ = targets.table.shape
+        used = trust.array(arrays, "used", np.int64, None)
+        trust.must(trust.ascending(used, bins_), f"bins of targets that do not ascend below {bins_}")
+        tables = np.zeros((1 + len(state["marks"]), measures, bins_))
+        tables[:, :, used] = trust.array(arrays, "tables", np.float64, len(tables), measures, len(used))
         targets.table = tables[0]
         self.marks = [Mark(*[*sums, table]) for sums, table in zip(state["marks"], tables[1:], strict=True)]
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
 from onlinear.learner import ColumnsNeeded, Learner, add_losses, growth_error, state_limit
@@ -129,7 +130,8 @@ class Tally:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what ``arrays`` gave."""
-        rows, self.weight, *losses = arrays["tally"].tolist()
+        rows, self.weight, *losses = trust.array(arrays, "tally", np.float64, 4).tolist()
+        trust.must(0.0 <= rows <= trust.MOST_STEPS and rows % 1.0 == 0.0, f"a sum of {rows:g} rows")
         self.rows, self.losses[:] = int(rows), losses
         self.measures.restore(arrays)
 
@@ -299,6 +301,7 @@ class Training:
         run = saved.run
         self.task = run["task"]
         self.model = self._make(self.task)
+        trust.must(getattr(self.model, "task", None) == self.task, f"a run to {self.task}, of a model that does something else")
         self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         if self.labels is not None and run["classes"] is not None:
             self.labels.classes = np.array(run["classes"])
@@ -312,19 +315,35 @@ class Training:
             number, loss, header = run["best"]
             self.best = Best(number, loss, header, _named("best.", saved.arrays))
         self.holding, self.width = run["holding"], self.model.learner_.size
+        self._check()
         self._restart()
 
     def _resume_judging(self, saved: State) -> None:
         """Take over what the run knew of the model's quality; checkpoints of 0.1 know nothing of it."""
         run = saved.run
         self.quality.restore(run.get("quality"), _named("quality.", saved.arrays))
-        if "scored" in run:
+        if run.get("scored") is not None and run.get("averaged then") is not None:
             self._scored_rows = run["scored"]
             loss, weight = run["averaged then"]
             self._averaged_then = loss, weight
         elif self.averaged:  # what the last iterate scored stands for the rows so far
             self.tally.losses[0] = self.learner._losses.sum()
             self._averaged_then = self._loss_then, self._weight_then
+
+    def _check(self) -> None:
+        """Raise ModelFileError for a checkpoint whose parts are not of one run: what is found at the end would cost the run."""
+        learner = self.model.learner_
+        trust.must(isinstance(learner, Learner), "a run of a model that learns no more")
+        trust.must(self.rows == learner.t, f"a run of {self.rows} rows, of a model that has learnt {learner.t}")
+        outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
+        trust.must(learner.n_outputs == outputs, f"{learner.n_outputs} outputs, where the run has {outputs}")
+        if self.labels is not None and self.labels.classes is not None:
+            text = self.labels.classes.dtype.kind == "U"
+            trust.must(text == (self.stream.labels is not None), "classes that are not of the source's labels")
+        trust.must(self.number < self.options.passes, f"a place in pass {self.number + 1} of {self.options.passes}")
+        if self.best is not None:
+            best = Learner.thaw(self.best.header, self.best.arrays)
+            trust.must(best.n_outputs == outputs, f"a best model of {best.n_outputs} outputs")
 
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
@@ -428,6 +447,7 @@ class Training:
                 seen = block.cut(0, min(block.n, start - place))
                 trace.add(seen)
                 self._keep(seen.cut(min(seen.n, max(0, flushed - place)), seen.n))
+                trust.must(sum(kept.n for kept in self._kept) < HELD, f"more than {HELD} held-out rows that wait")
                 place += seen.n
                 if place == start and trace.sums != wanted:
                     raise StreamError(f"{self.stream.name}: the first {place:,} rows are not those that the run had read.")
@@ -655,7 +675,7 @@ class Training:
         total = self._total()
         solver, names = self.learner.spec["solver"], () if self.labels is None else self.labels.names.tolist()
         rows = self.rows // max(1, self.number)
-        averaged = self.learner.average is not None
+        averaged = self.learner.average is not None and not self.learner.racing
         text = solver if isinstance(solver, str) else ""
         advice = Advice(command, text, averaged, tuple(map(shown, names)), rows)
         return self.quality.doubts(self.rows, total, self.tally.weight, advice, self.options.passes)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.jit import function, kernel
 from onlinear.rows import Rows
 
@@ -35,6 +36,16 @@ class Scaler:
     @moments.setter
     def moments(self, values: np.ndarray) -> None:
         self.size, self._room = values.shape[1], np.ascontiguousarray(values)
+
+    def check(self, t: int) -> None:
+        """Raise ModelFileError for scales that the rows of a run of t steps cannot have: counts and scales are divided by."""
+        trust.finite("scales", self.moments)
+        first, second = self.moments
+        trust.must(np.all(second >= 0.0), "a scale that is negative")
+        if self.kind == "rms":
+            trust.must(np.all((first >= 0.0) & (first <= t) & (first % 1.0 == 0.0)), f"a count of entries not among {t} rows")
+        elif self.kind == "standard":
+            trust.must(np.all(second > 0.0) or not np.any(second), "a deviation of 0 beside others")
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` columns; the room doubles, so that growing costs O(1) per new column."""

@@ -5,12 +5,15 @@ Parts of this package are made again from their fields; those of other classes a
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
+from onlinear.build import class_name, inside, made
 from onlinear.jit import is_ours
+
+ROLES = ("solver", "loss", "penalty", "average")
+LONGEST = 10_000  # characters of a part's text in a file
 
 
 class PartNeeded(ValueError):  # noqa: N818 (nothing is wrong with the file)
@@ -21,7 +24,7 @@ def written(spec: Any) -> Any:
     """A part's text; of a part object, its class, how it is shown, and its fields where it is one of this package."""
     if spec is None or isinstance(spec, (str, dict)):
         return spec
-    found: dict[str, Any] = {"class": f"{type(spec).__module__}:{type(spec).__qualname__}", "text": shown(spec)}
+    found: dict[str, Any] = {"class": class_name(type(spec)), "text": shown(spec)}
     if is_ours(type(spec).__module__):
         found["fields"] = [_field(value) for value in spec]
     return found
@@ -30,15 +33,20 @@ def written(spec: Any) -> Any:
 def known(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -> Any:
     """What ``written`` was given: text, or the object, which must be the one among ``parts`` where there is one.
 
-    Raises PartNeeded for an object of another package that is missing, ValueError for one that is not the model's.
+    Raises PartNeeded for an object of another package that is missing; ValueError or TypeError for one that is not the model's,
+    and for what no part is.
     """
+    if isinstance(spec, dict):
+        spec = inside(spec)
+    elif spec is not None and not (isinstance(spec, str) and len(spec) <= LONGEST):
+        raise TypeError(f"the {role} must be text, got {str(spec)[:80]}.")
     if role in parts:
         if _differs(spec, parts[role]):
             found = spec["text"] if isinstance(spec, dict) else repr(spec)
             raise ValueError(f"the model's {role} is {found}, got {role}={parts[role]!r}; a model goes on with its own parts.")
         return parts[role]
-    if isinstance(spec, dict) and "fields" in spec:
-        return _made(spec)
+    if isinstance(spec, dict) and ("fields" in spec or is_ours(spec["class"].partition(":")[0])):
+        return made(role, {"fields": None, **spec})
     if spec is None or isinstance(spec, str) or not needed:
         return spec
     raise PartNeeded(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
@@ -62,12 +70,3 @@ def _field(value: Any) -> Any:
     if hasattr(value, "_fields"):
         return written(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _made(spec: dict[str, Any]) -> Any:
-    """The part of this package that ``spec`` names; nothing is imported on the word of a file."""
-    module, _, name = spec["class"].partition(":")
-    cls = getattr(sys.modules.get(module), name, None) if is_ours(module) else None
-    if not isinstance(cls, type) or not hasattr(cls, "_fields") or len(cls._fields) != len(spec["fields"]):
-        raise ValueError(f"no part of this release is {spec['text']} of {spec['class']}.")
-    return cls(*(_made(value) if isinstance(value, dict) else value for value in spec["fields"]))

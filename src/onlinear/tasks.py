@@ -6,13 +6,14 @@ The estimators of scikit-learn stand on these models, and the commands use them 
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear import models
+from onlinear import models, trust
 from onlinear.averages import ADAPTIVE
 from onlinear.build import LOSSES, build_average, build_loss, build_penalty, build_solver, split
 from onlinear.final import Final
@@ -29,6 +30,8 @@ PARTS = ("solver", "loss", "penalty", "average")
 OBJECT = {"part": "object"}
 FAR = 1e9  # a residual beyond the settings of any loss
 LONGEST_CLASS = 1 << 16  # characters of the name of a class in a model file
+MOST_CLASSES = 1 << 28  # bytes of all classes of a model file
+CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
 
 
 class Choice(NamedTuple):
@@ -192,7 +195,7 @@ class Model(ABC):
             return [learner.names.get(int(j)) for j in columns]
         names = getattr(self, "feature_names_in_", None)
         if names is None and self.encoding_ is not None:
-            names = encoding.names(self.encoding_, learner.size)
+            return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
     def _described(self, learner: Learner | Final) -> dict[str, Any]:
@@ -223,18 +226,19 @@ class Model(ABC):
     def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
         self.history_, self.encoding_ = header["history"], header["encoding"]
-        _must(type(self.n_features_in_) is int and self.n_features_in_ == max(1, learner.size), "features")
-        _must(type(self.n_iter_) is int and self.n_iter_ >= 1, "passes")
-        _must(isinstance(self.history_, list) and all(map(_is_report, self.history_)), "history")
+        _must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
+        _must(trust.count(self.n_iter_, 1), "passes")
+        _must(_is_history(self.history_), "history")
         if self.encoding_ is not None:
             encoding.must_be_known(self.encoding_)
         names = header["names"]
         if names is None:
             return
         if isinstance(learner, Final):
-            learner.names = {int(column): str(name) for column, name in names}
+            _must(all(trust.count(column, 0, learner.size - 1) and isinstance(name, str) for column, name in names), "names")
+            learner.names = dict(names)
         else:
-            _must(len(names) == self.n_features_in_ and all(isinstance(name, str) for name in names), "names")
+            _must(trust.texts(names) and len(names) == self.n_features_in_, "names")
             self.feature_names_in_ = np.array(names, dtype=object)
 
 
@@ -311,14 +315,18 @@ class Classifier(Model):
 
     def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super()._restore(header, learner)
-        values, dtype = header["classes"], np.dtype(header["class dtype"])
+        values, kind = header["classes"], header["class dtype"]
+        _must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")
+        dtype = np.dtype(kind)
         kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
-        _must(len(values) == (learner.n_outputs if learner.n_outputs > 1 else 2), "classes")
-        _must(all(isinstance(value, kinds.get(dtype.kind, ())) for value in values), "classes")
-        _must(dtype.kind != "U" or dtype.itemsize <= 4 * LONGEST_CLASS, "classes")
+        wanted = learner.n_outputs if learner.n_outputs > 1 else 2
+        _must(isinstance(values, list) and len(values) == wanted, "classes")
+        _must(all(isinstance(value, kinds[dtype.kind]) for value in values), "classes")
+        _must(dtype.itemsize <= 4 * LONGEST_CLASS and len(values) * dtype.itemsize <= MOST_CLASSES, "classes")
         self.classes_ = np.array(values, dtype=dtype)
         _must(bool(np.all(self.classes_[1:] > self.classes_[:-1])), "classes")
         if isinstance(self.class_weight, list):
+            _must(all(isinstance(key, (str, int, float)) for key, _ in self.class_weight), "class weights")
             self.class_weight = dict(self.class_weight)
 
 
@@ -348,6 +356,7 @@ class Regressor(Model):
     def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super()._restore(header, learner)
         self.columns_ = header["columns"]
+        _must(self.columns_ is None or trust.count(self.columns_, 1), "columns")
         _must((self.columns_ or 1) == learner.n_outputs, "columns")
 
 
@@ -372,7 +381,7 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
         raise models.ModelFileError(f"{os.fspath(path)}: {error}") from None
     except KeyError as error:
         raise models.ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         if parts:  # which may be what is wrong
             raise
         raise models.ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
@@ -385,7 +394,9 @@ def _restored(header: dict[str, Any], arrays: models.Arrays, kinds: dict[str, An
     learner = (Final if header.get("final") is True and kind in kinds else Learner).thaw(header, arrays, **parts)
     if kind == "learner":
         return learner
+    _must(isinstance(header["estimator"], dict), "estimator")
     params = header["estimator"]["params"]
+    _must(isinstance(params, dict) and all(_is_setting(name, value) for name, value in params.items()), "params")
     model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
     model._restore(header["estimator"], learner)
     return model
@@ -438,7 +449,22 @@ def _must(true: bool, name: str) -> None:
         raise models.ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
 
 
-def _is_report(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not {"rows", "loss", "since"} <= set(entry):
+def _is_setting(name: str, value: Any) -> bool:
+    """Whether an estimator's setting is of a kind that files hold; what a text or number means is checked where it is used."""
+    if name in ("callbacks", "n_jobs"):
         return False
-    return all(value is None or type(value) in (int, float) for value in entry.values()) and type(entry["rows"]) is int
+    if name == "solver" and isinstance(value, str):
+        return split(value, name, SOLVERS) is not None
+    if name == "class_weight" and isinstance(value, list):
+        return all(isinstance(pair, list) and len(pair) == 2 and trust.real(pair[1]) for pair in value)
+    if value == OBJECT:
+        return name in PARTS
+    return value is None or isinstance(value, (bool, str)) or trust.real(value)
+
+
+def _is_history(reports: Any) -> bool:
+    """Whether these are reports: numbers, or None, by name."""
+    if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
+        return False
+    named = all({"rows", "loss", "since"} <= set(report) and trust.count(report["rows"]) for report in reports)
+    return named and all(value is None or trust.real(value) for report in reports for value in report.values())

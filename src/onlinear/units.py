@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.jit import kernel
 from onlinear.solvers.engine import Steps
 
@@ -123,23 +124,24 @@ class Units:
         return {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
 
     def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
-        """Take over what ``arrays`` gave after t rows; raises ValueError for what no run could have given."""
+        """Take over what ``arrays`` gave after t rows; raises ModelFileError for what no run could have given."""
         outputs = len(self.zero)
-        found = {name: arrays.get(f"units.{name}") for name in ("zero", "spread", "heaviest", "sizes", "steps")}
-        shapes = {"zero": (outputs,), "spread": (outputs, 3), "heaviest": (1,), "sizes": (1 + outputs,)}
+        shapes = {
+            "zero": (outputs,),
+            "spread": (outputs, 3),
+            "heaviest": (1,),
+            "sizes": (1 + outputs,),
+            "steps": (None, 1 + outputs),
+        }
+        found = {name: trust.array(arrays, f"units.{name}", np.float64, *shape) for name, shape in shapes.items()}
         for name, array in found.items():
-            if array is None or array.dtype != np.float64 or not np.all(np.isfinite(array)):
-                raise ValueError(f"the running units {name!r} are missing or not finite")
-            if name in shapes and array.shape != shapes[name]:
-                raise ValueError(f"the running units {name!r} have the shape {array.shape}, not {shapes[name]}")
-        steps = found["steps"]
-        assert steps is not None
-        rows = steps[:, 0] if steps.ndim == 2 and steps.shape[1] == 1 + outputs and len(steps) else np.ones(1)
-        whole = np.all(rows == np.floor(rows)) and rows[0] == 0.0 and np.all(np.diff(rows) > 0.0) and rows[-1] <= t
-        if not whole or not np.all(steps[:, 1:] > 0.0):
-            raise ValueError("the running units 'steps' are not ascending rows with multipliers above 0")
-        if any(np.any(found[name][..., -1:] < 0.0) for name in ("spread", "heaviest")) or np.any(found["sizes"] < 0.0):  # type: ignore[index, operator]
-            raise ValueError("the running units have a negative size")
+            trust.finite(f"units.{name}", array)
+        after, by = found["steps"][:, 0], found["steps"][:, 1:]
+        whole = len(after) > 0 and after[0] == 0.0 and np.all(after == np.floor(after)) and after[-1] <= max(0, t - 1)
+        trust.must(whole and np.all(np.diff(after) > 0.0) and np.all(by > 0.0), "multipliers of the steps or their rows")
+        spread = found["spread"]
+        sizes = (spread[:, COUNT], spread[:, SQUARES], found["heaviest"], found["sizes"])
+        trust.must(all(np.all(size >= 0.0) for size in sizes), "units of targets and weights below 0")
         for name, array in found.items():
             setattr(self, name, np.array(array))
 

@@ -215,14 +215,17 @@ def history(reports: list[dict[str, Any]]) -> list[str]:
     head = f"{'rows':>13}{'loss':>11}{'since last':>12}{measures[0] if measures else '':>10}"
     lines = [
         f"{report['rows']:>13,}{_number(report['loss']):>11}{_number(report['since']):>12}"
-        f"{_number(report[measures[0]]) if measures else '':>10}  {bar(report['since'] / highest if highest > 0.0 else 0.0)}"
+        f"{_number(report.get(measures[0])) if measures else '':>10}  {bar(report['since'] / highest if highest > 0 else 0.0)}"
         for report in reports
     ]
     return ["", f"{head}  loss since last", *(line.rstrip() for line in lines)]
 
 
 def bar(share: float) -> str:
-    """A bar of a share of ``BAR`` characters, in eighths where the terminal has them."""
+    """A bar of a share of ``BAR`` characters, in eighths where the terminal has them; none for a share that is no number."""
+    if share != share:
+        return ""
+    share = min(share, 1.0)
     if "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower():
         return "#" * round(share * BAR)
     whole, part = divmod(round(max(0.0, share) * BAR * 8), 8)

@@ -262,7 +262,11 @@ def _stands(training: Training, keeper: Checkpoints | None) -> str:
     if keeper is None or training.written is None:
         return "There is no checkpoint."
     again = "" if training.stream.rereadable else ", give it the same rows on standard input again"
-    command = f"onlinear train --resume {shlex.quote(keeper.path)}"
+    from onlinear.checkpoints import beside
+
+    model = keeper.output["model"]
+    named = "" if model is None or beside(keeper.path, model) else f" --model {shlex.quote(model)}"
+    command = f"onlinear train --resume {shlex.quote(keeper.path)}{named}"
     return f"The checkpoint {keeper.path} holds {training.written:,} rows; to go on{again}:\n  {command}"
 
 
@@ -314,7 +318,7 @@ def _said(name: str, value: Any) -> str:
 
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a run that goes on keeps to its places, and to the checkpoint it came from."""
-    from onlinear.checkpoints import Checkpoints
+    from onlinear.checkpoints import Checkpoints, beside
     from onlinear.writing import is_stream, same, suffixed
 
     read = _inputs(given, saved)
@@ -323,6 +327,11 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     final = given["final"] or then.get("final", False)
     path = given["checkpoint"] or given["resume"]
     every = given["checkpoint_every"] or then.get("every")
+    if saved is not None and given["model"] is None and model is not None and not beside(saved.path, model):
+        raise UsageError(
+            f"the checkpoint {saved.path} names {model!r} for the model, which is not in the checkpoint's own folder. "
+            f"A file does not choose what is written elsewhere: give --model {shlex.quote(model)}, or another place."
+        )
     if model is not None:
         writable("--model", model, [*read, *([] if saved is None else [("the checkpoint", saved.path)])])
     if path is None:

@@ -140,6 +140,8 @@ def system(A: np.ndarray, c: np.ndarray, lam: float) -> Callable[[np.ndarray], n
 
     n, d = A.shape
     B = np.sqrt(c)[:, None] * A
+    if not (np.all(np.isfinite(B)) and 1.0 / lam < np.inf):
+        raise np.linalg.LinAlgError("a system that is not finite")
     if n >= d:
         factor = cho_factor(B.T @ B + np.eye(d) / lam)
         return lambda r: cho_solve(factor, r)

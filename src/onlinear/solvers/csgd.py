@@ -26,6 +26,7 @@ Cost:   O(nnz(x_t)) per row; O(d) for one that cancels the sum of those before i
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -288,6 +289,9 @@ class Unconstrained(Engine):
         if self.average is not None:
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(scalars(self.problem, b), arrays, size=len(w))
+
+    def visits(self) -> Callable[[int], bool]:
+        return due
 
     def vectors(self, state: State) -> list[np.ndarray | None]:
         """p, S, B and A; None for those that are not kept."""

@@ -8,6 +8,7 @@ M, the sums of U before (M[0]) and after (M[1]) the t steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite, sqrt
 from typing import Any
 
@@ -116,6 +117,9 @@ class Dense(Engine):
         arrays = (state.arrays.get(name) for name in "USAM")
         parts = self.loss, self.penalty, self.solver, self.average
         return learn_rows, (rows, largest, y, s, *parts, *arrays, state.now, scores)
+
+    def visits(self) -> Callable[[int], bool] | None:
+        return due if self.average is not None else None
 
     def predictor(self, state: State) -> np.ndarray:
         """The extended predictor after the last row."""

@@ -20,11 +20,13 @@ Cost:   O(nnz(a_t)) per row.   Needs: a penalty with a clock and without bounds 
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import isfinite, nan
+from collections.abc import Iterator
+from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.jit import (
     LANES,
@@ -67,8 +69,9 @@ from onlinear.solvers.engine import (
     everything,
     kept_vector,
 )
-from onlinear.solvers.last_row import keep_columns, learn_keeping_last_row
-from onlinear.solvers.potentials import PotentialEngine, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
+from onlinear.trust import Span
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 
@@ -350,6 +353,13 @@ class SplittingEngine(PotentialEngine):
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.penalty.tick(self.clock(state), self.solver.lam_at(state.t))
 
+    def may_keep(self, state: State) -> dict[str, Span]:
+        return {**last_row(state), "start": Span(np.float64, 0, state.size)}
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        check_clock(self.penalty, state, OWN)
+
     def learn(
         self,
         state: State,
@@ -474,6 +484,16 @@ class Inexact(SplittingEngine):
         arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
+
+    def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
+        both = state.arrays["VZ"]
+        yield from (pair for pair in super().finite(state) if pair[1] is not both)
+        yield "VZ", both[0::2]
+        yield "VZ", np.nan_to_num(both[1::2], posinf=inf, neginf=-inf)
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        trust.must(state.now[FORGET] in (0.0, 1.0), f"a mark of {state.now[FORGET]:g}")
 
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
         out, before = np.empty(state.size), load(self.penalty.start(), state.now, OWN)

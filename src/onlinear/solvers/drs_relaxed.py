@@ -11,7 +11,7 @@ Cost:   O(nnz) per row.   Needs: exact steps, l1 or no penalty; with l2, bounds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, copysign, isfinite
 from typing import Any
 
@@ -39,7 +39,8 @@ from onlinear.solvers.engine import (
     everything,
     scalars,
 )
-from onlinear.solvers.last_row import keep_columns, learn_keeping_last_row
+from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.trust import Span
 
 
 def why_not_relaxed(inexact: bool, problem: Problem) -> str | None:
@@ -214,6 +215,12 @@ class Relaxed(Engine):
         W, B, A = (state.arrays[name] for name in "WBA")
         read_sums(state.table, state.t - int(state.now[VISIT]), W, B, A, columns, out)
         return out
+
+    def visits(self) -> Callable[[int], bool]:
+        return due
+
+    def may_keep(self, state: State) -> dict[str, Span]:
+        return last_row(state)
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is None:

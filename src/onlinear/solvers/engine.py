@@ -14,7 +14,7 @@ averages restart at powers of 8, potentials alone are visited every 2^18 rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
@@ -22,9 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.averages import Average
 from onlinear.jit import bind_loss, function
+from onlinear.models import ModelFileError
 from onlinear.rows import Rows, Source
+from onlinear.trust import Span
 
 # Scalars of a state, by place in ``State.now``.
 T, VISIT, BIAS, ONE, BIAS_SUM, BIAS_TOTAL, THETA, CAREFUL = range(8)
@@ -54,6 +57,13 @@ def sums_due(t: int) -> bool:
     return due(t) and (t > LONGEST_BLOCK or t & POWERS_OF_8 != 0)
 
 
+def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
+    """The first row count above t at which a run visits all coordinates, where ``is_due`` says so of powers of two up to 2^18
+    and of multiples of that."""
+    powers = (1 << k for k in range(LONGEST_BLOCK.bit_length()))
+    return next((power for power in powers if power > t and is_due(power)), (t // LONGEST_BLOCK + 1) * LONGEST_BLOCK)
+
+
 @function
 def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
     """The entries before which to ask for the states of four entries AHEAD: none where states are near. A loop over a row asks
@@ -78,7 +88,8 @@ class State:
     steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
     the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
     array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
-    ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those.
+    ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those; ``borrowed``: whether the table
+    is that of other outputs too, to be read and not written.
     """
 
     now: np.ndarray
@@ -91,6 +102,7 @@ class State:
     fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
     halves: dict[str, tuple[str, str]] = field(default_factory=dict)
+    borrowed: bool = False
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -140,7 +152,9 @@ class State:
         if min(LONGEST_BLOCK, steps) + 1 > self.table.shape[1]:
             bigger = np.zeros((3, table_length(steps)))
             bigger[:, : self.table.shape[1]] = self.table
-            self.table = bigger
+            self.table, self.borrowed = bigger, False
+        elif self.borrowed:
+            self.table, self.borrowed = self.table.copy(), False
 
 
 def table_length(steps: int) -> int:
@@ -320,9 +334,62 @@ class Engine(ABC):
         """The solver's quantities after the last row, by the paper's letters."""
         return {"w": self.weights(state, everything(state))}
 
+    # --- states from files -------------------------------------------------------------------------------------------
+
+    def visits(self) -> Callable[[int], bool] | None:
+        """Says of a row count whether a run visits all coordinates then, whatever its decay; None where it marks no visits."""
+        return None
+
+    def may_keep(self, state: State) -> dict[str, Span]:
+        """The arrays of other lengths that a state of this size may keep."""
+        return {}
+
+    def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
+        """What must be finite in the state of a run that has not diverged."""
+        yield "now", state.now
+        yield from state.arrays.items()
+        yield from ((name, array) for name, array in state.kept.items() if array.dtype == np.float64)
+
+    def check(self, state: State) -> None:
+        """Raise ModelFileError for a state that no run of this engine could be in: kernels and readers find places and take
+        counts, divisors and lengths by its numbers, and check none."""
+        for name, array in self.finite(state):
+            trust.finite(name, array)
+        t, visit = state.now[T], state.now[VISIT]
+        whole = 0.0 <= visit <= t <= trust.MOST_STEPS and t % 1.0 == 0.0 and visit % 1.0 == 0.0
+        is_due = self.visits()
+        trust.must(
+            whole and (visit == 0.0 if is_due is None else t <= next_visit(int(visit), is_due)),
+            f"step numbers of {t:g} rows learnt and the last visit at {visit:g}",
+        )
+        for name in state.stamps:
+            steps = state.arrays[name]
+            inside = np.all((steps >= visit) & (steps <= t) & (steps == np.floor(steps)))
+            trust.must(inside, f"steps {name!r} that are not between the last visit and the last row")
+        trust.must(state.now[ONE] == float(self.problem.fit_intercept), "an intercept that the settings do not have")
+        trust.must(state.now[CAREFUL] in (0.0, 1.0), f"a mark of {state.now[CAREFUL]:g}")
+
+    def check_together(self, states: list[State]) -> None:
+        """Raise ModelFileError for outputs that no one run could have."""
+        if any(state.t != states[0].t for state in states):
+            raise ModelFileError("the model file's outputs have learnt different numbers of rows.")
+
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         """Fill the prefix table anew from the schedule and the block's start (after loading); ``steps``: how the step sizes
         were multiplied, the last entry as they are now."""
+
+    def rebuild_all(self, states: list[State], steps: Sequence[Steps] = ()) -> None:
+        """``rebuild`` for all outputs. Those whose block starts together share a table until they learn: a file of many outputs
+        is short beside their tables."""
+        found: dict[int, State] = {}
+        for state in states:
+            first = found.setdefault(int(state.now[VISIT]), state)
+            if first is state:
+                self.rebuild(state, steps)
+            elif first.table is not None:
+                state.table, state.borrowed, first.borrowed = first.table, True, True
+
+    # --- averages ----------------------------------------------------------------------------------------------------
 
     def mean(self, state: State, columns: np.ndarray) -> np.ndarray:
         """The average of the predictors, at ``columns``."""

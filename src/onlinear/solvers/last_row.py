@@ -9,6 +9,7 @@ import numpy as np
 from onlinear.jit import function
 from onlinear.rows import Rows
 from onlinear.solvers.engine import State
+from onlinear.trust import Span
 
 Learn = Callable[[State, Rows, float, np.ndarray, np.ndarray, np.ndarray], int]
 
@@ -43,6 +44,11 @@ def learn_keeping_last_row(
     done += learn(state, rows._replace(indptr=rows.indptr[n - 1 :]), largest, y[-1:], s[-1:], scores[-1:])
     state.kept["columns"], state.kept["u"] = columns, u
     return done
+
+
+def last_row(state: State) -> dict[str, Span]:
+    """What a state keeps of the last row: its columns, and u there before it."""
+    return {"columns": Span(np.uint32, 0, state.size), "u": Span(np.float64, *2 * (state.kept["columns"].size,))}
 
 
 def counted(columns: np.ndarray) -> np.ndarray:

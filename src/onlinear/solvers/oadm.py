@@ -15,6 +15,7 @@ Cost:   O(nnz) per row, times the pieces.   Needs: l1 or no penalty; otherwise t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import atan2, copysign, cos, floor, isfinite, sin, sqrt
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ from onlinear.solvers.engine import (
     kept_vector,
     scalars,
 )
+from onlinear.trust import Span
 
 
 class Oadm(NamedTuple):
@@ -261,6 +263,12 @@ class Lazy(Engine):
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.settled(state, columns)[2]
+
+    def visits(self) -> Callable[[int], bool]:
+        return due
+
+    def may_keep(self, state: State) -> dict[str, Span]:
+        return {"mu": Span(np.float64, 0, state.size)}
 
     def eta(self, t: int) -> float:
         return 1.0 / (self.solver.rho + self.solver.bregman)

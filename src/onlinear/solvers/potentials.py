@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.averages import part_sum, record
 from onlinear.jit import function, kernel, load
 from onlinear.penalties import Box, ElasticNet, FusedLasso
@@ -29,6 +31,7 @@ from onlinear.solvers.engine import (
     Problem,
     State,
     Steps,
+    T,
     everything,
     mean_score,
     multiplied,
@@ -36,6 +39,8 @@ from onlinear.solvers.engine import (
     sums_due,
     vector_state,
 )
+
+CLOSE = 1e-9  # between numbers of a clock that say the same
 
 
 @function
@@ -114,6 +119,29 @@ def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
         j = indices[k]
         sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
     return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)
+
+
+def check_clock(penalty: Any, state: State, place: int) -> None:
+    """Raise ModelFileError unless the clock at ``place`` is one that ticks since the last visit can have made: weights are
+    divided by it."""
+    first = penalty.start()
+    clock = load(first, state.now, place)
+    if state.now[T] == state.now[VISIT]:
+        fits = tuple(clock) == tuple(first)
+    elif isinstance(penalty, (ElasticNet, Box)):
+        P, Q, inverse, gain = clock
+        fits = P >= 1.0 and Q >= 0.0 and abs(P * inverse - 1.0) <= CLOSE and abs(P - 1.0 - gain) <= CLOSE * P
+    else:
+        fits = _readable(penalty, clock)
+    trust.must(fits, f"a clock of {', '.join(f'{number:g}' for number in clock)}")
+
+
+def _readable(penalty: Any, clock: Any) -> bool:
+    """Whether a penalty from elsewhere gives numbers at this clock."""
+    try:
+        return isfinite(penalty.weight(1.0, clock)) and isfinite(penalty.potential(1.0, clock))
+    except (ArithmeticError, ValueError):
+        return False
 
 
 def why_not_lazy(problem: Problem) -> str | None:
@@ -196,6 +224,13 @@ class PotentialEngine(Engine):
         B, A = (state.vectors()[name] for name in "BA")
         read_sums(state.table, state.t - int(state.now[VISIT]), self.potentials(state), B, A, columns, out)
         return out
+
+    def visits(self) -> Callable[[int], bool]:
+        return sums_due if self.average is not None else lambda t: t % LONGEST_BLOCK == 0
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        check_clock(self.penalty, state, CLOCK)
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is None:

@@ -15,7 +15,7 @@ Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without boun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
@@ -306,6 +306,9 @@ class Lazy(Engine):
         first = int(state.now[VISIT])
         read_sums(state.table, first, state.t - first, self.penalty.l1, G, B, A, columns, out)
         return out
+
+    def visits(self) -> Callable[[int], bool] | None:
+        return sums_due if self.average is not None else None
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is not None:

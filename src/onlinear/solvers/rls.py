@@ -17,15 +17,18 @@ Cost:   O(d^2) time per row, d^2/2 numbers of memory; n_features is needed.   Ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import hypot, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear import trust
 from onlinear.jit import adopt, function, kernel
 from onlinear.rows import Rows
 from onlinear.solvers.csgd import refuse_all_but_least_squares
 from onlinear.solvers.engine import ONE, VISIT, Engine, Preset, Problem, State, T, due, scalars
+from onlinear.trust import Span
 
 
 class Rls(NamedTuple):
@@ -126,6 +129,12 @@ def learn_rows(rows, largest, y, s, average, R, Z, W, S, A, now, scores):
     return y.shape[0]
 
 
+def diagonal(D: int) -> np.ndarray:
+    """The places of the diagonal in a triangle of D rows."""
+    lengths = np.arange(D, 0, -1)
+    return np.cumsum(lengths) - lengths
+
+
 class Triangular(Engine):
     """RLS by the triangular factor. The factor, shared by all outputs, is in the first state; place 0 is the intercept."""
 
@@ -146,12 +155,30 @@ class Triangular(Engine):
             arrays |= {"S": np.zeros(len(extended)), "A": np.zeros(len(extended))}
         return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
 
+    def visits(self) -> Callable[[int], bool] | None:
+        return due if self.average is not None else None
+
+    def may_keep(self, state: State) -> dict[str, Span]:
+        D = state.size + 1
+        return {"R": Span(np.float64, *2 * (D * (D + 1) // 2,))}
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        if "R" in state.kept:
+            trust.must(np.all(state.kept["R"][diagonal(state.size + 1)] > 0.0), "a triangle whose diagonal is not positive")
+
+    def check_together(self, states: list[State]) -> None:
+        super().check_together(states)
+        held = "R" in states[0].kept
+        trust.must(held or states[0].t == 0, f"{states[0].t} rows learnt and no triangle of them")
+        trust.must(held or states[0].size <= Rls().limit, f"{states[0].size} features, of whose triangle nothing is there")
+
     def factor(self, state: State) -> np.ndarray:
         """R, row by row; sqrt(delta) I before the first row."""
         if "R" not in state.kept:
             D = state.size + 1
             R = np.zeros(D * (D + 1) // 2)
-            R[np.cumsum(np.arange(D, 0, -1)) - np.arange(D, 0, -1)] = sqrt(self.solver.delta)
+            R[diagonal(D)] = sqrt(self.solver.delta)
             state.kept["R"] = R
         return state.kept["R"]
 

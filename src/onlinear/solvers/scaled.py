@@ -17,6 +17,7 @@ own step, and c = eta (|x|^2 + 1 with an intercept). ``needs_norm()``: whether i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf, isfinite, sqrt
 from typing import Any
 
@@ -198,6 +199,12 @@ class Scaled(Engine):
         ball = self.solver.ball()
         parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
         return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
+
+    def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
+        ball = getattr(self.solver, "ball", None)
+        projects = ball is not None and ball() < inf
+        yield "now", state.now if projects else np.delete(state.now, NORM)  # of a start with large weights it may be infinite
+        yield from state.arrays.items()
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -90,7 +90,7 @@ class Signs(Engine):
     """Subgradient steps with an L1 penalty and a constant step, in O(non-zeros)."""
 
     def start(self, w: np.ndarray, b: float) -> State:
-        return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w))
+        return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",))
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, last = state.arrays["V"], state.arrays["last"]

@@ -221,19 +221,25 @@ def upto(description: Mapping[str, Any], size: int) -> dict[str, Any]:
 
 def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
     """The names of columns 0 .. size-1; None for a column that has none, or shares it."""
+    return names_of(description, range(size))
+
+
+def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> list[str | None]:
+    """The names of some columns, in memory of those: a description may speak of 2^30."""
     if description is None or description.get("format") != "columns":
-        return [None] * size
+        return [None for _ in columns]
     encoding = read(description)
-    found: list[str | None] = [feature.name for feature in encoding.numeric]
+    own = [feature.name for feature in encoding.numeric]
     if encoding.missing.numbers == INDICATOR:
-        found += [f"{feature.name} is missing" for feature in encoding.numeric]
+        own += [f"{feature.name} is missing" for feature in encoding.numeric]
     texts = encoding.texts
+    hashed, shared = 0, None
     if encoding.categories == ONE_HOT:
-        found += [_category(texts[place].name, value) for place, value in encoding.values]
+        own += [_category(texts[place].name, value) for place, value in encoding.values]
     elif texts:
+        hashed = encoding.offset + (1 << encoding.hash_bits)
         shared = f"{texts[0].name} (hashed)" if len(texts) == 1 else "(hashed)"
-        found += [shared] * (min(size, encoding.offset + (1 << encoding.hash_bits)) - len(found))
-    return [*found[:size], *([None] * (size - len(found)))]
+    return [own[column] if column < len(own) else shared if column < hashed else None for column in columns]
 
 
 def _category(name: str, value: str | None) -> str:
