@@ -197,7 +197,7 @@ def test_nothing_to_learn_is_no_error_but_has_no_objective():
         ({"scale": "rsm"}, ValueError, "scale 'rsm' is not known. Did you mean 'rms'.* Known: max-abs, none, rms, standard"),
         ({"solver": "comdi"}, ValueError, "solver 'comdi' is not known. Did you mean 'comid'"),
         ({"loss": "hing"}, ValueError, "loss 'hing' is not known. Did you mean 'hinge'"),
-        ({"penalty": "elasticnet"}, ValueError, "penalty 'elasticnet' is not known. Did you mean 'elastic-net'"),
+        ({"penalty": "elasticnett"}, ValueError, "penalty 'elasticnett' is not known. Did you mean 'elastic-net'"),
         ({"average": "uniforn"}, ValueError, "average 'uniforn' is not known. Did you mean 'uniform'"),
         ({"solver": "comid,eta=-1"}, ValueError, r"eta must be in \(0, inf\), got -1.0"),
         ({"penalty": "l1,l1=much"}, TypeError, r"l1 must be a number in \[0, inf\), got 'much'"),
@@ -277,7 +277,7 @@ def test_the_largest_values_are_learnt(solver):
         ((Comid(), Hinge(), "none", Average(-1.0, 0.0)), ValueError, "average Average: base must be in"),
         ((Comid(), Hinge(factor=np.nan)), ValueError, "loss Hinge: factor must be in"),
         ((Comid("inverse"), Hinge()), TypeError, "schedule must be a schedule object such as Power"),
-        ((Comid, Hinge()), TypeError, "solver must be text or a part object, got the class Comid; make one of it"),
+        ((Comid, Hinge()), TypeError, "solver must be text or a part object, got the class Comid: make one, as in Comid"),
         ((Comid(), Hinge), TypeError, "loss must be text or a part object, got the class Hinge"),
     ],
 )

@@ -11,6 +11,7 @@ import onlinear
 HOME = Path(onlinear.__file__).parent
 # A module may import modules of the layers above its own in this list.
 LAYERS = [
+    {"hints"},
     {"jit", "names", "checks"},
     {"losses", "penalties", "schedules", "averages", "rows", "measures", "specs"},
     {"scaling"},

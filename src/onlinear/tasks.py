@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinear import models
-from onlinear.build import LOSSES, build_loss, build_penalty, split
+from onlinear.build import LOSSES, build_loss, build_penalty, is_none, split
 from onlinear.final import Final
+from onlinear.hints import argument
 from onlinear.learner import Learner
-from onlinear.names import unknown
+from onlinear.names import listed, unknown
 from onlinear.run import CLASSIFY, REGRESS
 from onlinear.solvers import SOLVERS
 from onlinear.specs import PartNeeded
@@ -36,6 +39,21 @@ class Choice(NamedTuple):
     scale: str
 
 
+def told(init: Callable[..., None]) -> Callable[..., None]:
+    """``__init__`` whose error for an argument that it does not have names the class and what to write instead."""
+    known = list(signature(init).parameters)[1:]
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **settings: Any) -> None:
+        for name in settings:
+            if name not in known:
+                hint = argument(name) or f"Arguments: {listed(known)}."
+                raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
+        init(self, *args, **settings)
+
+    return checked
+
+
 class Model(ABC):
     """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learnt ends with an underscore."""
 
@@ -48,6 +66,7 @@ class Model(ABC):
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
 
+    @told
     def __init__(
         self,
         loss: Any = "squared",
@@ -102,7 +121,7 @@ class Model(ABC):
             return self.solver
         penalty, none = build_penalty(self.penalty), build_penalty("none")
         bare = type(penalty) is type(none) and penalty == none  # then both are one method, and this the faster form of it
-        eta = self.choice.single if self._average() in (None, "none") else self.choice.averaged
+        eta = self.choice.single if is_none(self._average()) else self.choice.averaged
         return f"{'implicit-sgd' if bare else 'fiol'},eta={eta:g}"
 
     def _average(self) -> Any:
@@ -207,6 +226,7 @@ class Classifier(Model):
     kind = "classifier"
     classes_: np.ndarray
 
+    @told
     def __init__(
         self,
         loss: Any = "logistic",

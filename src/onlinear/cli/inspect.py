@@ -86,6 +86,7 @@ def _stands(run: Any) -> bool:
 def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> dict[str, Any]:
     parts = {role: header["spec"][role] for role in ("loss", "penalty", "solver", "average")}
     spec = {role: part["text"] if isinstance(part, dict) else part for role, part in parts.items()}
+    spec["penalty"] = spec["penalty"] or "none"
     if spec["average"] is None:
         live = hasattr(learner, "engine")  # what predicts of a learner does not say
         own = live and (learner.average is not None or learner.engine.own_average)

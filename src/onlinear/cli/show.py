@@ -45,7 +45,12 @@ def described(training: Training) -> dict[str, Any]:
     learner = training.learner
     spec, scaler = learner.spec, learner.scaler
     average = spec["average"] or ("its own" if learner.average is not None else "none")
-    return {**spec, "average": average, "scale": "none" if scaler is None else scaler.kind}
+    return {
+        **spec,
+        "penalty": spec["penalty"] or "none",
+        "average": average,
+        "scale": "none" if scaler is None else scaler.kind,
+    }
 
 
 def spent(training: Training) -> dict[str, float]:
