@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,8 @@ def stopped(tmp_path):
 
 def test_a_wrong_line_costs_no_rows(stopped, tmp_path):
     path, options, error = stopped
-    assert "rows.svm:501: expected a label (a number), got 'oops'. It came after " in error
+    assert "rows.svm:501: expected a label (a number), got 'oops'. " in error
+    assert re.search(r"'oops'. [0-9]+ rows were learned before it\. The checkpoint", error)
     assert "rows; to go on:\n  onlinear train --resume " in error
     rows = [line for line in path.read_text().splitlines(keepends=True) if line != "oops\n"]
     (tmp_path / "repaired.svm").write_text("".join(rows))

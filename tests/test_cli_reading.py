@@ -68,7 +68,7 @@ def scores_of(folder, model, source, *options):
 def test_every_output_says_the_same(folder, tmp_path, model, kind):
     source = folder / ("shop.csv" if model == "shop" else f"{model}.svm")
     if (model, kind) == ("numbers", "probabilities"):
-        assert "gives no probabilities" in run("predict", folder / model, source, "--as", kind, code=1)
+        assert "not probabilities" in run("predict", folder / model, source, "--as", kind, code=1)
         return
     text = run("predict", folder / model, source, "--as", kind).splitlines()
     assert len(text) == N
@@ -80,6 +80,11 @@ def test_every_output_says_the_same(folder, tmp_path, model, kind):
         feather.read_feather(tmp_path / "o.arrow"),
     ]
     assert (tmp_path / "o.txt").read_text().splitlines() == text
+    named = run("predict", folder / model, source, "--as", kind, "--header").splitlines()
+    assert named[0].split() == [name.replace(" ", "_") for name in frames[0].columns]
+    assert named[1:] == text
+    run("predict", folder / model, source, "--as", kind, "--header", "-o", tmp_path / "named.txt")
+    assert (tmp_path / "named.txt").read_text().splitlines() == named
     learnt = load(folder / model)
     heads = {
         "labels": ["label"],

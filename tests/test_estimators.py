@@ -206,6 +206,11 @@ def test_probabilities_exist_where_the_loss_defines_them(rows):
         assert model.predict_log_proba(X).shape == (90, 2)
     for loss in ("hinge", "squared-hinge", "squared", "huber", "no-such-loss"):
         assert not hasattr(classifier(loss=loss), "predict_proba")
+        for name in ("predict_proba", "predict_log_proba"):
+            with pytest.raises(
+                AttributeError, match=f"^OnlineClassifier with loss='{loss}' has no {name}: .*loss='logistic'.*Calibrated"
+            ):
+                getattr(classifier(loss=loss), name)
         assert not hasattr(classifier(loss=loss), "predict_log_proba")
 
 
@@ -616,7 +621,7 @@ def test_divergence_is_named_and_the_model_goes_on_no_more():
     rng = np.random.default_rng(0)
     X, y = 1e3 * rng.standard_normal((500, 5)), rng.standard_normal(500)
     model = OnlineRegressor(solver="sgd,schedule=constant,eta=1")
-    with pytest.raises(DivergenceError, match="fiol"):
+    with pytest.raises(DivergenceError, match="or a solver whose steps are implicit: 'fiol' or 'odrs'"):
         model.fit(X, y)
     for call in (lambda: model.predict(X), lambda: model.partial_fit(X, y), lambda: model.save("never")):
         with pytest.raises(DivergenceError):

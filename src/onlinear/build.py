@@ -12,7 +12,7 @@ from onlinear import averages, losses, schedules
 from onlinear.averages import Average
 from onlinear.hints import elsewhere
 from onlinear.jit import adopt, is_ours
-from onlinear.names import Value, chosen, listed, number, parse, parts_of, unknown
+from onlinear.names import Value, chosen, kebab, listed, number, parse, parts_of, unknown
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
@@ -271,12 +271,17 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     if preset.tied is not None:
         l2 = float(getattr(penalty, "l2", 0.0))
         if not l2 > 0.0:
-            raise ValueError(f"{role} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2,l2=1e-4'.")
+            raise ValueError(f"{role} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2=1e-4'.")
         values |= {"schedule": Power(preset.tied[0] / l2, preset.tied[1], 1.0), "tied": True}
     elif scheduled:
         default = cls._field_defaults["schedule"]
         values["schedule"] = build_schedule(role, default, settings, total)
     return cls(**values), preset
+
+
+def solver_name(spec: Any) -> str:
+    """What users call a solver, given by text or as an object."""
+    return split(spec, "solver", SOLVERS)[0] if isinstance(spec, str) else kebab(type(spec).__name__)
 
 
 def _setting(role: str, cls: Any, key: str, value: Any) -> Any:

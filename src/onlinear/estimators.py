@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import partial, update_wrapper
+from types import MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -283,6 +283,22 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return tags
 
 
+class _Probable:
+    """A method of the classifiers whose loss gives probabilities; for others it is missing, and the error says why."""
+
+    def __init__(self, method: Callable[..., np.ndarray]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: Any = None) -> Callable[..., np.ndarray]:
+        if model is not None and not gives_probabilities(model):
+            raise AttributeError(
+                f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
+                "probabilities. Use loss='logistic', or fit sklearn.calibration.CalibratedClassifierCV(model)."
+            )
+        return self._method if model is None else MethodType(self._method, model)
+
+
 class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[misc]
     """A linear classifier learnt row by row, by any solver, loss and penalty; several classes one against the rest.
 
@@ -323,12 +339,12 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         """The class of the largest score, (n,)."""
         return self.labels_of(self._scores(X))
 
-    @available_if(gives_probabilities)
+    @_Probable
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (n, K): for the losses logistic, exponential and modified-huber; several classes normalised."""
         return self.probabilities_of(self._scores(X))
 
-    @available_if(gives_probabilities)
+    @_Probable
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of ``predict_proba``, (n, K)."""
         with np.errstate(divide="ignore"):

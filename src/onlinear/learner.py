@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onlinear import checks, models, rows, specs
-from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
+from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver, solver_name
 from onlinear.checks import DivergenceError
 from onlinear.jit import bind_loss, kernel
 from onlinear.names import unknown
@@ -79,7 +79,9 @@ class Learner:
         size = len(weights)
         self.factor = float(getattr(self.loss, "factor", 1.0))
         self._loss, self._fields = bind_loss(self.loss)
-        self.engine: Engine = self.solver.engine(Problem(self.loss, self.penalty, self.average, self.fit_intercept))
+        self.engine: Engine = self.solver.engine(
+            Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(solver))
+        )
         self.scaler = Scaler(scale, size) if scale != "none" else None
         if self.scaler is not None and start is not None:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
@@ -181,14 +183,14 @@ class Learner:
         """Raise for a state that step t left infinite, and whenever it is used again."""
         self._moved()
         self._diverged = (
-            f"the state stopped being finite {where}(step {t}, eta = {self.engine.eta(max(t, 1)):.3g}). "
-            "Use a smaller step, or an implicit solver, which is safe for any step: 'fiol', 'implicit-sgd' or 'odrs'."
+            f"the state stopped being finite {where}(step {t}, eta = {self.engine.eta(max(t, 1)):.3g}). Use a smaller step"
+            + ("." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'.")
         )
         raise DivergenceError(self._diverged)
 
     def _refuse_if_diverged(self) -> None:
         if self._diverged is not None:
-            raise DivergenceError(f"this learner has diverged and goes on no more: {self._diverged}")
+            raise DivergenceError(f"this learner has diverged and learns no more: {self._diverged}")
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row given by its non-zeros; give the score before the step (a float, or (K,) for K outputs)."""

@@ -95,7 +95,7 @@ class Together:
 
 def _offers(name: str) -> Any:
     """A method that the path has where its estimator has it."""
-    return available_if(lambda path: hasattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
+    return available_if(lambda path: getattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
 
 
 class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

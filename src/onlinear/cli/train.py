@@ -214,33 +214,36 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: st
                 shown.event(event)
         return
     except Interrupted:
-        message, code = f"interrupted after {training.rows:,} rows", INTERRUPTED
+        message, code = f"interrupted after {training.rows:,} rows.", INTERRUPTED
     except BrokenPipeError:
         raise
     except (CheckpointError, DivergenceError) as error:
         fail(f"{words(error)} {_stands(training, keeper)}", FAILURE)
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
-        message, code = f"{words(error)} It came after {training.rows:,} learnt rows", FAILURE
+        learned = f" {training.rows:,} rows were learned before it." if training.rows else ""
+        message, code = f"{words(error)}{learned}", FAILURE
     if keeper is None:
         fail(f"{message}{_left(training, model)}", code)
     elif training.rows > (training.written or 0):
         try:
             shown.event(training.checkpoint())
         except CheckpointError as error:
-            fail(f"{message}. {error} {_stands(training, keeper)}", code)
-    fail(f"{message}. {_stands(training, keeper)}", code)
+            fail(f"{message} {error} {_stands(training, keeper)}", code)
+    fail(f"{message} {_stands(training, keeper)}", code)
 
 
 def _left(training: Training, model: str | None) -> str:
-    """What becomes of the rows that were learnt where there is no checkpoint: a model beside the one that was asked for."""
-    if model is None or not training.rows:
-        return ", which are lost (--checkpoint FILE keeps them)."
+    """What becomes of the learned rows without a checkpoint: a model beside the one that was asked for."""
+    if not training.rows:
+        return ""
+    if model is None:
+        return " They are lost; --checkpoint FILE would keep them."
     partial = f"{model}.partial"
     try:
         training.save(partial)
     except OSError as error:
-        return f", which are lost: {partial} cannot be written ({words(error)})"
-    return f". A model of them is in {partial}; with --checkpoint FILE the run could go on from there."
+        return f" They are lost: {partial} cannot be written ({words(error)})"
+    return f" A model of them is in {partial}; with --checkpoint FILE the run could be resumed."
 
 
 def _stands(training: Training, keeper: Checkpoints | None) -> str:

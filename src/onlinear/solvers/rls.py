@@ -40,7 +40,7 @@ class Rls(NamedTuple):
         return w + k * (y - w @ x), P - np.outer(k, x @ P)
 
     def engine(self, problem: Problem) -> Engine:
-        refuse_all_but_least_squares("rls", problem)
+        refuse_all_but_least_squares(problem)
         return Triangular(self, problem)
 
 
