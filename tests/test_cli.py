@@ -160,6 +160,8 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
         (("--classes", "1"), "at least two classes"),
         (("--classes", "1,2", "--scan"), "exclude each other"),
         (("--passes", "0"), "greater than or equal to 1"),
+        (("--holdout", "nan"), "must be between 0 and 1 (and at least 1e-6), got nan"),
+        (("--early-stop", "2"), "--early-stop needs --holdout (it monitors the held-out loss)"),
         (("--loss", "hinge", "--task", "regress"), "is for two classes"),
         (("--solver", "batch-drs"), "needs all rows at once"),
         (("--average", "suffix"), "needs total="),
@@ -320,7 +322,7 @@ def test_an_interrupted_run_keeps_its_rows_and_says_how_to_go_on(tmp_path):
         _, error = child.communicate(timeout=120)
     assert child.returncode == 130
     hint = error.decode().splitlines()
-    assert re.match(r"onlinear: interrupted after ([0-9,]+) rows\. The checkpoint .* holds \1 rows; to go on, give", hint[0])
+    assert re.match(r"onlinear: interrupted after ([0-9,]+) rows\. The checkpoint .* holds \1 rows; to continue, give", hint[0])
     command = shlex.split(hint[1])
     assert command == ["onlinear", "train", "--resume", str(tmp_path / "a checkpoint")]
     went_on = subprocess.run([*COMMAND, *command[1:]], input=ENDLESS, capture_output=True, timeout=300, check=False)

@@ -138,7 +138,7 @@ def test_the_first_index_is_kept_in_the_model(folder, tmp_path):
     assert measures[0] == measures[1]
     assert "numbered; in svmlight text from 0" in run("inspect", tmp_path / "m")
     error = run("predict", tmp_path / "m", one, "--base", 1, code=2)
-    assert error.startswith("onlinear: base 1 contradicts the rows that were learnt, whose indices began at 0;")
+    assert error.startswith("onlinear: base 1 contradicts the model, which learned rows whose indices start at 0;")
     assert "began at 1" in run("evaluate", folder / "two", zero, "--base", 0, code=2)
     run("convert", one, "--base", 1, "--output-base", 0, "-o", again)
     np.testing.assert_array_equal(scores_of(tmp_path, "m", again), wanted)
@@ -296,7 +296,7 @@ def test_inspect_takes_every_kind_of_file(folder, tmp_path):
         (folder / "three", "class"),
         (folder / "numbers", "regressor"),
         (tmp_path / "bare", "learner"),
-        (tmp_path / "checkpoint", "train --resume goes on"),
+        (tmp_path / "checkpoint", "train --resume continues"),
     ):
         assert words in run("inspect", path)
     assert (

@@ -617,6 +617,23 @@ def test_classification_losses_are_refused_for_numbers(rows):
             OnlineRegressor(loss).fit(rows[0], np.ones(90))
 
 
+def test_a_value_that_is_not_finite_is_named_by_its_column():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "income": [1.0, np.nan, 2.0]})
+    whole = frame.fillna(0.0)
+    message = r"X contains NaN at row 1, column 1; every value must be finite\. The column is 'income'\.$"
+    model = OnlineClassifier().fit(whole, [0, 1, 0])
+    for call in (
+        lambda: OnlineClassifier().fit(frame, [0, 1, 0]),
+        lambda: OnlineRegressor().partial_fit(frame, [0.5, 1.5, 2.0]),
+        lambda: model.predict(frame),
+        lambda: model.predict_proba(frame),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(ValueError, match=r"column 1; every value must be finite\.$"):
+        OnlineClassifier().fit(frame.to_numpy(), [0, 1, 0])
+
+
 def test_divergence_is_named_and_the_model_goes_on_no_more():
     rng = np.random.default_rng(0)
     X, y = 1e3 * rng.standard_normal((500, 5)), rng.standard_normal(500)
@@ -748,7 +765,7 @@ def test_streams_of_files_grow(tmp_path):
         ({"shuffle": True}, [(np.eye(2), [0, 1])], {}, r"give streams\.Shuffled"),
         ({"passes": 2}, iter([(np.eye(2), [0, 1])]), {}, "cannot be read twice"),
         ({}, [], {}, "at least one row"),
-        ({}, [(np.eye(2), [0, 2])], {}, r"block 1:2: expected one of the classes 0, 1, got 2 .*\(Rows learnt before: 1\.\)"),
+        ({}, [(np.eye(2), [0, 2])], {}, r"block 1:2: expected one of the classes 0, 1, got 2 .*\(Rows learned before: 1\.\)"),
         ({}, [(np.eye(2), [0, 1, 1])], {}, "block 1: y must have"),
         ({}, [(np.eye(2), [0, 1], [1, -1])], {}, "block 1: sample_weight must not be negative"),
         ({}, [(np.eye(2), [[0], [1]])], {}, "block 1: y must be 1-D"),
@@ -779,7 +796,7 @@ def test_what_a_stream_taught_before_its_error_stands(rows, parts):
     with pytest.raises(streams.StreamError, match="at least one row"):
         model.fit([])
     np.testing.assert_array_equal(model.coef_, before)
-    with pytest.raises(streams.StreamError, match=r"got 'maybe'\. \(Rows learnt before: 90\.\)"):
+    with pytest.raises(streams.StreamError, match=r"got 'maybe'\. \(Rows learned before: 90\.\)"):
         model.fit([*parts, (X[:1], ["maybe"])], classes=["no", "yes"])
     same(model, classifier().fit(X, y))
     with pytest.raises(streams.StreamError, match=r"block 1:1: expected 11 columns at most"):
@@ -824,7 +841,7 @@ def test_a_final_model_has_what_predicts_and_no_more(tmp_path, several):
     pickle.loads(pickle.dumps(final)).save(tmp_path / "pickled", final=True)
     assert len({(tmp_path / name).read_bytes() for name in ("final", "again", "pickled")}) == 1
     for learn in (lambda: final.partial_fit(X, y), lambda: final.learner_.learn(X, y), lambda: final.partial_fit([(X, y)])):
-        with pytest.raises(ValueError, match="it predicts and learns no more"):
+        with pytest.raises(ValueError, match="which can only predict"):
             learn()
     with pytest.raises(ValueError, match="not those after the last row"):
         final.sparsity_last_  # noqa: B018

@@ -28,7 +28,7 @@ from onlinear.build import split
 from onlinear.final import Final
 from onlinear.learner import Learner
 from onlinear.names import number
-from onlinear.rows import Rows, Source, learnable, read
+from onlinear.rows import NotFiniteError, Rows, Source, learnable, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.scaling import Survey
 from onlinear.solvers import SOLVERS
@@ -96,7 +96,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         if _is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
         if classes is not None:
-            raise ValueError("classes= is for streams; of arrays, y holds all classes.")
+            raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with _unchanged_on_error(self):
             self.history_, self.encoding_ = [], None
             passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
@@ -104,13 +104,14 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             X, y = self._validated(X, y, first=True)
             y, weights, outputs = self._targets(y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
-                raise ValueError("every sample weight is zero: fit needs a row that counts.")
+                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             learner = self._new(outputs, total=len(y) * passes)
             if self._scale() == "standard":
                 _fix_scales(learner, X, weights)
             if _is_batch(learner):
                 return self._solve(learner, X, y, weights, passes)
-            source, y, weights = learner._checked(X, y, weights)
+            with self._column_named():
+                source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
         source = source.stored() if passes > 1 else source
         return self._run(Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes))
@@ -136,7 +137,8 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             learner = self._new(outputs, total=None) if first else self.learner_
             if _is_batch(learner):
                 raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
-            source, y, weights = learner._checked(X, y, weights)
+            with self._column_named():
+                source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
 
@@ -167,7 +169,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
                 if not training.rows:
                     _put_back(self, before)
                 elif isinstance(error, StreamError):
-                    raise StreamError(f"{error} (Rows learnt before: {training.rows:,}.)") from None
+                    raise StreamError(f"{error} (Rows learned before: {training.rows:,}.)") from None
                 raise
             finally:
                 if training.rows:
@@ -206,7 +208,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
     def _refuse_shuffle(self) -> None:
         if self.shuffle is not None and self._shuffle():
             raise ValueError(
-                f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learnt in its order: "
+                f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learned in its order: "
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
@@ -253,7 +255,19 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         _refuse_unseen(X)
         if isinstance(self.learner_, Final):
             X = check_array(X, **_ROWS)  # without the names, of which a final model keeps some
-        return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
+        with self._column_named():
+            return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
+
+    @contextmanager
+    def _column_named(self) -> Iterator[None]:
+        """Add the name of the column, where columns have names, to the error for a value that is not finite."""
+        try:
+            yield
+        except NotFiniteError as error:
+            names = getattr(self, "feature_names_in_", None)
+            if names is None:
+                raise
+            raise ValueError(f"{error} The column is {names[error.column]!r}.") from None
 
     def _stream_scores(self, stream: Stream) -> np.ndarray:
         """The scores of all rows of a stream; columns that the model has never seen have weight 0."""
@@ -308,8 +322,8 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
     by their root mean square, weights averaged over the steps (weighted-t1); if the penalty has l1 or tv, whose zeros an
     average would fill, ``fiol,eta=5`` and no average.
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
-    per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
-    paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
+    per pass), ``"replacement"`` (n uniform draws per pass), or None (default): shuffle in each pass, except for solvers whose
+    paper samples with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
     ``class_weight``: a dict, or ``"balanced"`` (``fit`` only). ``random_state`` seeds the permutations. ``verbose`` shows a
     progress bar. ``callbacks``: functions of one ``Progress``, called after every block of rows. ``n_jobs``: threads that
     share many classes (None is 1, -1 all cores), which change nothing but the time.
@@ -411,7 +425,7 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
                 raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
             if not balance:
                 raise ValueError(
-                    "class_weight='balanced' needs the labels of all rows before the first, as fit has them of arrays: use "
+                    "class_weight='balanced' needs the labels of all rows in advance, which only fit on arrays has: use "
                     "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) and pass a dict."
                 )
         elif self.class_weight is not None and not isinstance(self.class_weight, dict):

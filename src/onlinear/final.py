@@ -95,7 +95,7 @@ class Final:
     def weights(self, average: bool = True) -> np.ndarray:
         """The weights that predict, (d,) or (d, K)."""
         if not average:
-            raise ValueError("a final model holds the weights that predict, not those after the last row.")
+            raise ValueError("a final model holds only the weights that predict uses, not those after the last row.")
         out = np.zeros((self.size, self.n_outputs))
         for k, (columns, values) in enumerate(zip(self.columns, self.values, strict=True)):
             out[columns, k] = values
@@ -109,7 +109,7 @@ class Final:
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ValueError(
-            "this is a final model: it predicts and learns no more. Train on from a file that was not saved as final."
+            "this is a final model, which can only predict. Continue training from a file that was not saved as final."
         )
 
     learn = learn_one = solve = _learn = _checked = _refuse

@@ -94,7 +94,7 @@ class Learner:
         self._one: OneRow | None = None  # made by the first learn_one
         self._team: Team | None = None  # made by the first learn of several outputs
         if self.growing and not self.engine.grows:
-            raise ColumnsNeeded(f"{type(self.solver).__name__.lower()} cannot take up new columns: {COLUMNS_NEEDED}")
+            raise ColumnsNeeded(f"{solver_name(solver)} needs the number of columns in advance: {COLUMNS_NEEDED}")
         if self.growing and getattr(self.penalty, "separable", True) is False:
             raise ColumnsNeeded(f"the penalty {type(self.penalty).__name__} couples neighbouring columns: {COLUMNS_NEEDED}")
 

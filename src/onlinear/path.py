@@ -136,7 +136,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             passes, shuffle, draw = _passes(lead.passes), lead._shuffle(), _generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
-                raise ValueError("every sample weight is zero: fit needs a row that counts.")
+                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead._scale() == "standard":
                 _fix_scales(lead.learner_, X, weights)

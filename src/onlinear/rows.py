@@ -21,7 +21,7 @@ from onlinear.jit import COMPILED, function, kernel
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
 LARGEST_COLUMN = 2**31 - 2
-LARGEST_VALUE = 1e150  # of a value that is learnt: its square, and the sum of many, is finite
+LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
 
 class Rows(NamedTuple):
@@ -123,7 +123,7 @@ def learnable(source: Source, name: str) -> Source:
     row, value = beyond(source) if source.largest > LARGEST_VALUE else (0, 0.0)
     if value > LARGEST_VALUE:
         raise ValueError(
-            f"{name} holds a value of size {value:g} at row {row}; values that are learnt must be at most {LARGEST_VALUE:g} in "
+            f"{name} holds a value of size {value:g} at row {row}; values must be at most {LARGEST_VALUE:g} in "
             "size, so that their squares are finite."
         )
     return source
@@ -143,9 +143,17 @@ def is_sparse(X: Any) -> bool:
     return containers is not None and bool(containers.issparse(X))
 
 
-def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
+class NotFiniteError(ValueError):
+    """A value is NaN or infinite; ``column``: where."""
+
+    column: int
+
+
+def _not_finite(name: str, value: float, row: int, column: int) -> NotFiniteError:
     what = "NaN" if np.isnan(value) else "infinity"
-    return ValueError(f"{name} contains {what} at row {row}, column {column}; every value must be finite.")
+    error = NotFiniteError(f"{name} contains {what} at row {row}, column {column}; every value must be finite.")
+    error.column = column
+    return error
 
 
 def dense(X: Any, name: str) -> np.ndarray:

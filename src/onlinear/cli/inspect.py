@@ -33,7 +33,7 @@ def inspect(
     top: Annotated[int, typer.Option("--top", help="How many of the largest weights to show.", min=0)] = 10,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
 ) -> None:
-    """Show a model: settings, rows seen, how the loss went, non-zeros, the largest weights."""
+    """Show a model: settings, rows, history of the loss, non-zeros, largest weights."""
     found = summary(model, top)
     if json:
         typer.echo(js.dumps(found))
@@ -162,7 +162,7 @@ def described(found: dict[str, Any]) -> list[str]:
     facts = [("file", f"{found['file']} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
     if found["checkpoint"] is not None:
         facts.append(
-            ("checkpoint", "pass {pass}, {rows:,} rows of it read; train --resume goes on".format(**found["checkpoint"]))
+            ("checkpoint", "pass {pass}, {rows:,} rows of it read; train --resume continues".format(**found["checkpoint"]))
         )
     facts += [(name, str(value)) for name, value in found["settings"].items()]
     if found["classes"] is not None:
@@ -171,7 +171,7 @@ def described(found: dict[str, Any]) -> list[str]:
         facts.append(("classes", listed(np.array(found["classes"], object))))
     passes = f" in {found['passes']} passes" if (found["passes"] or 1) > 1 else ""
     facts.append(("rows", f"{found['rows']:,}{passes}"))
-    facts.append(("loss", "-" if found["loss"] is None else f"{found['loss']:.6g} (mean, each row before it was learnt)"))
+    facts.append(("loss", "-" if found["loss"] is None else f"{found['loss']:.6g} (mean, each row before it was learned)"))
     if found["columns"] is not None:
         facts.append(("columns", found["columns"]))
     total = found["features"] * found["outputs"]

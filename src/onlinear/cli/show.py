@@ -85,7 +85,7 @@ class Shown(ABC):
 
     @abstractmethod
     def start(self, training: Training, resumed: str | None) -> None:
-        """What is learnt, and how; ``resumed``: the checkpoint it goes on from."""
+        """What is trained, and how; ``resumed``: the checkpoint it continues from."""
 
     def event(self, event: Report | Held | Written) -> None:
         """Something has happened."""
@@ -116,7 +116,7 @@ class Shown(ABC):
 
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
-        """While rows are learnt."""
+        """While rows are learned."""
         began, self.before = time.perf_counter(), spent(training)
         try:
             yield
@@ -215,7 +215,7 @@ class Table(Shown):
             held = size(width * training.bytes_per_feature)
             self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
         if resumed is not None:
-            self.say(f"goes on from {resumed}: {training.rows:,} rows learnt, pass {training.number + 1}")
+            self.say(f"resumed from {resumed}: {training.rows:,} rows learned, pass {training.number + 1}")
         began = time.perf_counter()
         training.warm_up()
         if (seconds := time.perf_counter() - began) > 1.0:
@@ -228,7 +228,7 @@ class Table(Shown):
 
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
-        """While rows are learnt: with a bar on a terminal."""
+        """While rows are learned: with a bar on a terminal."""
         with super().running(training):
             if sys.stdout.isatty():
                 with self._shown_bar(training):
@@ -279,7 +279,7 @@ class Table(Shown):
         )
         self.say(f"  pass {held.number}: {held.rows:,} held-out rows: {measures}{best}")
         if held.stop:
-            self.say("  no better: the run ends here")
+            self.say("  no improvement: training stops here")
 
     def written(self, written: Written) -> None:
         """Nothing: checkpoints are many, and each replaces the one before."""

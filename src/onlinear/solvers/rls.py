@@ -136,7 +136,7 @@ class Triangular(Engine):
         if len(w) > self.solver.limit:
             raise ValueError(
                 f"rls keeps a {len(w)} x {len(w)} triangle and takes O(d^2) per row: {len(w)} features are more than "
-                f"limit={self.solver.limit:g}; set limit= to go on."
+                f"limit={self.solver.limit:g}; set limit= to allow more."
             )
         extended = np.concatenate([[b], w])
         arrays = {"w": extended, "z": sqrt(self.solver.delta) * extended}

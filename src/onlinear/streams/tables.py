@@ -88,7 +88,9 @@ class Columnar(Table):
     def __init__(self, place: Place, form: str) -> None:
         super().__init__(place)
         if place.path == STDIN:
-            raise StreamError(f"standard input cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
+            raise StreamError(
+                f"standard input cannot be read as {_FORMS[form]}, which is read from the end of a file: give a file, or CSV."
+            )
         filesystem = place.filesystem or fs.LocalFileSystem()
         try:
             self._file = filesystem.open_input_file(place.path)
