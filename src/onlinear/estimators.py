@@ -2,7 +2,7 @@
 
     minimise  mean_i s_i l(<w, x_i> + b, y_i) + r(w),     s_i = sample weight times class weight
 
-Several classes are learnt one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
+Several classes are learned one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
 given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes. Both also take a stream of
 rows (``onlinear.streams``), or any iterable of blocks (X, y) or (X, y, weight), whose rows they learn in its order.
 """
@@ -48,16 +48,16 @@ class Progress:
 
     def __init__(self, estimator: Any, total: int | None) -> None:
         self.estimator = estimator
-        self.total = total  # rows learnt when this call of fit or partial_fit ends; None where a stream does not know
+        self.total = total  # rows learned when this call of fit or partial_fit ends; None where a stream does not know
 
     @property
     def rows(self) -> int:
-        """Rows learnt so far."""
+        """Rows learned so far."""
         return self.estimator.t_
 
     @property
     def loss(self) -> float:
-        """Mean loss over the rows learnt, each scored before it was learnt."""
+        """Mean loss over the rows learned, each scored before it was learned."""
         return self.estimator.learner_.progressive_loss
 
     @property
@@ -67,7 +67,7 @@ class Progress:
 
 
 class Task(NamedTuple):
-    """Checked rows with the order, block by block, in which they are to be learnt."""
+    """Checked rows with the order, block by block, in which they are to be learned."""
 
     source: Source
     y: np.ndarray
@@ -143,7 +143,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
 
     def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Any:
-        """Learn the rows of a stream in its order; after an error, what was learnt before the wrong block stands."""
+        """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
         if y is not None or sample_weight is not None:
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
         self._refuse_shuffle()
@@ -314,7 +314,7 @@ class _Probable:
 
 
 class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[misc]
-    """A linear classifier learnt row by row, by any solver, loss and penalty; several classes one against the rest.
+    """A linear classifier learned row by row, by any solver, loss and penalty; several classes one against the rest.
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
     A solver that is named comes as its paper has it, with its own average and scale none, unless ``average`` or ``scale`` say
@@ -335,7 +335,7 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         """Learn ``passes`` passes over the rows from the start; y holds the classes, at least two.
 
         X: (n, d) CSR, CSC, dense or a data frame; sample_weight: (n,), multiplies the loss of its row. Or X is a stream, or an
-        iterable of blocks (X, y) or (X, y, weight): its rows are learnt in its order; classes other than -1, 1 and 0, 1 that
+        iterable of blocks (X, y) or (X, y, weight): its rows are learned in its order; classes other than -1, 1 and 0, 1 that
         the stream does not know are named by ``classes``, or found by one more pass over it with ``classes="scan"``.
         """
         return self._fit(X, y, sample_weight, classes)
@@ -440,7 +440,7 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
 
 
 class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
-    """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
+    """A linear regression learned row by row, by any solver, loss and penalty; several targets in one pass.
 
     Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 50 with an average,
     10 without, scale max-abs.
@@ -449,7 +449,7 @@ class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
         """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K). Or X is a stream, or an iterable of blocks
-        (X, y) or (X, y, weight) of one target: its rows are learnt in its order."""
+        (X, y) or (X, y, weight) of one target: its rows are learned in its order."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
@@ -551,7 +551,7 @@ def _is_stream(X: Any, y: Any) -> bool:
 
 
 def _forget(estimator: Any) -> None:
-    """Drop all that was learnt, and the names that came with it."""
+    """Drop all that was learned, and the names that came with it."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 

@@ -71,7 +71,7 @@ class Final:
         return np.unique(np.concatenate(self.columns))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Scores <w, x> + b, (n,) or (n, K); columns beyond those learnt have weight 0."""
+        """Scores <w, x> + b, (n,) or (n, K); columns beyond those learned have weight 0."""
         source = rows.read(X)
         if not self.growing and source.size > self.size:
             raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")

@@ -1,10 +1,10 @@
-"""A path of penalties learnt in one pass over the rows, and an honest choice among them.
+"""A path of penalties learned in one pass over the rows, and an honest choice among them.
 
     for k = 1 .. K:   minimise  mean_i s_i l(<w, x_i> + b, y_i) + r_k(w)
 
-All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learnt
+All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learned
 side by side (``solvers/many.py``); each holds the same bits as if it had been fitted alone. Every row is scored by every model
-before it is learnt, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
+before it is learned, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
 penalty with the smallest one needs no rows held out and no second pass.
 
 It is a meta-estimator, as ``GridSearchCV`` is, and not a function as ``lasso_path`` is, because a stream has no end at which a
@@ -53,7 +53,7 @@ class Together:
         self._team = Team([output for learner in learners for output in learner.outputs()], threads)
 
     def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
-        """Rows, targets and weights that all learners can learn; raises before anything is learnt."""
+        """Rows, targets and weights that all learners can learn; raises before anything is learned."""
         found = self._learners[0]._checked(X, y, weights)
         for learner in self._learners[1:]:
             learner.engine.check_rows(found[2])
@@ -108,7 +108,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     After ``fit`` or ``partial_fit``, one entry per penalty: ``coefs_`` (K, d), with several outputs (K, outputs, d);
     ``intercepts_``; ``losses_``, the progressive loss; ``errors_``, of classifiers the share of rows whose class was guessed
-    wrong before they were learnt; ``nonzeros_``, weights that are not 0. ``best_index_`` has the smallest progressive loss;
+    wrong before they were learned; ``nonzeros_``, weights that are not 0. ``best_index_`` has the smallest progressive loss;
     ``best_penalty_`` is its penalty, ``best_estimator_`` its model; ``predict`` and the like are those of this model.
     With several passes only the first counts in ``losses_`` and ``errors_``: in the others no row is new.
 
@@ -243,13 +243,13 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def losses_(self) -> np.ndarray:
-        """The mean loss of rows scored before they were learnt, summed over outputs, (K,); nan before the first row."""
+        """The mean loss of rows scored before they were learned, summed over outputs, (K,); nan before the first row."""
         rows = self.t_ - self._tally.later_rows
         return (self._sums() - self._tally.later_loss) / rows if rows else np.full(len(self._models), np.nan)
 
     @property
     def errors_(self) -> np.ndarray:
-        """The share of rows of a weight above 0 whose class was guessed wrong before they were learnt, (K,)."""
+        """The share of rows of a weight above 0 whose class was guessed wrong before they were learned, (K,)."""
         check_is_fitted(self)
         if not isinstance(self.estimator, OnlineClassifier):
             raise AttributeError("errors_ counts wrong classes; a regressor's path has losses_.")
@@ -263,7 +263,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def t_(self) -> int:
-        """Rows learnt, over all passes and calls."""
+        """Rows learned, over all passes and calls."""
         check_is_fitted(self)
         return self._models[0].t_  # type: ignore[no-any-return]
 

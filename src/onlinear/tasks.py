@@ -55,7 +55,7 @@ def told(init: Callable[..., None]) -> Callable[..., None]:
 
 
 class Model(ABC):
-    """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learnt ends with an underscore."""
+    """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learned ends with an underscore."""
 
     choice: Choice
     task: str
@@ -146,7 +146,7 @@ class Model(ABC):
 
     @property
     def t_(self) -> int:
-        """Rows learnt, over all passes and calls."""
+        """Rows learned, over all passes and calls."""
         return int(self._learnt().t)
 
     # --- files -------------------------------------------------------------------------------------------------------
