@@ -1,6 +1,6 @@
-"""What predicts of a learner, and nothing else: the non-zero weights in the columns' own units, in O(non-zeros).
+"""The part of a learner that predicts: the non-zero weights in the columns' own units, in O(non-zeros).
 
-Its scores are those of the learner it was taken from, bit for bit. It learns no more.
+Its scores are bit-identical to those of the learner. It cannot learn.
 """
 
 from __future__ import annotations

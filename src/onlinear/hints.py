@@ -1,6 +1,6 @@
-"""Names that other libraries use, and what to write here instead: errors quote these sentences.
+"""Names that other libraries use, with the sentences in which errors say what to write here.
 
-A name in this list is never a name of this package; a test checks that, and that what the sentences advise can be built.
+Tests check that no such name is one of this package, and that the advice can be built.
 """
 
 from __future__ import annotations

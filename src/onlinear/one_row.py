@@ -1,8 +1,8 @@
 """One row after another by one compiled call each, with the checks, scales, step and running loss of a block of rows.
 
 ``learn_row`` is compiled for each solver's kernel, whose arguments are held in memory (``jit.Held``): a call passes the row and
-one address. What a plain row of one output does not need is left to the caller: rows that are not plain (see
-``rows.fill_row``), targets that are refused, and messages.
+one address. The caller handles all other cases: several outputs, rows that are not plain (see ``rows.fill_row``), targets
+that are refused, and messages.
 """
 
 from __future__ import annotations

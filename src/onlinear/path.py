@@ -3,12 +3,12 @@
     for k = 1 .. K:   minimise  mean_i s_i l(<w, x_i> + b, y_i) + r_k(w)
 
 All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learned
-side by side (``solvers/many.py``); each holds the same bits as if it had been fitted alone. Every row is scored by every model
+side by side (``solvers/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
 before it is learned, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
 penalty with the smallest one needs no rows held out and no second pass.
 
-It is a meta-estimator, as ``GridSearchCV`` is, and not a function as ``lasso_path`` is, because a stream has no end at which a
-function could return: ``partial_fit`` goes on, ``save`` and ``load`` resume.
+It is a meta-estimator, like ``GridSearchCV``, and not a function like ``lasso_path``, because a stream has no end at which a
+function could return: ``partial_fit`` continues, ``save`` and ``load`` resume.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The two tasks, classes and numbers: settings, the learner they make, what its scores mean, and model files.
+"""The two tasks, classification and regression: settings, the learner, the meaning of its scores, and model files.
 
-The estimators of scikit-learn stand on these models, and the commands use them as they are, without scikit-learn.
+The scikit-learn estimators extend these models; the commands use them without scikit-learn.
 """
 
 from __future__ import annotations

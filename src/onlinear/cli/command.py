@@ -1,4 +1,4 @@
-"""What every command shares: the application, exit codes, and errors in words.
+"""Shared by all commands: the application, exit codes, and error messages.
 
 Exit codes: 0, 1 failure, 2 usage, 130 interrupted.
 """

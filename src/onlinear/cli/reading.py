@@ -1,4 +1,4 @@
-"""What the commands that read rows share: rows opened as a model needs them, and a progress bar. Imported when one runs."""
+"""Shared by the commands that read rows: rows opened as a model needs them, and a progress bar. Imported when one runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows: the growing table with a progress bar under it on a terminal, or one JSON object per line."""
+"""The output of a run: the growing table with a progress bar under it on a terminal, or one JSON object per line."""
 
 from __future__ import annotations
 
