@@ -15,7 +15,7 @@ from pathlib import Path
 import pages
 
 NOT_RUN = "**not run**"
-VERDICTS = ("reproduces", "partly", "does not", "not decided", "not run")
+VERDICTS = ("reproduced", "partly", "not reproduced", "not decided", "not run")
 TABLE = "ours-solvers-table-1.csv"
 
 

@@ -7,7 +7,7 @@ SGDClassifier(l1) in stored order where it can do the same. An exponent p means:
 size. Rows are drawn from a power law over the features; "sorted by frequency" numbers frequent columns first. Rows "shuffled
 beforehand" are stored in another order; "blocks" are consecutive rows that such an order keeps together. "Not asked for
 ahead": the same loop compiled so that no number of features makes it prefetch, as 131,072 do. Threads share classes or
-penalties learnt in one pass; times are wall times, so the machine has to be quiet.
+penalties learned in one pass; times are wall times, so the machine has to be quiet.
 --wide prints one pass over 200,000 rows of a million and of ten million features alone, beside what was wanted.
 """
 
@@ -92,7 +92,7 @@ def unasked(X: sp.csr_matrix, y: np.ndarray) -> Callable[[], object]:
 
 
 def grid(X: sp.csr_matrix, y: np.ndarray, threads: int) -> Callable[[], object]:
-    """Every penalty of the grid, learnt in one pass."""
+    """Every penalty of the grid, learned in one pass."""
 
     def run() -> object:
         group = Together([learner(X, penalty) for penalty in GRID], GRID, threads)
@@ -172,7 +172,7 @@ def orders(d: int) -> Runs:
 
 
 def shuffles(n: int, d: int) -> Runs:
-    """One pass with the shuffle made as it is learnt; the copy that a shuffle beforehand takes, alone."""
+    """One pass with the shuffle made as it is learned; the copy that a shuffle beforehand takes, alone."""
     X, y = rows(n, d, 68)
     full, blocks = np.random.default_rng(0).permutation(n), in_blocks(n)
     pieces = [(X[first : first + WINDOW], y[first : first + WINDOW]) for first in range(0, n, WINDOW)]
@@ -247,7 +247,7 @@ def shuffled(taken: dict[str, float], n: int) -> list[str]:
         kind = next((kind for kind in STORED if name.startswith(kind)), "onlinear, fit")
         body.append([name, f"{1e3 * found:.0f}", f"{found / taken[kind + STORED[kind]]:.2f}"])
     head = ["shuffle", "milliseconds", "of the same in stored order (a copy: of fit)"]
-    return [f"\n{n:,} rows of 68 non-zeros, shuffled as they are learnt:\n", *table(head, body).splitlines()]
+    return [f"\n{n:,} rows of 68 non-zeros, shuffled as they are learned:\n", *table(head, body).splitlines()]
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:

@@ -42,7 +42,7 @@ def _distinct(rng: np.random.Generator, d: int) -> np.ndarray:
 
 
 def calls(n: int, d: int) -> Calls:
-    """Every call that is timed, ready: each model has learnt all rows once, so that its memory has been touched."""
+    """Every call that is timed, ready: each model has learned all rows once, so that its memory has been touched."""
     from river import linear_model
     from vowpalwabbit import Workspace
 

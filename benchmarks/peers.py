@@ -6,7 +6,7 @@ All tools learn the same rows in the same seeded order, once, and are judged on 
 or the squared error over the variance of y (1: the mean). onlinear learns the rows raw, by its own running scale. The others
 learn them raw and with each column divided beforehand by the root mean square of its non-zero entries ("rms") or its largest
 value ("max-abs") over all training rows: the same scalings, and computed ahead, which a stream cannot do. "Tuned": the best of
-nine step sizes by the last fifth of the training rows, then learnt on all of them.
+nine step sizes by the last fifth of the training rows, then learned on all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A path of 32 penalties over a real text set, learnt in one pass: losses, errors and non-zeros, as a plot and a table.
+"""A path of 32 penalties over a real text set, learned in one pass: losses, errors and non-zeros, as a plot and a table.
 
     python benchmarks/penalty_path.py --data FOLDER [--write docs/path.md] [--json FILE]
 

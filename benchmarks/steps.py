@@ -3,7 +3,7 @@
     python benchmarks/steps.py --data FOLDER [--rows 10000] [--json FILE]
 
 The progressive log loss (squared loss over the variance of y for numbers) of each tool's predictor: blocks of fifty rows are
-scored, then learnt, in a seeded random order, one pass. "Scaled beforehand": each column divided by the root mean square of its
+scored, then learned, in seeded random order, one pass. "Scaled beforehand": each column divided by the root mean square of its
 non-zero entries over all these rows, which a stream cannot know. "Tolerance": decades of step size whose loss is within 10 % of
 the best loss that any tool reaches with any step on that set. "Best steps": the range over the sets of each tool's best step.
 "Worst": the largest loss of any step and set over that of predicting the class shares (the mean).
@@ -63,7 +63,7 @@ TOOLS: dict[str, tuple[Make, str]] = {
 
 
 def progressive(tool: Tool, X: sp.csr_matrix, y: np.ndarray) -> float:
-    """The mean loss of rows scored before they were learnt; infinite where the tool diverged."""
+    """The mean loss of rows scored before they were learned; infinite where the tool diverged."""
     total = np.zeros(len(y))
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

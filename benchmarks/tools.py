@@ -1,6 +1,6 @@
 """The tools that are compared, behind one interface: ``learn`` a block of rows, ``scores`` of rows, ``nonzeros``.
 
-Every tool gets the same rows in the same order and one pass. Class labels are -1 and +1; several classes are learnt one
+Every tool gets the same rows in the same order and one pass. Class labels are -1 and +1; several classes are learned one
 against the rest by each tool's own means.
 """
 

@@ -197,7 +197,7 @@ def test_nothing_to_learn_is_no_error_but_has_no_objective():
         ({"scale": "rsm"}, ValueError, "scale 'rsm' is not known. Did you mean 'rms'.* Known: max-abs, none, rms, standard"),
         ({"solver": "comdi"}, ValueError, "solver 'comdi' is not known. Did you mean 'comid'"),
         ({"loss": "hing"}, ValueError, "loss 'hing' is not known. Did you mean 'hinge'"),
-        ({"penalty": "elasticnet"}, ValueError, "penalty 'elasticnet' is not known. Did you mean 'elastic-net'"),
+        ({"penalty": "elasticnett"}, ValueError, "penalty 'elasticnett' is not known. Did you mean 'elastic-net'"),
         ({"average": "uniforn"}, ValueError, "average 'uniforn' is not known. Did you mean 'uniform'"),
         ({"solver": "comid,eta=-1"}, ValueError, r"eta must be in \(0, inf\), got -1.0"),
         ({"penalty": "l1,l1=much"}, TypeError, r"l1 must be a number in \[0, inf\), got 'much'"),
@@ -223,7 +223,7 @@ def test_divergence_is_named_and_final():
         lambda: learner.predict(X[:, :2]),
         lambda: learner.save("never-written"),
     ):
-        with pytest.raises(DivergenceError, match="has diverged and goes on no more"):
+        with pytest.raises(DivergenceError, match="has diverged and learns no more"):
             refused()
 
 
@@ -236,7 +236,7 @@ def test_divergence_in_learn_one_is_the_same():
 
     with pytest.raises(DivergenceError, match=r"stopped being finite \(step 45, eta = 10\)"):
         many()
-    with pytest.raises(DivergenceError, match="goes on no more"):
+    with pytest.raises(DivergenceError, match="learns no more"):
         learner.learn_one(np.array([0, 1]), np.array([1e3, 1.0]), 1.0)
 
 
@@ -244,6 +244,20 @@ def test_the_first_step_that_overflows_is_the_one_named():
     learner = Learner("sgd,schedule=constant,eta=1e200", "squared", n_features=1)
     with pytest.raises(DivergenceError, match=r"at row 1 of this call \(step 2, eta = 1e\+200\)"):
         learner.learn(np.ones((4, 1)), np.ones(4))
+
+
+@pytest.mark.parametrize("solver", ["fiol,schedule=constant,eta=1e308", "odrs,lam=1e308", "iodrs,lam=1e300"])
+def test_what_is_advised_after_divergence_depends_on_the_solver(solver):
+    learner = Learner(solver, "squared", n_features=2)
+    rows, targets = np.tile([[1e3, 1.0], [-1e3, 5.0]], (50, 1)), np.tile([1.0, 1e3], 50)
+    explicit = solver.startswith("iodrs")
+    advice = (
+        r"Use a smaller step, or a solver whose steps are implicit: 'fiol' or 'odrs'\.$"
+        if explicit
+        else r"Use a smaller step\.$"
+    )
+    with pytest.raises(DivergenceError, match=advice):
+        learner.learn(rows, targets)
 
 
 LARGE = pytest.mark.parametrize("solver", ["fiol", "fiol,inner=sort", "implicit-sgd", "pa", "comid", "odrs"])
@@ -277,7 +291,7 @@ def test_the_largest_values_are_learnt(solver):
         ((Comid(), Hinge(), "none", Average(-1.0, 0.0)), ValueError, "average Average: base must be in"),
         ((Comid(), Hinge(factor=np.nan)), ValueError, "loss Hinge: factor must be in"),
         ((Comid("inverse"), Hinge()), TypeError, "schedule must be a schedule object such as Power"),
-        ((Comid, Hinge()), TypeError, "solver must be text or a part object, got the class Comid; make one of it"),
+        ((Comid, Hinge()), TypeError, "solver must be text or a part object, got the class Comid: make one, as in Comid"),
         ((Comid(), Hinge), TypeError, "loss must be text or a part object, got the class Hinge"),
     ],
 )

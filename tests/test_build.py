@@ -1,14 +1,18 @@
 """Parts from text: every name builds, every setting is checked, what has no meaning is refused with what is missing."""
 
+import re
 from decimal import ROUND_CEILING, Decimal
 from math import inf
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
 
-from onlinear import build
+from onlinear import Learner, OnlineClassifier, build, load
 from onlinear.averages import Average
 from onlinear.build import build_average, build_loss, build_penalty, build_solver
+from onlinear.cli import app
 from onlinear.losses import Hinge, Huber
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.schedules import Power, TwoPhase
@@ -35,8 +39,8 @@ def test_settings_of_losses():
         ("hinge,margin=true", TypeError, r"margin must be a number in \[0, inf\), got True"),
         ("hinge,margin=wide", TypeError, "got 'wide'"),
         ("hinge,margin=1,margin=1", ValueError, "margin is given twice"),
-        (3, TypeError, "loss 3 lacks value, slope"),
-        (None, TypeError, "loss None lacks value, slope"),
+        (3, TypeError, "loss must be text such as 'hinge', or a NamedTuple with value and slope, got 3"),
+        (None, TypeError, "loss must be text such as 'hinge'"),
     ):
         with pytest.raises(error, match=message):
             build_loss(text)
@@ -56,11 +60,39 @@ def test_every_penalty_by_its_name():
 
 
 @pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        (None, "none"),
+        ("l1", "l1,l1=1e-5"),
+        ("l2", "l2,l2=1e-5"),
+        ("elastic-net", "elastic-net,l1=1e-5,l2=1e-5"),
+        ("l1=1e-4", "l1,l1=1e-4"),
+        ("l2 = 1e-4", "l2,l2=1e-4"),
+        ("l1=1e-5,l2=1e-6", "elastic-net,l1=1e-5,l2=1e-6"),
+        ("tv=0.1", "total-variation,tv=0.1"),
+        ("tv=0.1,l1=0.2", "fused-lasso,tv=0.1,l1=0.2"),
+        ("l1=1e-5,lower=0", "l1,l1=1e-5,lower=0"),
+        ("lower=-1,l2=1e-5,upper=1", "l2,l2=1e-5,lower=-1,upper=1"),
+        ("l1,lower=0", "l1,l1=1e-5,lower=0"),
+        ("lower=0", "none,lower=0"),
+        ("elastic-net,l2=2", "elastic-net,l1=0,l2=2"),
+    ],
+)
+def test_short_forms_of_penalties(short, full):
+    assert build_penalty(short) == build_penalty(full)
+    model = OnlineClassifier(penalty=short)
+    assert clone(model).get_params()["penalty"] == short  # what the user wrote
+    assert Learner("comid", "hinge", short, n_features=2).spec["penalty"] == short
+
+
+@pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("l1", ValueError, "penalty 'l1' needs l1, e.g. 'l1,l1=1e-5'"),
-        ("elastic-net", ValueError, "penalty 'elastic-net' needs l1 or l2"),
-        ("total-variation", ValueError, "needs tv"),
+        ("total-variation", ValueError, "'total-variation' has no default strength; write 'total-variation,tv=0.01'"),
+        ("fused-lasso,lower=0", ValueError, "'fused-lasso' has no default strength; write 'fused-lasso,tv=0.01'"),
+        ("l1=1,l1=2", ValueError, "l1 is given twice"),
+        ("l1=1,eta=2", ValueError, "penalty 'l1=1,eta=2': setting 'eta' is not known.*Known: l1, l2, lower, tv, upper"),
+        ("alpha=1e-4", ValueError, "penalty 'alpha=1e-4': setting 'alpha' is not known. It is l1= or l2= here"),
         ("l1,l2=1", ValueError, "penalty 'l1': setting 'l2' is not known"),
         ("none,l1=1", ValueError, "penalty 'none': setting 'l1' is not known.*Known: lower, upper"),
         ("l1,l1=-1", ValueError, r"l1 must be in \[0, inf\), got -1.0"),
@@ -72,12 +104,24 @@ def test_every_penalty_by_its_name():
             ValueError,
             "penalty 'lasso' is not known.*Known: elastic-net, fused-lasso, l1, l2, none, total-variation",
         ),
-        (1.0, TypeError, "penalty 1.0 lacks value, prox"),
+        (1.0, TypeError, "penalty must be text such as 'l1=1e-5', or a NamedTuple with value and prox, got 1.0"),
     ],
 )
 def test_wrong_penalties(text, error, message):
     with pytest.raises(error, match=message):
         build_penalty(text)
+
+
+def test_a_model_without_a_penalty_is_saved_and_inspected(tmp_path):
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    for penalty in (None, "l1"):
+        model = OnlineClassifier(penalty=penalty).fit(X, y)
+        model.save(tmp_path / "model")
+        again = load(tmp_path / "model")
+        assert again.penalty == penalty
+        assert np.array_equal(again.coef_, model.coef_)
+        told = CliRunner().invoke(app, ["inspect", str(tmp_path / "model")]).stdout
+        assert re.search(rf"^penalty +{penalty or 'none'}$", told, re.MULTILINE)
 
 
 def test_averages():
@@ -102,6 +146,7 @@ def test_averages():
         ("uniform,alpha=0.5", ValueError, "average 'uniform' takes no settings, got 'alpha'"),
         ("unifrom", ValueError, "Did you mean 'uniform'"),
         (7, TypeError, "average must be text such as 'none' or a part object, got 7"),
+        (True, TypeError, "got True. It is 'uniform' here"),
     ],
 )
 def test_wrong_averages(spec, error, message):
@@ -150,8 +195,9 @@ def test_schedules_beside_the_solver():
         ("comid,rho=1", ValueError, "solver 'comid': setting 'rho' is not known"),
         ("comid,tied=true", ValueError, "setting 'tied' is not known"),
         ("hrmd-w,schedule=inverse", ValueError, "setting 'schedule' is not known|takes no settings"),
+        ("eta=5", ValueError, "solver 'eta=5' must begin with a name: name,key=value"),
         ("cosmid", ValueError, "solver 'cosmid' is not known. Did you mean 'comid'"),
-        (4, TypeError, "solver 4 lacks engine"),
+        (4, TypeError, "solver must be text such as 'fiol,eta=20', or a NamedTuple with engine, got 4"),
     ],
 )
 def test_wrong_solvers(text, error, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -135,7 +136,9 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
 
 def test_a_checkpoint_is_a_model_of_the_rows_so_far(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
-    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3")
+    settings = checkpoints.Settings(
+        (str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3", scale="none"
+    )
     for _ in checkpoints.start(settings, Kept(str(tmp_path / "c"), 250, None, {})):
         pass
     (block,) = OPEN(tmp_path / "rows.svm")
@@ -166,8 +169,9 @@ def stopped(tmp_path):
 
 def test_a_wrong_line_costs_no_rows(stopped, tmp_path):
     path, options, error = stopped
-    assert "rows.svm:501: expected a label (a number), got 'oops'. It came after " in error
-    assert "rows; to go on:\n  onlinear train --resume " in error
+    assert "rows.svm:501: expected a label (a number), got 'oops'. " in error
+    assert re.search(r"'oops'. [0-9]+ rows were learned before it\. The checkpoint", error)
+    assert "rows; to continue:\n  onlinear train --resume " in error
     rows = [line for line in path.read_text().splitlines(keepends=True) if line != "oops\n"]
     (tmp_path / "repaired.svm").write_text("".join(rows))
     command(tmp_path / "repaired.svm", *options[:-6], *options[-4:], "--model", tmp_path / "whole")
@@ -261,7 +265,7 @@ def test_wrong_options_are_a_usage_error(tmp_path, monkeypatch, options, message
 
 
 def test_the_source_must_be_named():
-    assert "name what to learn from" in command(code=2)
+    assert "give at least one source" in command(code=2)
 
 
 def test_divergence_leaves_the_last_checkpoint(tmp_path):
@@ -270,6 +274,7 @@ def test_divergence_leaves_the_last_checkpoint(tmp_path):
     (tmp_path / "rows.svm").write_text("".join(rows))
     options = ("--solver", "sgd,schedule=constant,eta=0.01", "--loss", "squared", "--task", "regress")
     options += ("--checkpoint", tmp_path / "c", "--checkpoint-every", "300", "--model", tmp_path / "m")
+    options += ("--scale", "none")
     error = command(tmp_path / "rows.svm", *options, code=1)
     assert "rows.svm:100" in error
     assert "the state stopped being finite" in error
@@ -315,7 +320,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
         error = command(tmp_path / "rows.svm", *options, "--checkpoint", disk / "c", code=1)
         assert f"the checkpoint {disk / 'c'} cannot be written: No space left on device." in error
         held = load(disk / "c").t_
-        assert f"The checkpoint {disk / 'c'} holds {held:,} rows; to go on" in error
+        assert f"The checkpoint {disk / 'c'} holds {held:,} rows; to continue" in error
         assert 0 < held < 3000
         assert os.listdir(disk) == ["c"]
         assert not (tmp_path / "m").exists()
@@ -354,7 +359,7 @@ def test_a_model_that_cannot_be_written_leaves_the_checkpoint(tmp_path, monkeypa
     error = command(tmp_path / "rows.svm", *options, code=1)
     assert "the model" in error
     assert "cannot be written: No space left on device." in error
-    assert "holds 600 rows; to go on" in error
+    assert "holds 600 rows; to continue" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "rows.svm"]
 
 

@@ -154,12 +154,14 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
     [
         (("--loss", "hing"), "loss 'hing' is not known. Did you mean 'hinge'?"),
         (("--solver", "comid,eta=-1"), "eta must be in"),
-        (("--penalty", "l1"), "needs l1"),
+        (("--penalty", "fused-lasso"), "has no default strength"),
         (("--task", "guess"), "--task must be one of auto, classify, regress, got 'guess'"),
         (("--classes", "a,b"), "classes must be numbers, as the labels of"),
         (("--classes", "1"), "at least two classes"),
         (("--classes", "1,2", "--scan"), "exclude each other"),
         (("--passes", "0"), "greater than or equal to 1"),
+        (("--holdout", "nan"), "must be between 0 and 1 (and at least 1e-6), got nan"),
+        (("--early-stop", "2"), "--early-stop needs --holdout (it monitors the held-out loss)"),
         (("--loss", "hinge", "--task", "regress"), "is for two classes"),
         (("--solver", "batch-drs"), "needs all rows at once"),
         (("--average", "suffix"), "needs total="),
@@ -180,12 +182,39 @@ def test_the_task_must_be_said_where_the_labels_do_not_tell(tmp_path):
     assert "a.svm: regress" in run("train", tmp_path / "a.svm")
 
 
+@pytest.mark.parametrize("loss", ["quantile,q=0.9", "absolute", "huber,delta=1000", "epsilon-insensitive", "poisson"])
+def test_losses_for_numbers_regress(tmp_path, loss):
+    (tmp_path / "prices.svm").write_text("452600 1:1\n358500 1:2\n")
+    assert "prices.svm: regress" in run("train", tmp_path / "prices.svm", "--loss", loss)
+    (tmp_path / "signs.svm").write_text("1 1:1\n0 1:2\n")
+    assert f"signs.svm: {'regress' if loss == 'poisson' else 'classify'}" in run(
+        "train", tmp_path / "signs.svm", "--loss", loss
+    )
+
+
+def test_what_an_error_says_of_the_rows_before_it(rows, tmp_path):
+    def error(lines, *options):
+        (tmp_path / "wrong.svm").write_text(lines)
+        return run("train", tmp_path / "wrong.svm", "--quiet", *options, code=1)
+
+    none = error("oops\n", "--classes", "0,1")
+    assert none.endswith("wrong.svm:1: expected a label (a number), got 'oops'.\n")
+    some = error(ROWS * 200 + "oops\n", "--classes", "-1,1")
+    assert re.search(
+        r"'oops'\. [\d,]+ rows were learned before it\. They are lost; --checkpoint FILE would keep them\.\n$", some
+    )
+    kept = error(ROWS * 200 + "oops\n", "--classes", "-1,1", "--model", tmp_path / "m")
+    assert re.search(r"rows were learned before it\. A model of them is in .*m\.partial; with --checkpoint FILE", kept)
+
+
 def test_failures_are_one_line(rows, tmp_path):
     assert run("train", tmp_path / "gone.svm", code=1) == f"onlinear: no file at '{tmp_path}/gone.svm'.\n"
     assert run("predict", tmp_path / "gone", rows, code=1) == f"onlinear: no model file at '{tmp_path}/gone'.\n"
     assert "not an onlinear model file" in run("predict", rows, rows, code=1)
     run("train", rows, "--loss", "hinge", "--model", tmp_path / "m")
-    assert "gives no probabilities" in run("predict", tmp_path / "m", rows, "--as", "probabilities", code=1)
+    assert "gives scores, not probabilities; train with --loss logistic" in run(
+        "predict", tmp_path / "m", rows, "--as", "probabilities", code=1
+    )
     assert "--as must be" in run("predict", tmp_path / "m", rows, "--as", "words", code=2)
     error = run("train", rows, "--solver", "sgd,schedule=constant,eta=1e9", "--loss", "squared", "--task", "regress", code=1)
     assert re.match(r"onlinear: .*rows\.svm:\d+: the state stopped being finite", error)
@@ -293,7 +322,7 @@ def test_an_interrupted_run_keeps_its_rows_and_says_how_to_go_on(tmp_path):
         _, error = child.communicate(timeout=120)
     assert child.returncode == 130
     hint = error.decode().splitlines()
-    assert re.match(r"onlinear: interrupted after ([0-9,]+) rows\. The checkpoint .* holds \1 rows; to go on, give", hint[0])
+    assert re.match(r"onlinear: interrupted after ([0-9,]+) rows\. The checkpoint .* holds \1 rows; to continue, give", hint[0])
     command = shlex.split(hint[1])
     assert command == ["onlinear", "train", "--resume", str(tmp_path / "a checkpoint")]
     went_on = subprocess.run([*COMMAND, *command[1:]], input=ENDLESS, capture_output=True, timeout=300, check=False)

@@ -68,7 +68,7 @@ def scores_of(folder, model, source, *options):
 def test_every_output_says_the_same(folder, tmp_path, model, kind):
     source = folder / ("shop.csv" if model == "shop" else f"{model}.svm")
     if (model, kind) == ("numbers", "probabilities"):
-        assert "gives no probabilities" in run("predict", folder / model, source, "--as", kind, code=1)
+        assert "not probabilities" in run("predict", folder / model, source, "--as", kind, code=1)
         return
     text = run("predict", folder / model, source, "--as", kind).splitlines()
     assert len(text) == N
@@ -80,6 +80,11 @@ def test_every_output_says_the_same(folder, tmp_path, model, kind):
         feather.read_feather(tmp_path / "o.arrow"),
     ]
     assert (tmp_path / "o.txt").read_text().splitlines() == text
+    named = run("predict", folder / model, source, "--as", kind, "--header").splitlines()
+    assert named[0].split() == [name.replace(" ", "_") for name in frames[0].columns]
+    assert named[1:] == text
+    run("predict", folder / model, source, "--as", kind, "--header", "-o", tmp_path / "named.txt")
+    assert (tmp_path / "named.txt").read_text().splitlines() == named
     learnt = load(folder / model)
     heads = {
         "labels": ["label"],
@@ -107,7 +112,7 @@ def test_predictions_are_the_estimators(folder):
 
 def test_a_final_model_predicts_the_same_bits_and_learns_no_more(folder):
     np.testing.assert_array_equal(scores_of(folder, "final", "two.svm"), scores_of(folder, "two", "two.svm"))
-    with pytest.raises(ValueError, match="learns no more"):
+    with pytest.raises(ValueError, match="which can only predict"):
         load(folder / "final").partial_fit(X, np.where(SIGNAL > 0.0, 1, -1))
 
 
@@ -133,8 +138,8 @@ def test_the_first_index_is_kept_in_the_model(folder, tmp_path):
     assert measures[0] == measures[1]
     assert "numbered; in svmlight text from 0" in run("inspect", tmp_path / "m")
     error = run("predict", tmp_path / "m", one, "--base", 1, code=2)
-    assert error.startswith("onlinear: base 1 contradicts the rows that were learnt, whose indices began at 0;")
-    assert "began at 1" in run("evaluate", folder / "two", zero, "--base", 0, code=2)
+    assert error.startswith("onlinear: base 1 contradicts the model, which learned rows whose indices start at 0;")
+    assert "start at 1" in run("evaluate", folder / "two", zero, "--base", 0, code=2)
     run("convert", one, "--base", 1, "--output-base", 0, "-o", again)
     np.testing.assert_array_equal(scores_of(tmp_path, "m", again), wanted)
     for name in ("zero.parquet", "zero.arrow"):
@@ -160,7 +165,7 @@ def test_named_columns_are_found_in_any_order_and_without_the_target(folder, tmp
     run("convert", folder / "shop.csv", "--target", "bought", "--categories", "one-hot", "-o", tmp_path / "shop.parquet")
     np.testing.assert_array_equal(scores_of(folder, "shop", tmp_path / "shop.parquet"), wanted)
     run("convert", folder / "shop.csv", "--target", "bought", "--features", "a,b", "-o", tmp_path / "ab.parquet")
-    assert "are not numbered as those" in run("predict", folder / "shop", tmp_path / "ab.parquet", code=2)
+    assert "are numbered differently from those" in run("predict", folder / "shop", tmp_path / "ab.parquet", code=2)
 
 
 def test_a_bare_learner_gives_scores(folder, tmp_path):
@@ -291,7 +296,7 @@ def test_inspect_takes_every_kind_of_file(folder, tmp_path):
         (folder / "three", "class"),
         (folder / "numbers", "regressor"),
         (tmp_path / "bare", "learner"),
-        (tmp_path / "checkpoint", "train --resume goes on"),
+        (tmp_path / "checkpoint", "train --resume continues"),
     ):
         assert words in run("inspect", path)
     assert (

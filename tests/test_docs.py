@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
+from onlinear.cli import app
 from onlinear.solvers import SOLVERS
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +48,44 @@ def test_files_that_documents_name_exist():
             assert (ROOT / "src/onlinear" / name).exists(), f"{page.name} names {name}"
         for link in re.findall(r"\]\(((?!http)[^)#]+)\)", text):
             assert (page.parent / link).exists(), f"{page.name} links {link}"
+
+
+# Words that a reader stumbles over, and what to write: learned, continues, byte-identical, like, default, depends on.
+AVOIDED = (
+    "learnt",
+    "goes on",
+    "go on",
+    "going on",
+    "the very bytes",
+    "and its kin",
+    "habit",
+    "it goes by",
+    "come and go",
+    "that one's",
+    "not believed",
+    "to be had",
+    "for machines",
+)
+
+
+def avoided(text):
+    """The lines of a text that have such words."""
+    words = re.compile(rf"\b({'|'.join(AVOIDED)})\b", re.IGNORECASE)
+    return [line.strip() for line in text.splitlines() if words.search(line)]
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]), ids=lambda p: p.name
+)
+def test_a_page_is_in_plain_words(page):
+    assert avoided(page.read_text()) == []
+
+
+@pytest.mark.parametrize("command", ["", *get_command(app).commands])
+def test_help_is_in_plain_words(command):
+    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "400", "TERMINAL_WIDTH": "400"}).stdout
+    assert "Usage:" in shown
+    assert avoided(shown) == []
 
 
 @pytest.mark.parametrize("marker", ["main", "tests"])

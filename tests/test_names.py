@@ -1,13 +1,16 @@
 """Text forms: what parses, what does not, and errors that help."""
 
+import re
+from inspect import signature
 from math import inf, nan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlinear import losses
-from onlinear.names import kebab, number, parse, parts_of, unknown, unparse
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, build, hints, losses, schedules
+from onlinear.names import chosen, kebab, number, parse, parts_of, unknown, unparse
+from onlinear.solvers import SOLVERS
 
 
 def test_parse():
@@ -70,3 +73,84 @@ def test_number():
     for value in ("0.5", True, None, [1], 1j):
         with pytest.raises(TypeError, match=r"role: q must be a number in \[0, 1\], got"):
             number("role", "q", value, 0, 1)
+
+
+REGISTRIES = {
+    "solver": SOLVERS,
+    "loss": build.LOSSES,
+    "penalty": build.PENALTIES,
+    "average": build.AVERAGES,
+    "scale": build.SCALES,
+    "schedule": schedules.NAMED,
+}
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_case_and_hyphens_do_not_matter_and_no_two_names_differ_by_them_alone(kind):
+    for name in REGISTRIES[kind]:
+        for spelled in (name, name.upper(), name.replace("-", "_"), name.replace("-", ""), name.replace("-", " ").title()):
+            assert chosen(kind, spelled, REGISTRIES[kind]) == name
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_names_of_other_libraries_get_a_true_answer(kind):
+    """No such name is one of ours, the answer stands in the error instead of a similar name, and what it advises is known."""
+    for name, answer in hints._PARTS[kind].items():
+        message = str(unknown(kind, name, REGISTRIES[kind]))
+        assert answer in message
+        assert "Did you mean" not in message
+        with pytest.raises(ValueError, match="is not known"):
+            chosen(kind, name, REGISTRIES[kind])
+        for advised in re.findall(r"'([^']+)'", answer):
+            role = re.search(rf"(\w+)='{re.escape(advised)}'", answer)
+            known = REGISTRIES[role[1] if role else kind]
+            first = advised.partition(",")[0]
+            assert first in known or first.partition("=")[0] in build.BOUNDS, (name, advised)
+
+
+@pytest.mark.parametrize("name", ["ftrl", "adagrad", "saga", "sag", "adam", "lbfgs", "liblinear", "xgboost", "s"])
+def test_no_solver_is_suggested_that_is_only_spelled_a_little_alike(name):
+    assert "Did you mean" not in str(unknown("solver", name, SOLVERS))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("sdg", "sgd"), ("cosmid", "comid"), ("pegasus", "pegasos"), ("implicit", "implicit-sgd"), ("fobo", None)],
+)
+def test_slips_of_the_pen(name, meant):
+    message = str(unknown("solver", name, SOLVERS))
+    assert (f"'{meant}'" in message) if meant else ("Did you mean" not in message)
+
+
+def test_settings_of_other_libraries():
+    assert "It is eta= here." in str(unknown("solver 'comid': setting", "learning_rate", ["eta", "t0"]))
+    assert "It is" not in str(unknown("solver 'rls': setting", "learning_rate", ["delta"]))
+    assert "It is l1= or l2= here." in str(unknown("penalty 'x': setting", "alpha", ["l1", "l2", "tv"]))
+
+
+def test_a_long_list_of_names_is_cut():
+    message = str(unknown("target: the column", "zip", [f"c{k}" for k in range(100)]))
+    assert message.endswith(" and 60 others.")
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("estimator", [OnlineClassifier, OnlineRegressor])
+def test_arguments_of_other_estimators(estimator):
+    class Mine(estimator):
+        """A class of a user's."""
+
+    for name in ("alpha", "eta0", "max_iter", "C", "l1_ratio", "learning_rate", "tol", "n_iter", "epochs", "unheard_of"):
+        assert name not in signature(estimator).parameters
+        for cls in (estimator, Mine):
+            with pytest.raises(TypeError, match=f"^{cls.__name__} has no argument '{name}'. ") as error:
+                cls(**{name: 1})
+            assert name == "unheard_of" or hints.argument(name) in str(error.value)
+    assert not set(hints._ARGUMENTS) & set(signature(estimator).parameters)
+    assert list(estimator().get_params()) == sorted(signature(estimator).parameters)
+
+
+@pytest.mark.parametrize("name", hints._ARGUMENTS)
+def test_what_is_advised_for_an_argument_can_be_written(name):
+    for keyword, text in re.findall(r"(\w+)='([^']+)'", hints.argument(name)):
+        parts = {"solver": "comid", "loss": "hinge"} | {keyword: text.replace("...", "1e-4")}
+        Learner(**parts, n_features=2)

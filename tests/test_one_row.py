@@ -113,7 +113,7 @@ def test_nothing_is_learnt_after_divergence_wherever_it_was_found():
     learner.states[0].arrays["V"][0] = np.inf
     with pytest.raises(DivergenceError, match="stopped being finite"):
         learner.weights()
-    with pytest.raises(DivergenceError, match="goes on no more"):
+    with pytest.raises(DivergenceError, match="learns no more"):
         one_by_one(learner, X[2:3], Y[2:3])
 
 

@@ -177,7 +177,7 @@ def test_a_penalty_that_diverges_is_named():
     path = PenaltyPath(estimator, ["none", "l2,l2=0.1", "l2,l2=1e5", "l2,l2=1"])
     with pytest.raises(DivergenceError, match=r"penalty 'l2,l2=1e5': the state stopped being finite"):
         path.fit(sp.vstack([X] * 4), np.tile(y, 4))
-    with pytest.raises(DivergenceError, match="goes on no more: penalty 'l2,l2=1e5'"):
+    with pytest.raises(DivergenceError, match="learns no more: penalty 'l2,l2=1e5'"):
         path.partial_fit(X, y)
     with pytest.raises(DivergenceError):
         path.predict(X)

@@ -114,7 +114,7 @@ def test_an_early_end_keeps_the_model_of_the_best_pass(rows, tmp_path):
     assert found.n_iter_ == best
     assert all(entry["rows"] <= found.t_ for entry in found.history_)
     shown = command("train", rows, *options, "--passes", "20", "--early-stop", "2")
-    assert "no better: the run ends here" in shown
+    assert "no improvement: training stops here" in shown
     assert f"kept: the model after pass {best}, with the smallest loss of the held-out rows" in shown
 
 

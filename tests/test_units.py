@@ -16,6 +16,7 @@ from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor,
 from onlinear.build import LOSSES
 from onlinear.units import BAND, natural_step
 
+pytestmark = pytest.mark.filterwarnings("ignore::onlinear.QualityWarning")
 RELATIVE = {"targets": "relative", "weights": "relative"}
 FOLLOWING = ["implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1", "sgd,eta=0.1"]
 RESIDUAL = [name for name, loss in LOSSES.items() if getattr(loss, "residual", False)]
@@ -140,7 +141,7 @@ def test_files_with_units_that_no_run_could_have_are_refused(change, rule, rows,
         (("fiol", "squared"), {"targets": "relative", "start": np.zeros(3)}, "start="),
         (("fiol", "squared"), {"targets": "sd"}, "targets 'sd' is not known"),
         (("sadmm", "hinge", "none", "adaptive"), {}, "scored by the average"),
-        (("fiol", "hinge", "fused-lasso,tv=0.1", "adaptive"), {"n_features": 3}, "fiol has no form"),
+        (("fiol", "hinge", "fused-lasso,tv=0.1", "adaptive"), {"n_features": 3}, "fiol takes the penalties"),
     ],
 )
 def test_what_has_no_form_is_refused(parts, options, rule):

@@ -1,4 +1,4 @@
-"""onlinear: sparse linear models from streams, exactly and in time proportional to the non-zeros of each row."""
+"""onlinear trains sparse linear models on streams of rows, exactly, in time proportional to the non-zeros of each row."""
 
 from __future__ import annotations
 

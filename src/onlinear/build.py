@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from onlinear import averages, losses, penalties, schedules
 from onlinear.averages import Average
 from onlinear.checks import flag
+from onlinear.hints import elsewhere
 from onlinear.jit import adopt, is_ours
-from onlinear.names import Value, number, parse, parts_of, unknown
+from onlinear.names import Value, chosen, kebab, listed, number, parse, parts_of, unknown
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
@@ -27,6 +28,8 @@ PENALTIES: dict[str, tuple[str, ...]] = {
     "total-variation": ("tv",),
     "fused-lasso": ("tv", "l1", "l2"),
 }
+BOUNDS = ("lower", "upper")
+STRENGTH = 1e-5  # of l1 and l2 where a penalty is named without one
 AVERAGES = ("none", "suffix", averages.ADAPTIVE, *averages.NAMED)
 SCALES = ("none", "rms", "max-abs", "standard")
 
@@ -76,11 +79,14 @@ def checked(role: str, key: str, value: Any) -> float:
 def split(spec: Any, role: str, known: Any) -> tuple[str, dict[str, Value]]:
     """Name and settings of a text, the name checked."""
     if not isinstance(spec, str):
-        raise TypeError(f"{role} must be text such as {next(iter(known))!r} or a part object, got {spec!r}.")
+        hint = elsewhere(role, str(spec).lower(), list(known))
+        raise TypeError(
+            f"{role} must be text such as {next(iter(known))!r} or a part object, got {spec!r}.{f' {hint}' if hint else ''}"
+        )
     name, settings = parse(spec, role)
-    if name not in known:
-        raise unknown(role, name, known)
-    return name, settings
+    if "=" in name:
+        raise ValueError(f"{role} {spec!r} must begin with a name: name,key=value,... Names: {listed(known)}.")
+    return chosen(role, name, known), settings
 
 
 def refuse_unknown(role: str, settings: Mapping[str, Value], known: Any) -> None:
@@ -104,6 +110,7 @@ ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "solver": {"engine": ("problem",)},
 }
+EXAMPLES = {"loss": "hinge", "penalty": "l1=1e-5", "solver": "fiol,eta=20"}  # of text
 
 
 def is_part(role: str, part: Any, needs: tuple[str, ...]) -> None:
@@ -113,8 +120,13 @@ def is_part(role: str, part: Any, needs: tuple[str, ...]) -> None:
     out of range.
     """
     if isinstance(part, type):
-        raise TypeError(f"{role} must be text or a part object, got the class {part.__name__}; make one of it.")
+        raise TypeError(
+            f"{role} must be text or a part object, got the class {part.__name__}: make one, as in {part.__name__}()."
+        )
     missing = [name for name in needs if not callable(getattr(part, name, None))]
+    if missing == list(needs) and not hasattr(part, "_fields"):
+        example = EXAMPLES[role]
+        raise TypeError(f"{role} must be text such as {example!r}, or a NamedTuple with {' and '.join(needs)}, got {part!r}.")
     if missing or not hasattr(part, "_fields"):
         what = f"lacks {', '.join(missing)}" if missing else "is not a NamedTuple"
         raise TypeError(f"{role} {part!r} {what}; a {role} is a NamedTuple with the methods {', '.join(needs)}.")
@@ -232,20 +244,33 @@ def build_loss(spec: Any) -> Any:
 
 
 def build_penalty(spec: Any) -> Any:
-    """A penalty from text or a NamedTuple with value and prox (and tick, weight, potential to be learnt lazily)."""
+    """A penalty from text, or a NamedTuple with value and prox (and tick, weight, potential for lazy steps); None is "none"."""
+    spec = "none" if spec is None else spec
     if not isinstance(spec, str):
         is_part("penalty", spec, ("value", "prox"))
         register(spec)
         return spec
-    name, settings = split(spec, "penalty", PENALTIES)
-    role, keys = f"penalty {name!r}", PENALTIES[name]
-    refuse_unknown(role, settings, (*keys, "lower", "upper"))
-    if keys and not any(key in settings for key in keys):
-        raise ValueError(f"{role} needs {' or '.join(keys)}, e.g. {name + ',' + keys[0] + '=1e-5'!r}.")
+    named = _named(spec)
+    name, settings = split(named, "penalty", PENALTIES)
+    role, keys = f"penalty {(name if named == spec else spec)!r}", PENALTIES[name]
+    refuse_unknown(role, settings, (*keys, *BOUNDS))
+    if "tv" in keys and not any(key in settings for key in keys):
+        raise ValueError(f"{role} has no default strength; write {f'{name},tv=0.01'!r}, with a number that fits your data.")
+    if not any(key in settings for key in keys):
+        settings |= dict.fromkeys(keys, STRENGTH)
     values = {key: checked(role, key, value) for key, value in settings.items()}
     if "tv" in keys:
         return FusedLasso(**values)
     return Box(**values) if "lower" in values or "upper" in values else ElasticNet(**values)
+
+
+def _named(spec: str) -> str:
+    """The text of a penalty with its name in front: "l1=1e-5" is "l1,l1=1e-5"."""
+    if "=" not in spec.partition(",")[0]:
+        return spec
+    given = {piece.partition("=")[0].strip() for piece in spec.split(",")} - set(BOUNDS)
+    names = [name for name, keys in PENALTIES.items() if given == set(keys)]
+    return f"{names[0] if names else 'fused-lasso'},{spec}"
 
 
 def build_average(spec: Any, total: int | None = None) -> Average | None:
@@ -275,15 +300,28 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
     return Average(1.0, 0.0, T - kept + 1.0)
 
 
+def is_none(average: Any) -> bool:
+    """Whether an average, as users write it, says that there is none."""
+    return average is None or _is_named(average, "none")
+
+
+def is_adaptive(average: Any) -> bool:
+    """Whether an average, as users write it, is the adaptive one."""
+    return _is_named(average, averages.ADAPTIVE)
+
+
+def _is_named(average: Any, name: str) -> bool:
+    return isinstance(average, str) and split(average, "average", AVERAGES)[0] == name
+
+
 def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total: int | None = None) -> Any:
     """The schedule named in a solver's settings (or its default), with the settings that stand beside it."""
     named = settings.get("schedule")
     if named is None:
         cls, values = type(default), default._asdict()
     else:
-        if named not in schedules.NAMED:
-            raise unknown(f"{role}: schedule", str(named), schedules.NAMED)
-        cls, fixed = schedules.NAMED[str(named)]
+        named = chosen(f"{role}: schedule", str(named), schedules.NAMED)
+        cls, fixed = schedules.NAMED[named]
         values = {key: getattr(default, key, fallback) for key, fallback in cls._field_defaults.items()} | fixed
         clash = [key for key in fixed if key in settings]
         if clash:
@@ -318,12 +356,17 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     if preset.tied is not None:
         l2 = float(getattr(penalty, "l2", 0.0))
         if not l2 > 0.0:
-            raise ValueError(f"{role} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2,l2=1e-4'.")
+            raise ValueError(f"{role} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2=1e-4'.")
         values |= {"schedule": Power(preset.tied[0] / l2, preset.tied[1], 1.0), "tied": True}
     elif scheduled:
         default = cls._field_defaults["schedule"]
         values["schedule"] = build_schedule(role, default, settings, total)
     return cls(**values), preset
+
+
+def solver_name(spec: Any) -> str:
+    """What users call a solver, given by text or as an object."""
+    return split(spec, "solver", SOLVERS)[0] if isinstance(spec, str) else kebab(type(spec).__name__)
 
 
 def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
@@ -334,9 +377,7 @@ def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
         return value
     choices = getattr(cls, "choices", {}).get(key)
     if choices is not None:
-        if value not in choices:
-            raise unknown(f"{role}: {key}", str(value), choices)
-        return choices[value]
+        return choices[chosen(f"{role}: {key}", str(value), choices)]
     return checked(role, key, value)
 
 

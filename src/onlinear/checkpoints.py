@@ -1,8 +1,8 @@
-"""A run of ``onlinear train``: its settings, its stream, and checkpoints to go on from as if it had never stopped.
+"""A run of ``onlinear train``: its settings, its stream, and checkpoints from which it continues as if it had never stopped.
 
 A checkpoint is a model file (``load`` gives the model as it stood) with an entry ``run`` in its header: the settings, the place
 in the source (pass and rows), the generator of the shuffle at the start of that pass, and what has been reported; arrays named
-``run.*`` hold the sums behind the measures. The rows before that place are read again and passed over.
+``run.*`` hold the sums behind the measures. The rows before that place are read again and skipped.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class DivergenceError(ArithmeticError):
-    """An explicit method's state stopped being finite; the learner that raised it refuses to go on."""
+    """An explicit method's state stopped being finite; the learner that raised it refuses to continue."""
 
 
 def column(values: Any, name: str, n: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from onlinear import averages, schedules
-from onlinear.build import LOSSES, PENALTIES, build_average, build_loss, build_penalty, build_solver
+from onlinear.build import LOSSES, PENALTIES, build_average, build_loss, build_penalty, build_solver, solver_name
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Problem
 
@@ -24,7 +24,7 @@ TOTAL = 1000
 LAZY, DENSE, REFUSED = "lazy", "O(d)", "refused"
 
 
-GOT = re.compile(r", got \w+\([^)]*\)")  # what was given differs from cell to cell
+GOT = re.compile(r", got (\w+\([^)]*\)|'[^']*')")  # what was given differs from cell to cell
 
 
 class Answer(NamedTuple):
@@ -39,7 +39,7 @@ def answer(solver: str, loss: str, penalty: str, average: str) -> Answer:
     try:
         r = build_penalty(penalty)
         method, _ = build_solver(solver, r, TOTAL)
-        engine = method.engine(Problem(build_loss(loss), r, build_average(average, TOTAL), False))
+        engine = method.engine(Problem(build_loss(loss), r, build_average(average, TOTAL), False, solver_name(method)))
     except ValueError as error:
         return Answer(REFUSED, GOT.sub("", str(error)))
     return Answer(LAZY) if engine.lazy else Answer(DENSE, engine.why)

@@ -2,7 +2,7 @@
 
     minimise  mean_i s_i l(<w, x_i> + b, y_i) + r(w),     s_i = sample weight times class weight
 
-Several classes are learnt one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
+Several classes are learned one against the rest, all in one pass over the rows. ``partial_fit`` takes the rows in the order
 given; ``fit`` may shuffle them, and equals ``partial_fit`` over the permuted rows of all passes. Both also take a stream of
 rows (``onlinear.streams``), or any iterable of blocks (X, y) or (X, y, weight), whose rows they learn in its order.
 """
@@ -14,14 +14,14 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial, wraps
+from functools import partial, update_wrapper, wraps
+from types import MethodType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -51,16 +51,16 @@ class Progress:
 
     def __init__(self, estimator: Any, total: int | None) -> None:
         self.estimator = estimator
-        self.total = total  # rows learnt when this call of fit or partial_fit ends; None where a stream does not know
+        self.total = total  # rows learned when this call of fit or partial_fit ends; None where a stream does not know
 
     @property
     def rows(self) -> int:
-        """Rows learnt so far."""
+        """Rows learned so far."""
         return self.estimator.t_
 
     @property
     def loss(self) -> float:
-        """Mean loss over the rows learnt, each scored before it was learnt."""
+        """Mean loss over the rows learned, each scored before it was learned."""
         return self.estimator.learner_.progressive_loss
 
     @property
@@ -70,7 +70,7 @@ class Progress:
 
 
 class Task(NamedTuple):
-    """Checked rows with the order, block by block, in which they are to be learnt."""
+    """Checked rows with the order, block by block, in which they are to be learned."""
 
     source: Source
     y: np.ndarray
@@ -135,7 +135,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         if _is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
         if classes is not None:
-            raise ValueError("classes= is for streams; of arrays, y holds all classes.")
+            raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with _unchanged_on_error(self), named_columns(X):
             self.history_, self.encoding_ = [], None
             passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
@@ -143,7 +143,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             X, y = self._validated(X, y, first=True)
             y, weights, outputs = self._targets(y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
-                raise ValueError("every sample weight is zero: fit needs a row that counts.")
+                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             learner = self._new(outputs, total=len(y) * passes)
             if self._scale() == "standard":
                 _fix_scales(learner, X, weights)
@@ -166,7 +166,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         if isinstance(self, OnlineClassifier):
             places, low = np.argmax(task.y, axis=1) if outputs > 1 else (task.y[:, 0] > 0.0).astype(np.intp), self._low(outputs)
         solver = learner.spec["solver"]
-        averaged = learner.average is not None
+        averaged = learner.average is not None and not learner.racing
         advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)
         rows = (lambda which: X[which]) if learner._centred else source.take
         trained = Trained(rows, task.y, task.weights, places, ordered)
@@ -202,7 +202,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
 
     def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Any:
-        """Learn the rows of a stream in its order; after an error, what was learnt before the wrong block stands."""
+        """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
         if y is not None or sample_weight is not None:
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
         self._refuse_shuffle()
@@ -229,7 +229,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
                 if not training.rows:
                     _put_back(self, before)
                 elif isinstance(error, StreamError):
-                    raise StreamError(f"{error} (Rows learnt before: {training.rows:,}.)") from None
+                    raise StreamError(f"{error} (Rows learned before: {training.rows:,}.)") from None
                 raise
             finally:
                 if training.rows:
@@ -270,7 +270,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
     def _refuse_shuffle(self) -> None:
         if self.shuffle is not None and self._shuffle():
             raise ValueError(
-                f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learnt in its order: "
+                f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learned in its order: "
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
@@ -353,8 +353,24 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return tags
 
 
+class _Probable:
+    """A method of the classifiers whose loss gives probabilities; for others it is missing, and the error says why."""
+
+    def __init__(self, method: Callable[..., np.ndarray]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: Any = None) -> Callable[..., np.ndarray]:
+        if model is not None and not gives_probabilities(model):
+            raise AttributeError(
+                f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
+                "probabilities. Use loss='logistic', or fit sklearn.calibration.CalibratedClassifierCV(model)."
+            )
+        return self._method if model is None else MethodType(self._method, model)
+
+
 class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[misc]
-    """A linear classifier learnt row by row, by any solver, loss and penalty; several classes one against the rest.
+    """A linear classifier learned row by row, by any solver, loss and penalty; several classes one against the rest.
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
     A solver that is named comes as its paper has it, with its own average and scale none, unless ``average`` or ``scale`` say
@@ -362,8 +378,8 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
     by their root mean square, weights averaged over the steps (weighted-t1); if the penalty has l1 or tv, whose zeros an
     average would fill, ``fiol,eta=5`` and no average.
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
-    per pass), ``"replacement"`` (n uniform draws per pass), or None for the solver's own habit, which is True unless its
-    paper draws with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
+    per pass), ``"replacement"`` (n uniform draws per pass), or None (default): shuffle in each pass, except for solvers whose
+    paper samples with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
     ``class_weight``: a dict, or ``"balanced"`` (``fit`` only; of a stream it counts the labels in a pass of its own).
     ``random_state`` seeds the permutations. ``verbose`` shows a progress bar. ``callbacks``: functions of one ``Progress``,
     called after every block of rows. ``n_jobs``: threads that share many classes (None is 1, -1 all cores), which change
@@ -376,7 +392,7 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         """Learn ``passes`` passes over the rows from the start; y holds the classes, at least two.
 
         X: (n, d) CSR, CSC, dense or a data frame; sample_weight: (n,), multiplies the loss of its row. Or X is a stream, or an
-        iterable of blocks (X, y) or (X, y, weight): its rows are learnt in its order; classes other than -1, 1 and 0, 1 that
+        iterable of blocks (X, y) or (X, y, weight): its rows are learned in its order; classes other than -1, 1 and 0, 1 that
         the stream does not know are named by ``classes``, or found by one more pass over it with ``classes="scan"``.
         """
         return self._fit(X, y, sample_weight, classes)
@@ -394,12 +410,12 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         """The class of the largest score, (n,)."""
         return self.labels_of(self._scores(X))
 
-    @available_if(gives_probabilities)
+    @_Probable
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (n, K): for the losses logistic, exponential and modified-huber; several classes normalised."""
         return self.probabilities_of(self._scores(X))
 
-    @available_if(gives_probabilities)
+    @_Probable
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of ``predict_proba``, (n, K)."""
         with np.errstate(divide="ignore"):
@@ -487,7 +503,7 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
 
 
 class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
-    """A linear regression learnt row by row, by any solver, loss and penalty; several targets in one pass.
+    """A linear regression learned row by row, by any solver, loss and penalty; several targets in one pass.
 
     Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 50 with an average,
     10 without, scale max-abs.
@@ -496,7 +512,7 @@ class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
         """Learn ``passes`` passes over the rows from the start; y: (n,) or (n, K). Or X is a stream, or an iterable of blocks
-        (X, y) or (X, y, weight) of one target: its rows are learnt in its order."""
+        (X, y) or (X, y, weight) of one target: its rows are learned in its order."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
@@ -577,7 +593,7 @@ def _is_stream(X: Any, y: Any) -> bool:
 
 
 def _forget(estimator: Any) -> None:
-    """Drop all that was learnt, and the names that came with it."""
+    """Drop all that was learned, and the names that came with it."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 

@@ -1,6 +1,6 @@
-"""What predicts of a learner, and nothing else: the non-zero weights in the columns' own units, in O(non-zeros).
+"""The part of a learner that predicts: the non-zero weights in the columns' own units, in O(non-zeros).
 
-Its scores are those of the learner it was taken from, bit for bit. It learns no more.
+Its scores are bit-identical to those of the learner. It cannot learn.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Final:
         return np.unique(np.concatenate(self.columns))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Scores <w, x> + b, (n,) or (n, K); columns beyond those learnt have weight 0."""
+        """Scores <w, x> + b, (n,) or (n, K); columns beyond those learned have weight 0."""
         source = rows.read(X)
         if not self.growing and source.size > self.size:
             raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
@@ -98,7 +98,7 @@ class Final:
     def weights(self, average: bool = True) -> np.ndarray:
         """The weights that predict, (d,) or (d, K)."""
         if not average:
-            raise ValueError("a final model holds the weights that predict, not those after the last row.")
+            raise ValueError("a final model holds only the weights that predict uses, not those after the last row.")
         out = np.zeros((self.size, self.n_outputs))
         for k, (columns, values) in enumerate(zip(self.columns, self.values, strict=True)):
             out[columns, k] = values
@@ -112,7 +112,7 @@ class Final:
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ValueError(
-            "this is a final model: it predicts and learns no more. Train on from a file that was not saved as final."
+            "this is a final model, which can only predict. Continue training from a file that was not saved as final."
         )
 
     learn = learn_one = solve = _learn = _checked = _refuse

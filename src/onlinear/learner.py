@@ -19,7 +19,7 @@ import numpy as np
 
 from onlinear import checks, models, rows, specs, trust
 from onlinear.averages import ADAPTIVE
-from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver
+from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
 from onlinear.checks import DivergenceError
 from onlinear.jit import bind_loss, kernel
 from onlinear.names import unknown
@@ -191,7 +191,9 @@ class Learner:
         size = len(first)
         self.factor = float(getattr(self.loss, "factor", 1.0))
         self._loss = bind_loss(self.loss)
-        self.engine: Engine = self.solver.engine(Problem(self.loss, self.penalty, self.average, self.fit_intercept))
+        self.engine: Engine = self.solver.engine(
+            Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(solver))
+        )
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
         self.scaler = Scaler(scale, size) if scale != "none" else None
         if self.scaler is not None and start is not None:
@@ -210,7 +212,7 @@ class Learner:
         self.asked = 0  # columns that may come whatever the limit of the state
         self._room = 0  # columns that are known to be within it
         if self.growing and not self.engine.grows:
-            raise ColumnsNeeded(f"{type(self.solver).__name__.lower()} cannot take up new columns: {COLUMNS_NEEDED}")
+            raise ColumnsNeeded(f"{solver_name(solver)} needs the number of columns in advance: {COLUMNS_NEEDED}")
         if self.growing and getattr(self.penalty, "separable", True) is False:
             raise ColumnsNeeded(f"the penalty {type(self.penalty).__name__} couples neighbouring columns: {COLUMNS_NEEDED}")
         _LEARNERS.add(self)
@@ -227,7 +229,7 @@ class Learner:
 
     def _start_race(self) -> np.ndarray | None:
         """The losses by which an adaptive average goes, none yet; None for any other average."""
-        if self.spec["average"] != ADAPTIVE:
+        if not is_adaptive(self.spec["average"]):
             return None
         if not scores_means(self.engine):
             raise ValueError(
@@ -388,9 +390,8 @@ class Learner:
             eta = self.engine.eta(max(t, 1))
         except NO_NUMBER:
             eta = np.inf
-        self._diverged = (
-            f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). "
-            "Use a smaller step, or an implicit solver, which is safe for any step: 'fiol', 'implicit-sgd' or 'odrs'."
+        self._diverged = f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). Use a smaller step" + (
+            "." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'."
         )
         raise DivergenceError(self._diverged)
 
@@ -401,7 +402,7 @@ class Learner:
                 "fork when no thread learns, or load the model from a file."
             )
         if self._diverged is not None:
-            raise DivergenceError(f"this learner has diverged and goes on no more: {self._diverged}")
+            raise DivergenceError(f"this learner has diverged and learns no more: {self._diverged}")
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row given by its non-zeros; give the score before the step (a float, or (K,) for K outputs)."""

@@ -1,4 +1,4 @@
-"""Text forms of parts: ``name,key=value,...``, and errors that list what is known and suggest the nearest."""
+"""Text forms of parts: ``name,key=value,...``, and errors that list what is known and say what to write instead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+
+from onlinear.hints import elsewhere
 
 Value = float | bool | str
 
@@ -27,12 +29,50 @@ def parts_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+MOST = 40  # names that an error lists
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in the order of the alphabet, as an error lists them."""
+    found = sorted(names)
+    return ", ".join(found[:MOST]) + (f" and {len(found) - MOST:,} others" if len(found) > MOST else "")
+
+
+def chosen(role: str, name: str, known: Iterable[str]) -> str:
+    """The known name that ``name`` spells, whatever its case and hyphens; raises the error of ``unknown``."""
+    choices = list(known)
+    if name in choices:
+        return name
+    same = [choice for choice in choices if _folded(choice) == _folded(name)]
+    if len(same) != 1:
+        raise unknown(role, name, choices)
+    return same[0]
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.lower())
+
+
 def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
-    """The error for a name that is not known: the nearest one, and the list."""
+    """The error for a name that is not known: what it is called here, or the most similar name, and the list."""
     choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return ValueError(f"{role} {name!r} is not known.{hint} Known: {', '.join(choices)}.")
+    kind = role.rpartition(": ")[2]
+    told = elsewhere(kind, name.strip().lower().replace("_", "-"), choices)
+    near = None if told else _nearest(name.lower(), choices)
+    hint = f" {told}" if told else f" Did you mean {near!r}?" if near else ""
+    return ValueError(f"{role} {name!r} is not known.{hint} Known: {listed(choices)}.")
+
+
+def _nearest(name: str, choices: list[str]) -> str | None:
+    """The choice that ``name`` is most likely a slip for: the same letters, its only beginning, or nearly the same text."""
+    for alike in (
+        [choice for choice in choices if sorted(choice.lower()) == sorted(name)],
+        [choice for choice in choices if len(name) >= 4 and choice.lower().startswith(name)],
+    ):
+        if len(alike) == 1:
+            return alike[0]
+    found = difflib.get_close_matches(name, choices, n=1, cutoff=0.75)
+    return found[0] if found else None
 
 
 def parse(text: str, role: str) -> tuple[str, dict[str, Value]]:

@@ -1,8 +1,8 @@
 """One row after another by one compiled call each, with the checks, scales, step and running loss of a block of rows.
 
 ``learn_row`` is compiled for each solver's kernel, whose arguments are held in memory (``jit.Held``): a call passes the row and
-one address. What a plain row of one output does not need is left to the caller: rows that are not plain (see
-``rows.fill_row``), targets that are refused, and messages.
+one address. The caller handles all other cases: several outputs, rows that are not plain (see ``rows.fill_row``), targets
+that are refused, and messages.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def scaled_row(rows, largest, scales):  # type: ignore[no-untyped-def]
 
 @function
 def keep_nothing(rows):  # type: ignore[no-untyped-def]
-    """Nothing of a row is needed once it is learnt."""
+    """Nothing of a row is needed once it is learned."""
 
 
 @kept_function
 def begin(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
-    """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learnt."""
+    """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
     bound, size, rule, limit = limits
     starts, columns, entries = rows
     if now[T] >= limit:
@@ -80,7 +80,7 @@ def begin(limits, rows, scales, target, now, report, indices, values, y):  # typ
 
 @kept_function
 def finish(limits, done, loss, score, target, s, now, losses, report):  # type: ignore[no-untyped-def]
-    """The score of a row that was learnt, its loss added; NaN where ``report`` says what is to be done."""
+    """The score of a row that was learned, its loss added; NaN where ``report`` says what is to be done."""
     if done == 0:
         report[0] = DIVERGED
         return nan
@@ -108,7 +108,7 @@ class OneRow:
         self.capacity = capacity
         self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity))
         self._target, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
-        self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learnt before this one
+        self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
         self._rule = RULES.index(getattr(learner.loss, "labels", "real"))
         self._last: LastRow | None = None
         self._held: Held | None = None

@@ -1,14 +1,14 @@
-"""A path of penalties learnt in one pass over the rows, and an honest choice among them.
+"""A path of penalties learned in one pass over the rows, and an honest choice among them.
 
     for k = 1 .. K:   minimise  mean_i s_i l(<w, x_i> + b, y_i) + r_k(w)
 
-All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learnt
-side by side (``solvers/many.py``); each holds the same bits as if it had been fitted alone. Every row is scored by every model
-before it is learnt, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
+All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learned
+side by side (``solvers/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
+before it is learned, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
 penalty with the smallest one needs no rows held out and no second pass.
 
-It is a meta-estimator, as ``GridSearchCV`` is, and not a function as ``lasso_path`` is, because a stream has no end at which a
-function could return: ``partial_fit`` goes on, ``save`` and ``load`` resume.
+It is a meta-estimator, like ``GridSearchCV``, and not a function like ``lasso_path``, because a stream has no end at which a
+function could return: ``partial_fit`` continues, ``save`` and ``load`` resume.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Together:
         self._team = Team([output for learner in learners for output in learner.outputs()], threads)
 
     def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
-        """Rows, targets and weights that all learners can learn; raises before anything is learnt."""
+        """Rows, targets and weights that all learners can learn; raises before anything is learned."""
         found = self._learners[0]._checked(X, y, weights)
         for learner in self._learners[1:]:
             learner.engine.check_rows(found[2])
@@ -127,7 +127,7 @@ class Together:
 
 def _offers(name: str) -> Any:
     """A method that the path has where its estimator has it."""
-    return available_if(lambda path: hasattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
+    return available_if(lambda path: getattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
 
 
 class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -140,7 +140,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     After ``fit`` or ``partial_fit``, one entry per penalty: ``coefs_`` (K, d), with several outputs (K, outputs, d);
     ``intercepts_``; ``losses_``, the progressive loss; ``errors_``, of classifiers the share of rows whose class was guessed
-    wrong before they were learnt; ``nonzeros_``, weights that are not 0. ``best_index_`` has the smallest progressive loss;
+    wrong before they were learned; ``nonzeros_``, weights that are not 0. ``best_index_`` has the smallest progressive loss;
     ``best_penalty_`` is its penalty, ``best_estimator_`` its model; ``predict`` and the like are those of this model.
     With several passes only the first counts in ``losses_`` and ``errors_``: in the others no row is new.
 
@@ -169,7 +169,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             passes, shuffle, draw = _passes(lead.passes), lead._shuffle(), _generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
-                raise ValueError("every sample weight is zero: fit needs a row that counts.")
+                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead._scale() == "standard":
                 _fix_scales(lead.learner_, X, weights)
@@ -278,7 +278,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def losses_(self) -> np.ndarray:
-        """The mean loss of rows scored before they were learnt, summed over outputs, (K,); nan before the first row."""
+        """The mean loss of rows scored before they were learned, summed over outputs, (K,); nan before the first row."""
         rows = self.t_ - self._tally.later_rows
         if not rows:
             return np.full(len(self._models), np.nan)
@@ -288,7 +288,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def errors_(self) -> np.ndarray:
-        """The share of rows of a weight above 0 whose class was guessed wrong before they were learnt, (K,)."""
+        """The share of rows of a weight above 0 whose class was guessed wrong before they were learned, (K,)."""
         check_is_fitted(self)
         if not isinstance(self.estimator, OnlineClassifier):
             raise AttributeError("errors_ counts wrong classes; a regressor's path has losses_.")
@@ -302,7 +302,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def t_(self) -> int:
-        """Rows learnt, over all passes and calls."""
+        """Rows learned, over all passes and calls."""
         check_is_fitted(self)
         return self._models[0].t_  # type: ignore[no-any-return]
 

@@ -22,7 +22,7 @@ from onlinear.jit import COMPILED, function, kernel
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
 LARGEST_COLUMN = 2**31 - 2
-LARGEST_VALUE = 1e150  # of a value that is learnt: its square, and the sum of many, is finite
+LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
 
 class Rows(NamedTuple):
@@ -128,7 +128,7 @@ def learnable(source: Source, name: str) -> Source:
     row, value = beyond(source) if source.largest > LARGEST_VALUE else (0, 0.0)
     if value > LARGEST_VALUE:
         raise ValueError(
-            f"{name} holds a value of size {value:g} at row {row}; values that are learnt must be at most {LARGEST_VALUE:g} in "
+            f"{name} holds a value of size {value:g} at row {row}; values must be at most {LARGEST_VALUE:g} in "
             "size, so that their squares are finite."
         )
     return source

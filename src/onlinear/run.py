@@ -24,6 +24,7 @@ from onlinear import trust
 from onlinear.build import build_loss
 from onlinear.checks import DivergenceError
 from onlinear.learner import ColumnsNeeded, Learner, add_losses, growth_error, state_limit
+from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
 from onlinear.quality import Advice, Constant, Quality
 from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond, row_beyond
@@ -838,6 +839,11 @@ def _raised(error: Exception) -> Iterator[Block]:
     raise error
 
 
+def _is_for_numbers(loss: Any) -> bool:
+    """Whether a loss is one of those with which users fit numbers, never codes of classes."""
+    return loss is not None and isinstance(build_loss(loss), (Absolute, Huber, EpsilonInsensitive, Quantile))
+
+
 def _task(options: Options, stream: Stream, head: list[Block]) -> str:
     """The task: as asked, or as the loss, the source and the first labels tell."""
     if options.task == REGRESS and stream.labels is not None:
@@ -853,7 +859,7 @@ def _task(options: Options, stream: Stream, head: list[Block]) -> str:
     y = np.concatenate([block.y for block in head])[:PEEK]
     if np.all(np.isin(y, (-1.0, 0.0, 1.0))):
         return CLASSIFY
-    if np.any(y != np.rint(y)) or stream.task == REGRESS:
+    if np.any(y != np.rint(y)) or stream.task == REGRESS or _is_for_numbers(options.loss):
         return REGRESS
     raise ValueError(
         f"are the labels of {stream.name} (such as {shown(y[0])}) classes or numbers? "

@@ -43,7 +43,9 @@ def known(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -
     if role in parts:
         if _differs(spec, parts[role]):
             found = spec["text"] if isinstance(spec, dict) else repr(spec)
-            raise ValueError(f"the model's {role} is {found}, got {role}={parts[role]!r}; a model goes on with its own parts.")
+            raise ValueError(
+                f"the model's {role} is {found}, got {role}={parts[role]!r}; a model continues with its own parts."
+            )
         return parts[role]
     if isinstance(spec, dict) and ("fields" in spec or is_ours(spec["class"].partition(":")[0])):
         return made(role, {"fields": None, **spec})

@@ -1,6 +1,6 @@
-"""The two tasks, classes and numbers: settings, the learner they make, what its scores mean, and model files.
+"""The two tasks, classification and regression: settings, the learner, the meaning of its scores, and model files.
 
-The estimators of scikit-learn stand on these models, and the commands use them as they are, without scikit-learn.
+The scikit-learn estimators extend these models; the commands use them without scikit-learn.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -15,10 +17,11 @@ import numpy as np
 
 from onlinear import models, trust
 from onlinear.averages import ADAPTIVE
-from onlinear.build import LOSSES, build_average, build_loss, build_penalty, build_solver, split
+from onlinear.build import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.final import Final
+from onlinear.hints import argument
 from onlinear.learner import Learner
-from onlinear.names import unknown
+from onlinear.names import listed, unknown
 from onlinear.run import CLASSIFY, REGRESS
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine, Problem, can_multiply
@@ -44,8 +47,23 @@ class Choice(NamedTuple):
     scale: str
 
 
+def told(init: Callable[..., None]) -> Callable[..., None]:
+    """``__init__`` whose error for an argument that it does not have names the class and what to write instead."""
+    known = list(signature(init).parameters)[1:]
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **settings: Any) -> None:
+        for name in settings:
+            if name not in known:
+                hint = argument(name) or f"Arguments: {listed(known)}."
+                raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
+        init(self, *args, **settings)
+
+    return checked
+
+
 class Model(ABC):
-    """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learnt ends with an underscore."""
+    """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learned ends with an underscore."""
 
     choice: Choice
     task: str
@@ -56,6 +74,7 @@ class Model(ABC):
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
 
+    @told
     def __init__(
         self,
         loss: Any = "squared",
@@ -113,7 +132,7 @@ class Model(ABC):
         """The solver: as named, else implicit steps, in their faster form where there is no penalty."""
         if self.solver is not None:
             return self.solver
-        eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if self._average() == "none" else 1.0)
+        eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
 
     def _is_bare(self) -> bool:
@@ -168,7 +187,7 @@ class Model(ABC):
 
     @property
     def t_(self) -> int:
-        """Rows learnt, over all passes and calls."""
+        """Rows learned, over all passes and calls."""
         return int(self._learnt().t)
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -250,6 +269,7 @@ class Classifier(Model):
     kind = "classifier"
     classes_: np.ndarray
 
+    @told
     def __init__(
         self,
         loss: Any = "logistic",

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from onlinear.cli import app
 from onlinear.papers import experiments, reproduce
-from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, number
+from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, number, verdict
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
 from onlinear.papers.report import difference, folded, maths, reasons, table
@@ -118,6 +118,15 @@ def run(folder, jobs, text=TEXT):
     return outcome, counted
 
 
+@pytest.mark.parametrize(
+    ("held", "of", "said"), [(1, 36, DOES_NOT), (0, 4, DOES_NOT), (1, 10, PARTLY), (35, 36, PARTLY), (4, 4, REPRODUCES)]
+)
+def test_one_check_of_many_is_no_part(held, of, said):
+    holds = [True] * held + [False] * (of - held)
+    assert verdict(holds, False) == said
+    assert verdict(holds, True) == (REPRODUCES if held == of else PARTLY)
+
+
 def test_verdicts(done):
     outcome = done[1][0]
     assert [judged.verdict for judged in outcome.claims] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN, DOES_NOT]
@@ -187,7 +196,7 @@ def test_the_report(done, monkeypatch):
     assert "https://" not in page
     assert "src=" not in page
     assert "small for the large one" in page
-    assert 'class="verdict v-does-not"' in page
+    assert 'class="verdict v-not-reproduced"' in page
     assert "the state stopped being finite" in page
     svg = (folder / "figures" / "p5-tiny-1.svg").read_text()
     assert svg.startswith("<svg")

@@ -53,7 +53,7 @@ def test_lazy_is_dense(solver, average, start):
             assert lazy.intercept(averaged) == pytest.approx(want.intercept(averaged), abs=1e-11)
 
 
-@pytest.mark.filterwarnings("ignore:csgd without an intercept")
+@pytest.mark.filterwarnings("ignore:n?csgd without an intercept")
 @pytest.mark.parametrize("loss", ["squared", "squared,factor=2"])
 def test_lazy_is_dense_without_an_intercept(loss):
     X, y, s = rows(1)
@@ -73,7 +73,7 @@ def cancelling(h, seed=0):
     return sparse.csr_matrix(X), X @ np.linspace(-1.0, 2.0, 5)
 
 
-@pytest.mark.filterwarnings("ignore:csgd without an intercept")
+@pytest.mark.filterwarnings("ignore:n?csgd without an intercept")
 @pytest.mark.parametrize("average", ["none", "uniform"])
 @pytest.mark.parametrize("h", [0.0, 1e-2, 1e-4])
 def test_lazy_is_dense_where_rows_cancel(h, average):
@@ -90,7 +90,7 @@ def test_lazy_is_dense_where_rows_cancel(h, average):
         assert not lazy.variables()["xbar"].any()
 
 
-@pytest.mark.filterwarnings("ignore:csgd without an intercept")
+@pytest.mark.filterwarnings("ignore:n?csgd without an intercept")
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_rows_that_cancel_leave_no_trace_of_calls(outputs):
     X, y = cancelling(0.0)
@@ -178,6 +178,17 @@ def test_outputs_are_learnt_side_by_side():
 def test_classes_become_one_hot_targets_in_adaline_alone():
     assert SOLVERS["adaline"].targets == SOLVERS["c-adaline"].targets == "one-hot"
     assert SOLVERS["csgd"].targets == SOLVERS["ncsgd"].targets == "signs"
+
+
+@pytest.mark.parametrize("solver", ["csgd", "ncsgd", "c-adaline", "NCSGD"])
+def test_the_warning_names_the_solver_that_was_given(solver):
+    settings = "" if solver != "csgd" else ",schedule=inverse-sqrt"
+    with pytest.warns(UserWarning, match=f"^{solver.lower()} without an intercept"):
+        Learner(solver + settings, "squared").learn(np.eye(3)[:, :2], [1.0, -1.0, 1.0])
+    with pytest.raises(
+        ValueError, match=f"{solver.lower()} is a least-squares method: the loss must be 'squared', got 'hinge'"
+    ):
+        Learner(solver + settings, "hinge")
 
 
 def test_one_warning_without_a_constant_feature():

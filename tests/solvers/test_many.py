@@ -163,7 +163,7 @@ def test_a_learner_that_diverges_refuses_to_go_on():
     learner = Learner("sgd,schedule=constant,eta=1e9", "squared", n_outputs=6)
     with pytest.raises(DivergenceError, match="stopped being finite at row"):
         learner.learn(X, Y, s)
-    with pytest.raises(DivergenceError, match="goes on no more"):
+    with pytest.raises(DivergenceError, match="learns no more"):
         learner.learn(X, Y, s)
 
 

@@ -1,4 +1,4 @@
-"""What every command shares: the application, exit codes, and errors in words.
+"""Shared by all commands: the application, exit codes, and error messages.
 
 Exit codes: 0, 1 failure, 2 usage, 130 interrupted.
 """
@@ -18,7 +18,7 @@ import typer
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
-    help="Sparse linear models from streams: train on files larger than memory, one row at a time, exactly.",
+    help="Train sparse linear models on files larger than memory, one row at a time.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -117,7 +117,7 @@ def _version(asked: bool) -> None:
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """Sparse linear models from streams: train on files larger than memory, one row at a time, exactly."""
+    """Train sparse linear models on files larger than memory, one row at a time."""
 
 
 READING, MODEL, RUN, OUTPUT = "Reading", "Model", "Run", "Output"  # the panels of --help
@@ -135,57 +135,66 @@ class Reading(NamedTuple):
         _reading(
             "--format",
             metavar="FORMAT",
-            help="svmlight, vw, parquet, arrow, csv, columns, or auto: by suffix, else svmlight.",
+            help="svmlight, vw, parquet, arrow, csv, columns, or auto (by suffix, else svmlight).",
             show_default=True,
         ),
     ] = "auto"
     base: Annotated[
         int | None,
-        _reading("--base", help="svmlight: the first index in the files, 1 or 0. Default: the model's, else 1.", min=0, max=1),
+        _reading("--base", help="svmlight: first index in the files, 1 or 0. Default: as in the model, else 1.", min=0, max=1),
     ] = None
-    sort: Annotated[bool, _reading("--sort", help="svmlight: indices in any order; repeated ones are summed.")] = False
-    target: Annotated[str | None, _reading("--target", metavar="COLUMN", help="Columns: the one to predict.")] = None
-    weight: Annotated[str | None, _reading("--weight", metavar="COLUMN", help="Columns: the one with the rows' weights.")] = (
-        None
-    )
+    sort: Annotated[bool, _reading("--sort", help="svmlight: accept indices in any order; sum repeated ones.")] = False
+    target: Annotated[str | None, _reading("--target", metavar="COLUMN", help="Tables: the column to predict.")] = None
+    weight: Annotated[str | None, _reading("--weight", metavar="COLUMN", help="Tables: the column of row weights.")] = None
     features: Annotated[
         list[str] | None,
-        _reading("--features", metavar="A,B*,...", help="Columns to learn from, e.g. 'age,I*'. Default: all others."),
+        _reading(
+            "--features", metavar="A,B*,...", help="Tables: the columns to use as features, e.g. 'age,I*'. Default: all others."
+        ),
     ] = None
     exclude: Annotated[
-        list[str] | None, _reading("--exclude", metavar="A,B*,...", help="Columns to leave out, e.g. 'id,*_date'.")
+        list[str] | None, _reading("--exclude", metavar="A,B*,...", help="Tables: columns to leave out, e.g. 'id,*_date'.")
     ] = ()  # type: ignore[assignment]
     text: Annotated[
-        list[str] | None, _reading("--text", metavar="A,B,...", help="Columns to read as categories, whatever they look like.")
+        list[str] | None,
+        _reading("--text", metavar="A,B,...", help="Tables: columns to read as categories, whatever their type."),
     ] = ()  # type: ignore[assignment]
-    numbers: Annotated[list[str] | None, _reading("--numbers", metavar="A,B,...", help="Columns to read as numbers.")] = ()  # type: ignore[assignment]
+    numbers: Annotated[
+        list[str] | None, _reading("--numbers", metavar="A,B,...", help="Tables: text columns to read as numbers.")
+    ] = ()  # type: ignore[assignment]
     categories: Annotated[
-        str, _reading("--categories", metavar="KIND", help="Text columns: hash, or one-hot by a dictionary.", show_default=True)
+        str,
+        _reading(
+            "--categories",
+            metavar="KIND",
+            help="Tables: hash text, or one-hot (the model keeps a dictionary).",
+            show_default=True,
+        ),
     ] = "hash"
     hash_bits: Annotated[
         int | None,
-        _reading("--hash-bits", metavar="BITS", help="Text is hashed to 2^BITS columns. Default: 18.", min=1, max=30),
+        _reading("--hash-bits", metavar="BITS", help="Hash text to 2^BITS columns. Default: 18.", min=1, max=30),
     ] = None
     missing: Annotated[
         str,
         _reading(
             "--missing",
             metavar="POLICY",
-            help="Missing values: error, omit, indicator; or numbers=omit,categories=indicator.",
+            help="Missing values: error, omit or indicator; or numbers=omit,categories=indicator.",
             show_default=True,
         ),
     ] = "error"
     dates: Annotated[
-        str | None, _reading("--dates", metavar="UNIT", help="Dates as numbers: seconds or days since 1970. Default: refused.")
+        str | None, _reading("--dates", metavar="UNIT", help="Read dates as seconds or days since 1970. Default: refuse them.")
     ] = None
     nulls: Annotated[
-        list[str] | None, _reading("--nulls", metavar="A,B,...", help="CSV: texts that are missing values, e.g. 'NA,?'.")
+        list[str] | None, _reading("--nulls", metavar="A,B,...", help="CSV: texts that mean a missing value, e.g. 'NA,?'.")
     ] = None
     delimiter: Annotated[
-        str | None, _reading("--delimiter", metavar="TEXT", help="CSV: what stands between values. Default: by suffix.")
+        str | None, _reading("--delimiter", metavar="TEXT", help="CSV: the text between two values. Default: by suffix.")
     ] = None
     max_errors: Annotated[
-        int, _reading("--max-errors", help="Skip, count and report up to so many wrong lines. Default: 0.", min=0)
+        int, _reading("--max-errors", help="Skip and report up to so many wrong lines. Default: 0.", min=0)
     ] = 0
 
 

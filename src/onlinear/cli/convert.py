@@ -21,7 +21,7 @@ STDOUT = "-"
 @reads
 @guarded
 def convert(
-    source: Annotated[list[str], typer.Argument(help="What to convert, as for train.", show_default=False)],
+    source: Annotated[list[str], typer.Argument(help="Files to convert, in any format that train reads.", show_default=False)],
     output: Annotated[
         str,
         typer.Option(
@@ -32,19 +32,19 @@ def convert(
             show_default=False,
         ),
     ],
-    float32: Annotated[bool, typer.Option("--float32", help="Parquet and Arrow: round values to single precision.")] = False,
+    float32: Annotated[bool, typer.Option("--float32", help="Parquet, Arrow: round values to single precision.")] = False,
     output_base: Annotated[
         int | None,
-        typer.Option(help="svmlight: the first index to write, 1 or 0.", min=0, max=1, show_default="that of the source"),
+        typer.Option(help="svmlight: first index to write, 1 or 0.", min=0, max=1, show_default="that of the source"),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object when done.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
     *,
     reading: Reading,
 ) -> None:
-    """Convert rows so that later passes do not parse text: to sparse Parquet or Arrow, or back to svmlight text.
+    """Convert rows to sparse Parquet or Arrow, which is read faster than text, or back to svmlight text.
 
-    Every number keeps all its bits, unless --float32 says otherwise. Comments and qid: are left out.
+    Without --float32 every number keeps all its bits. Comments and qid: are left out.
     """
     from onlinear.cli.reading import Watched, opened
     from onlinear.streams.sparse import write_sparse

@@ -31,7 +31,7 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels: loss, error, AUC, log loss, confusion, calibration; or MAE, RMSE, R2.
 
-    AUC is exact: it keeps 16 bytes for each row, 24 where rows have weights.
+    AUC is exact; it needs 16 bytes of memory per row (24 if rows have weights).
     """
     from onlinear.cli.reading import Watched, opened
     from onlinear.evaluation import evaluate as evaluated

@@ -33,7 +33,7 @@ def inspect(
     top: Annotated[int, typer.Option("--top", help="How many of the largest weights to show.", min=0)] = 10,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
 ) -> None:
-    """Show a model: settings, rows seen, how the loss went, non-zeros, the largest weights."""
+    """Show a model: settings, rows, history of the loss, non-zeros, largest weights."""
     found = summary(model, top)
     if json:
         typer.echo(js.dumps(found))
@@ -95,6 +95,7 @@ def _stands(run: Any) -> bool:
 def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> dict[str, Any]:
     parts = {role: header["spec"][role] for role in ("loss", "penalty", "solver", "average")}
     spec = {role: part["text"] if isinstance(part, dict) else part for role, part in parts.items()}
+    spec["penalty"] = spec["penalty"] or "none"
     if spec["average"] is None:
         live = hasattr(learner, "engine")  # what predicts of a learner does not say
         own = live and (learner.average is not None or learner.engine.own_average)
@@ -172,7 +173,7 @@ def described(found: dict[str, Any]) -> list[str]:
     facts = [("file", f"{found['file']} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
     if found["checkpoint"] is not None:
         facts.append(
-            ("checkpoint", "pass {pass}, {rows:,} rows of it read; train --resume goes on".format(**found["checkpoint"]))
+            ("checkpoint", "pass {pass}, {rows:,} rows of it read; train --resume continues".format(**found["checkpoint"]))
         )
     facts += [(name, str(value)) for name, value in found["settings"].items()]
     if found["classes"] is not None:

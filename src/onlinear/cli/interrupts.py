@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks the run to stop where it is whole, the second ends it at once."""
+"""Ctrl-C and SIGTERM: the first asks the run to stop after a whole row, the second stops it at once."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ def predict(
         ),
     ] = None,
     kind: Annotated[str, typer.Option("--as", help="labels (or numbers), scores, or probabilities.")] = "labels",
+    header: Annotated[bool, typer.Option("--header", help="Text: the first line names the columns.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
     *,
     reading: Reading,
@@ -48,7 +49,7 @@ def predict(
     learnt = load(model)
     names = columns(learnt, kind)
     stream = opened(source, reading, learnt)
-    with Interrupts(), _writer(output, names) as write:
+    with Interrupts(), _writer(output, names, header) as write:
         for block in Watched(stream, output is not None and not quiet):
             write(predictions(learnt, block, kind))
     say_errors(stream)
@@ -66,7 +67,7 @@ def columns(model: Any, kind: str) -> list[str]:
         why = (
             "holds a bare learner, which gives scores only"
             if bare
-            else f"has the loss {model.loss!r}, which gives no probabilities"
+            else f"has the loss {model.loss!r}, which gives scores, not probabilities; train with --loss logistic"
         )
         raise ValueError(f"the model {why}.")
     names = list(map(shown, getattr(model, "classes_", range(learner.n_outputs))))
@@ -90,9 +91,11 @@ def predictions(model: Any, block: Any, kind: str) -> Any:
 
 
 @contextmanager
-def _writer(path: str | None, names: list[str]) -> Iterator[Write]:
+def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]:
     """A function that writes predictions; the file gets its name when it is whole."""
+    heading = " ".join(name.replace(" ", "_") for name in names) + "\n" if header else ""
     if path is None:
+        sys.stdout.write(heading)
         yield lambda found: _none(sys.stdout.write(lines(found)))
         sys.stdout.flush()
         return
@@ -102,6 +105,7 @@ def _writer(path: str | None, names: list[str]) -> Iterator[Write]:
     with new_file(path) as file:
         form = writers.get(Path(path).suffix)
         if form is None:
+            file.write(heading.encode())
             yield lambda found: _none(file.write(lines(found).encode()))
             return
         with _tables(file, names, form) as write:

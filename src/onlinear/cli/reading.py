@@ -1,4 +1,4 @@
-"""What the commands that read rows share: rows opened as a model needs them, and a progress bar. Imported when one runs."""
+"""Shared by the commands that read rows: rows opened as a model needs them, and a progress bar. Imported when one runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onlinear.streams.blocks import Wrapped
 
 
 def opened(source: list[str], reading: Reading, model: Any = None, *, with_target: bool = False) -> Stream:
-    """The rows of a source, read ahead, their columns numbered as those that the model has learnt."""
+    """The rows of a source, read ahead, their columns numbered as the model's."""
     options = reading._asdict()
     encoding = getattr(model, "encoding_", None)
     with usage():
@@ -22,7 +22,7 @@ def opened(source: list[str], reading: Reading, model: Any = None, *, with_targe
             options["target"] = encoding.get("target")
         stream = streams.open(source, **options, encoding=encoding)
         if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
-            raise ValueError(f"the columns of {stream.name} are not numbered as those that the model has learnt.")
+            raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
     return Ahead(stream)
 
 

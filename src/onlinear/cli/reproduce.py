@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 @guarded
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Papers (p5) or experiments (p5/fig3); all without a name.", show_default=False)
+        list[str] | None, typer.Argument(help="Papers (p5) or experiments (p5/fig3). Default: all.", show_default=False)
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions and smaller problems: minutes.")] = False,
-    out: Annotated[Path, typer.Option("--out", help="The report's folder; finished runs are kept in it.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions and smaller problems (minutes).")] = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the report; it also keeps finished runs.")] = Path("report"),
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", envvar="ONLINEAR_DATA", help="The folder of real data sets.")
     ] = None,
     download: Annotated[
-        bool, typer.Option("--download", help="Fetch missing sets by scikit-learn's fetchers (needs a network).")
+        bool, typer.Option("--download", help="Download missing sets with scikit-learn (needs a network).")
     ] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Processes. Default: the cores.", min=1)] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Number of processes. Default: the number of cores.", min=1)
+    ] = None,
 ) -> None:
     """Run the experiments of the five papers and judge every claim."""
     from onlinear.papers import experiments
@@ -78,7 +80,7 @@ def reproduce(
         try:
             outcomes = run(chosen, out, where, quick, jobs or cores(), listen)
         except KeyboardInterrupt:
-            fail(f"interrupted: finished runs are kept in {out}; the same command goes on from there.", INTERRUPTED)
+            fail(f"interrupted: finished runs are kept in {out}; the same command continues from there.", INTERRUPTED)
         progress.update(every, completed=len(chosen))
     _summary(outcomes, out)
 

@@ -1,4 +1,4 @@
-"""What a run shows: the growing table with a progress bar under it on a terminal, or one JSON object per line."""
+"""The output of a run: the growing table with a progress bar under it on a terminal, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,12 @@ def described(training: Training) -> dict[str, Any]:
     learner = training.learner
     spec, scaler = learner.spec, learner.scaler
     average = spec["average"] or ("its own" if learner.average is not None else "none")
-    return {**spec, "average": average, "scale": "none" if scaler is None else scaler.kind}
+    return {
+        **spec,
+        "penalty": spec["penalty"] or "none",
+        "average": average,
+        "scale": "none" if scaler is None else scaler.kind,
+    }
 
 
 def spent(training: Training) -> dict[str, float]:
@@ -125,7 +130,7 @@ class Shown(ABC):
 
     @abstractmethod
     def start(self, training: Training, resumed: str | None) -> None:
-        """What is learnt, and how; ``resumed``: the checkpoint it goes on from."""
+        """What is trained, and how; ``resumed``: the checkpoint it continues from."""
 
     def event(self, event: Report | Held | Written) -> None:
         """Something has happened."""
@@ -156,7 +161,7 @@ class Shown(ABC):
 
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
-        """While rows are learnt."""
+        """While rows are learned."""
         began, self.before = time.perf_counter(), spent(training) | {"text_bytes": training.text_before}
         try:
             yield
@@ -266,7 +271,7 @@ class Table(Shown):
             held = size(width * training.bytes_per_feature)
             self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
         if resumed is not None:
-            self.tell(f"goes on from {resumed}: {training.rows:,} rows learnt, pass {training.number + 1}")
+            self.tell(f"resumed from {resumed}: {training.rows:,} rows learned, pass {training.number + 1}")
         began = time.perf_counter()
         training.warm_up()
         if (seconds := time.perf_counter() - began) > 1.0:
@@ -286,7 +291,7 @@ class Table(Shown):
 
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
-        """While rows are learnt: with a bar on a terminal."""
+        """While rows are learned: with a bar on a terminal."""
         with super().running(training):
             if sys.stdout.isatty():
                 with self._shown_bar(training):
@@ -335,7 +340,7 @@ class Table(Shown):
         )
         self.tell(f"  pass {held.number}: {held.rows:,} held-out rows: {measures}{best}")
         if held.stop:
-            self.say("  no better: the run ends here")
+            self.say("  no improvement: training stops here")
 
     def written(self, written: Written) -> None:
         """Nothing: checkpoints are many, and each replaces the one before."""

@@ -1,4 +1,4 @@
-"""``onlinear train``: learn a model from a stream and show how well each row was predicted before it was learnt."""
+"""``onlinear train``: train a model on a stream and show how well it predicted each row before learning it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 EPILOG = """Examples:
 
-onlinear train train.svm.gz --penalty l1,l1=1e-6 --model ads.onlinear
+onlinear train train.svm.gz --penalty l1=1e-6 --model ads.onlinear
 
 onlinear train 'part-*.svm.zst' --loss hinge --solver comid,eta=0.5 --passes 3 --holdout 0.1
 
@@ -47,9 +47,7 @@ onlinear train --resume big.checkpoint
 """
 OTHERWISE = "60s"  # between checkpoints, where nothing is said
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
-FREE = (
-    "max_errors",
-)  # what may differ from the checkpoint's when a run goes on: it decides which rows are refused, not learnt
+FREE = ("max_errors",)  # what may differ from the checkpoint's in a resumed run: it decides which rows are refused, not learned
 
 
 @app.command(epilog=EPILOG)
@@ -71,7 +69,7 @@ def train(
     ] = None,
     penalty: Annotated[
         str | None,
-        typer.Option(help="none, l1, l2, elastic-net, ...; e.g. l1,l1=1e-5", metavar="PENALTY", rich_help_panel=MODEL),
+        typer.Option(help="none, l1, l2, elastic-net, ...; e.g. l1=1e-5", metavar="PENALTY", rich_help_panel=MODEL),
     ] = None,
     solver: Annotated[
         str | None,
@@ -83,7 +81,7 @@ def train(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Scale of each column: none; running: rms, max-abs; standard: centred too, found by one more pass.",
+            help="Scaling of columns: none, rms, max-abs, or standard (centres too; one more pass).",
             metavar="SCALE",
             rich_help_panel=MODEL,
         ),
@@ -94,19 +92,19 @@ def train(
     task: Annotated[
         str,
         typer.Option(
-            help="classify, regress, or auto: by the loss, else by the labels.", metavar="TASK", rich_help_panel=MODEL
+            help="classify, regress, or auto (decided by the loss, then by the labels).", metavar="TASK", rich_help_panel=MODEL
         ),
     ] = "auto",
     classes: Annotated[
         str | None,
         typer.Option(
-            help="All labels there are, e.g. 1,2,3 or a,b (-1,1 and 0,1 need no naming).",
+            help="All classes, e.g. 1,2,3 or a,b (not needed for -1,1 and 0,1).",
             metavar="A,B,...",
             rich_help_panel=MODEL,
         ),
     ] = None,
     scan: Annotated[
-        bool, typer.Option("--scan", help="Find the classes by one more pass over the labels.", rich_help_panel=MODEL)
+        bool, typer.Option("--scan", help="Find the classes with one more pass over the labels.", rich_help_panel=MODEL)
     ] = False,
     class_weight: Annotated[
         str | None,
@@ -119,7 +117,7 @@ def train(
     n_features: Annotated[
         int | None,
         typer.Option(
-            help="Number of columns, where the solver or penalty must know it (rls, total-variation).",
+            help="Number of columns; some solvers and penalties need it (rls, total-variation).",
             min=1,
             rich_help_panel=MODEL,
         ),
@@ -128,7 +126,7 @@ def train(
     shuffle_rows: Annotated[
         int | None,
         typer.Option(
-            help="Shuffle within windows of this many rows. Default: 0 for files, all for a bundled set.",
+            help="Shuffle within windows of so many rows. Default: 0 for files, all rows for a bundled set.",
             min=0,
             rich_help_panel=RUN,
         ),
@@ -137,7 +135,7 @@ def train(
     holdout: Annotated[
         str | None,
         typer.Option(
-            help="Score and never learn a share of the rows (0.1: every tenth), or a file after each pass.",
+            help="Rows to score but never learn: a share (0.1: every tenth row), or a file scored after each pass.",
             metavar="SHARE|FILE",
             rich_help_panel=RUN,
         ),
@@ -145,41 +143,43 @@ def train(
     early_stop: Annotated[
         int | None,
         typer.Option(
-            help="With --holdout: end after so many passes without a better loss; the best pass's model is kept.",
+            help="With --holdout: stop after so many passes without a better loss, and keep the best model.",
             min=1,
             rich_help_panel=RUN,
         ),
     ] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Keep in this file all that is needed to go on.", metavar="FILE", rich_help_panel=RUN)
+        str | None, typer.Option(help="Save the state of the run to this file.", metavar="FILE", rich_help_panel=RUN)
     ] = None,
     checkpoint_every: Annotated[
         str | None,
         typer.Option(
-            help="After so many rows (5000) or seconds (30s). Default: 60s.", metavar="ROWS|SECONDSs", rich_help_panel=RUN
+            help="Save it after so many rows (5000) or seconds (30s). Default: 60s.",
+            metavar="ROWS|SECONDSs",
+            rich_help_panel=RUN,
         ),
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(help="Go on from this checkpoint; it knows all other options.", metavar="FILE", rich_help_panel=RUN),
+        typer.Option(help="Continue from this checkpoint; it holds all other options.", metavar="FILE", rich_help_panel=RUN),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Write the model to this file.", metavar="FILE", rich_help_panel=OUTPUT)
     ] = None,
     final: Annotated[
         bool,
-        typer.Option("--final", help="Write only what predicts: a small file that learns no more.", rich_help_panel=OUTPUT),
+        typer.Option("--final", help="Write a small file that can only predict.", rich_help_panel=OUTPUT),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.", rich_help_panel=OUTPUT)] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per line, for machines.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--json", help="One JSON object per line, for programs.", rich_help_panel=OUTPUT)
     ] = False,
     *,
     reading: Reading,
 ) -> None:
-    """Learn a model, one row at a time, and show how well each row was predicted before it was learnt.
+    """Train a model, one row at a time, and show how well it predicted each row before learning it.
 
-    The first Ctrl-C (or SIGTERM) ends the run where it is whole and writes the checkpoint, the second ends it at once.
+    The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
     """
     from onlinear import checkpoints, run
 
@@ -191,7 +191,7 @@ def train(
             if classes is not None and scan:
                 raise UsageError("--classes and --scan exclude each other.")
             if early_stop is not None and holdout is None and resume is None:
-                raise UsageError("--early-stop needs --holdout, whose rows it goes by.")
+                raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
             if quiet and json:
                 raise UsageError("--quiet and --json exclude each other.")
             shown: Shown = Nothing() if quiet else Lines() if json else Table()
@@ -224,41 +224,44 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: st
                 shown.event(event)
         return
     except Interrupted:
-        message, code = f"interrupted after {training.rows:,} rows", INTERRUPTED
+        message, code = f"interrupted after {training.rows:,} rows.", INTERRUPTED
     except BrokenPipeError:
         raise
     except (CheckpointError, DivergenceError) as error:
         fail(f"{words(error)} {_stands(training, keeper)}", FAILURE)
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
-        message, code = f"{words(error)} It came after {training.rows:,} learnt rows", FAILURE
+        learned = f" {training.rows:,} rows were learned before it." if training.rows else ""
+        message, code = f"{words(error)}{learned}", FAILURE
     if keeper is None:
         fail(f"{message}{_left(training, model)}", code)
     elif training.rows > (training.written or 0):
         try:
             shown.event(training.checkpoint())
         except CheckpointError as error:
-            fail(f"{message}. {error} {_stands(training, keeper)}", code)
-    fail(f"{message}. {_stands(training, keeper)}", code)
+            fail(f"{message} {error} {_stands(training, keeper)}", code)
+    fail(f"{message} {_stands(training, keeper)}", code)
 
 
 def _left(training: Training, model: str | None) -> str:
-    """What becomes of the rows that were learnt where there is no checkpoint: a model beside the one that was asked for."""
+    """What becomes of the learned rows without a checkpoint: a model beside the one that was asked for."""
     from onlinear.writing import is_stream, suffixed
 
-    if model is None or not training.rows:
-        return ", which are lost (--checkpoint FILE keeps them)."
+    if not training.rows:
+        return ""
+    if model is None:
+        return " They are lost; --checkpoint FILE would keep them."
     if is_stream(model):
-        return f", which are lost: {model} takes whole models only (--checkpoint FILE keeps them)."
+        return f" They are lost: {model} takes whole models only; --checkpoint FILE would keep them."
     partial = suffixed(model, PARTIAL)
     try:
         training.save(partial)
     except OSError as error:
-        return f", which are lost: {partial} cannot be written ({error.strerror or error})"
-    return f". A model of them is in {partial}; with --checkpoint FILE the run could go on from there."
+        return f" They are lost: {partial} cannot be written ({error.strerror or error})."
+    return f" A model of them is in {partial}; with --checkpoint FILE the run could be resumed."
 
 
 def _stands(training: Training, keeper: Checkpoints | None) -> str:
-    """Which checkpoint there is, and how to go on from it."""
+    """Which checkpoint there is, and how to continue from it."""
     if keeper is None or training.written is None:
         return "There is no checkpoint."
     again = "" if training.stream.rereadable else ", give it the same rows on standard input again"
@@ -267,14 +270,14 @@ def _stands(training: Training, keeper: Checkpoints | None) -> str:
     model = keeper.output["model"]
     named = "" if model is None or beside(keeper.path, model) else f" --model {shlex.quote(model)}"
     command = f"onlinear train --resume {shlex.quote(keeper.path)}{named}"
-    return f"The checkpoint {keeper.path} holds {training.written:,} rows; to go on{again}:\n  {command}"
+    return f"The checkpoint {keeper.path} holds {training.written:,} rows; to continue{again}:\n  {command}"
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:
     from onlinear.checkpoints import Settings
 
     if not given["source"] and given["resume"] is None:
-        raise UsageError("name what to learn from: files, a pattern, - for standard input, or a bundled data set.")
+        raise UsageError("give at least one source: files, a pattern, - for standard input, or a bundled data set.")
     own = {name: given[name] for name in Settings._fields if name in given}
     own["source"] = tuple(given["source"] or ())
     own["classes"] = None if given["classes"] is None else tuple(given["classes"].split(","))
@@ -303,7 +306,7 @@ def _same(path: str, name: str, now: Any, then: Any) -> None:
     if now != then:
         raise UsageError(
             f"{_said(name, now)}: the run of the checkpoint {path} has {_said(name, then)}. "
-            "Leave it out to go on with that run, or leave out --resume to start another."
+            "Leave it out to continue that run, or leave out --resume to start another."
         )
 
 
@@ -317,7 +320,7 @@ def _said(name: str, value: Any) -> str:
 
 
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
-    """Where the model and the checkpoints go; a run that goes on keeps to its places, and to the checkpoint it came from."""
+    """Where the model and the checkpoints go; a resumed run keeps its places and its checkpoint."""
     from onlinear.checkpoints import Checkpoints, beside
     from onlinear.writing import is_stream, same, suffixed
 

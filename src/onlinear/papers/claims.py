@@ -1,6 +1,6 @@
 """Verdicts from numbers. A claim has checks, formulas that are true or not; each is decided on every problem it covers.
 
-    all hold: reproduces;  none: does not;  else partly;  with a formula ``partly`` what fails wholly may be partly
+    all hold: reproduced;  fewer than one in ten: not reproduced;  else partly;  a formula ``partly`` that holds makes it partly
 
 A check that has no value (a method that did not run, a run that ended too early) does not count. Where none has a value:
 not run, or not decided.
@@ -28,8 +28,10 @@ from onlinear.papers.expressions import (
 )
 from onlinear.papers.study import GRID_FUNCTIONS, Names, Study, value_of
 
-REPRODUCES, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN = "reproduces", "partly", "does not", "not decided", "not run"
+REPRODUCES, PARTLY, DOES_NOT = "reproduced", "partly", "not reproduced"
+UNDECIDED, NOT_RUN = "not decided", "not run"
 VERDICTS = (REPRODUCES, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN)
+LEAST = 0.1  # the share of checks that must hold for "partly": 1 of 36 is not a part of a claim
 SYMBOLS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
 
 
@@ -83,10 +85,16 @@ def judge(study: Study, claim: Claim) -> Judged:
             partly = partly or bool(decide(title, claim.partly, names, study.experiment.name).holds)
     counted = [one.holds for one in decisions if one.holds is not None]
     if not counted:
-        verdict = UNDECIDED if any(one.was_run for one in decisions) else NOT_RUN
-        return Judged(claim, verdict, tuple(decisions), tuple(shown), "no check had a value")
-    verdict = REPRODUCES if all(counted) else PARTLY if any(counted) or partly else DOES_NOT
-    return Judged(claim, verdict, tuple(decisions), tuple(shown))
+        why = UNDECIDED if any(one.was_run for one in decisions) else NOT_RUN
+        return Judged(claim, why, tuple(decisions), tuple(shown), "no check had a value")
+    return Judged(claim, verdict(counted, partly), tuple(decisions), tuple(shown))
+
+
+def verdict(holds: list[bool], partly: bool) -> str:
+    """The verdict of at least one check; ``partly``: what the claim's own formula for it says."""
+    if all(holds):
+        return REPRODUCES
+    return PARTLY if partly or sum(holds) >= LEAST * len(holds) else DOES_NOT
 
 
 def decide(title: str, check: str, names: Names, where: str) -> Decision:

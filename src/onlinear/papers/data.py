@@ -1,7 +1,7 @@
 """Rows by name: from a local folder, else (if asked) by scikit-learn's fetchers, which need a network; or generated.
 
-The folder holds one subfolder for each set, with svmlight text (``.svm.xz``) or MNIST's four idx files. Where the exact set of
-a paper is not to be had, an experiment names a substitute, and the report marks it.
+The folder holds one subfolder for each set, with svmlight text (``.svm.xz``) or MNIST's four idx files. If the exact set of a
+paper is not available, an experiment names a substitute, and the report marks it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Moment:
 
     @property
     def t(self) -> int:
-        """Rows learnt."""
+        """Rows learned."""
         return self.learner.t
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Finished work kept as files by digest of its settings and of the code, so that an interrupted reproduction goes on."""
+"""Finished work kept as files by digest of its settings and of the code, so that an interrupted reproduction continues."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from onlinear.jit import LANES, adopt, entries, function, gathered, gathered_pair, kernel, nothing, scatter, scatter_pair, total
 from onlinear.losses import Squared
+from onlinear.names import kebab
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
@@ -88,7 +89,7 @@ class Csgd(NamedTuple):
         return U[0]
 
     def engine(self, problem: Problem) -> Engine:
-        refuse_all_but_least_squares("csgd", problem)
+        refuse_all_but_least_squares(problem)
         return Constrained(self, problem)
 
 
@@ -111,16 +112,17 @@ class Adaline(NamedTuple):
         return U[0]
 
     def engine(self, problem: Problem) -> Engine:
-        refuse_all_but_least_squares("adaline", problem)
+        refuse_all_but_least_squares(problem)
         return Unconstrained(self, problem)
 
 
-def refuse_all_but_least_squares(name: str, problem: Problem) -> None:
+def refuse_all_but_least_squares(problem: Problem) -> None:
     """Raise for a loss or penalty that the method does not have."""
     if not isinstance(problem.loss, Squared):
-        raise ValueError(f"{name} is a least-squares method: the loss must be 'squared', got {type(problem.loss).__name__}.")
+        loss = kebab(type(problem.loss).__name__)
+        raise ValueError(f"{problem.name} is a least-squares method: the loss must be 'squared', got {loss!r}.")
     if problem.penalty != ElasticNet():
-        raise ValueError(f"{name} has no form with a penalty: the penalty must be 'none', got {problem.penalty!r}.")
+        raise ValueError(f"{problem.name} has no form with a penalty: the penalty must be 'none', got {problem.penalty!r}.")
 
 
 @function
@@ -343,7 +345,8 @@ class Constrained(Unconstrained):
     ) -> int:
         if states[0].t == 0 and len(y) and not self.problem.fit_intercept and not has_constant(rows):
             warnings.warn(
-                "csgd without an intercept and without a constant column: the constraint <w, xbar> = ybar biases the solution. "
+                f"{self.problem.name} without an intercept and without a constant column: the constraint <w, xbar> = ybar "
+                "biases the solution. "
                 "Use fit_intercept=True, or a column of ones.",
                 UserWarning,
                 stacklevel=4,

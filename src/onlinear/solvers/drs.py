@@ -68,6 +68,7 @@ from onlinear.solvers.engine import (
     T,
     everything,
     kept_vector,
+    needs_theta,
 )
 from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
 from onlinear.solvers.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
@@ -87,6 +88,11 @@ class Drs(NamedTuple):
     letters = ("u", "z", "x")
     mean_name = "xbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
+
+    @property
+    def stable(self) -> bool:
+        """Whether a step is implicit in the loss and in the penalty."""
+        return not self.inexact
 
     def lam_at(self, t: int) -> float:
         """lam_t; that of step 0 is that of step 1, since u_0 starts there."""
@@ -120,19 +126,12 @@ class Drs(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         if not self.inexact:
-            needs_theta(self, problem)
+            needs_theta(problem)
         if self.relaxation != 1.0:
             if self.schedule != 0.0:
                 raise ValueError("relaxation is defined for a constant lam only (MATH 10, 11.6b); use schedule=constant.")
             return choose(self, problem, Relaxed, why_not_relaxed(self.inexact, problem))
         return choose(self, problem, Inexact if self.inexact else Exact, why_not_split(problem))
-
-
-def needs_theta(solver: Any, problem: Problem) -> None:
-    """Raise for a loss without an implicit step."""
-    if not hasattr(problem.loss, "theta"):
-        name = type(solver).__name__.lower()
-        raise ValueError(f"{name} needs a loss with theta (the implicit step); {type(problem.loss).__name__} has none.")
 
 
 def why_not_split(problem: Problem) -> str | None:

@@ -26,6 +26,7 @@ from onlinear import trust
 from onlinear.averages import Average
 from onlinear.jit import bind_loss, function
 from onlinear.models import ModelFileError
+from onlinear.names import kebab
 from onlinear.rows import Rows, Source
 from onlinear.trust import Span
 
@@ -213,6 +214,7 @@ class Problem(NamedTuple):
     penalty: Any
     average: Average | None
     fit_intercept: bool
+    name: str = "this solver"  # as users write it
 
 
 class Preset(NamedTuple):
@@ -227,6 +229,13 @@ class Preset(NamedTuple):
     average: str | None = None
     shuffle: bool | str | None = None
     targets: str = "signs"
+
+
+def needs_theta(problem: Problem) -> None:
+    """Raise for a loss without an implicit step."""
+    if not hasattr(problem.loss, "theta"):
+        loss = kebab(type(problem.loss).__name__)
+        raise ValueError(f"{problem.name} needs a loss with the method theta (its implicit step); {loss!r} has none.")
 
 
 class Engine(ABC):

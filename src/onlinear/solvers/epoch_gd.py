@@ -71,7 +71,7 @@ class EpochGd(NamedTuple):
         return U[0]
 
     def engine(self, problem: Problem) -> Engine:
-        strong_convexity("Epoch-GD", problem.penalty)
+        strong_convexity("epoch-gd", problem.penalty)
         check_subgradient(self, problem.penalty)
         if self.T1 % 1.0 != 0.0:
             raise ValueError(f"epoch-gd: T1 must be a whole number of steps, got {self.T1!r}.")

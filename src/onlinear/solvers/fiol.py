@@ -48,6 +48,7 @@ from onlinear.jit import (
     total,
 )
 from onlinear.losses import weighted
+from onlinear.names import kebab
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -65,6 +66,7 @@ from onlinear.solvers.engine import (
     T,
     entries_to_fetch,
     everything,
+    needs_theta,
 )
 from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 
@@ -258,6 +260,7 @@ class Fiol(NamedTuple):
     inner: Any = INNER["newton"]
 
     letters = ("w",)
+    stable = True  # every step is implicit in the loss and in the penalty
     choices = {"inner": INNER}  # noqa: RUF012
 
     def step(self, U, x, y, s, t, loss, penalty):
@@ -283,11 +286,10 @@ class Fiol(NamedTuple):
         return self.schedule.at(t)
 
     def engine(self, problem: Problem) -> Engine:
-        if not hasattr(problem.loss, "theta"):
-            raise ValueError(f"fiol needs a loss with theta (the implicit step); {type(problem.loss).__name__} has none.")
+        needs_theta(problem)
         if not isinstance(problem.penalty, (ElasticNet, Box)):
-            name = type(problem.penalty).__name__
-            raise ValueError(f"fiol has no form for the penalty {name}: its root search needs a separable one with l1, l2.")
+            name = kebab(type(problem.penalty).__name__)
+            raise ValueError(f"fiol takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'comid' or 'odrs'.")
         if isinstance(problem.penalty, Box) and not isinstance(self.inner, Newton):
             raise ValueError(
                 "fiol with bounds needs inner=newton: Algorithms 1 and 2 know two breakpoints a coordinate, not four."

@@ -21,7 +21,7 @@ from onlinear.jit import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.dense import Dense, dot
-from onlinear.solvers.engine import THETA, Engine, Preset, Problem, State, everything
+from onlinear.solvers.engine import THETA, Engine, Preset, Problem, State, everything, needs_theta
 from onlinear.solvers.scaled import Scaled, check_subgradient, forward, why_signs_are_dense
 from onlinear.solvers.signs import Signs
 
@@ -60,11 +60,7 @@ class ImplicitSgd(NamedTuple):
         return True
 
     def engine(self, problem: Problem) -> Engine:
-        if not hasattr(problem.loss, "theta"):
-            raise ValueError(
-                f"implicit-sgd needs a loss with theta(a, c, y), the implicit step on one row; {type(problem.loss).__name__} "
-                "has none. Define it, or use 'sgd'."
-            )
+        needs_theta(problem)
         check_subgradient(self, problem.penalty)
         if problem.penalty.l1 == 0.0:
             return ScaledImplicit(self, problem)

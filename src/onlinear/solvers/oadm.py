@@ -27,7 +27,7 @@ from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
 from onlinear.solvers.dense import choose, dot, prox_but_first
-from onlinear.solvers.drs import first_dual, needs_theta
+from onlinear.solvers.drs import first_dual
 from onlinear.solvers.engine import (
     BIAS,
     BIAS_SUM,
@@ -43,6 +43,7 @@ from onlinear.solvers.engine import (
     due,
     everything,
     kept_vector,
+    needs_theta,
     scalars,
 )
 from onlinear.trust import Span
@@ -59,6 +60,7 @@ class Oadm(NamedTuple):
     schedule: float = 0.0
 
     letters = ("z", "w", "mu")
+    stable = True  # every step is implicit in the loss and in the penalty
     mean_name = "zbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
 
@@ -92,7 +94,7 @@ class Oadm(NamedTuple):
         return {"wbar": start["w"].copy()}
 
     def engine(self, problem: Problem) -> Engine:
-        needs_theta(self, problem)
+        needs_theta(problem)
         return choose(self, problem, Lazy, self.why_not_lazy(problem))
 
     def why_not_lazy(self, problem: Problem) -> str | None:

@@ -63,11 +63,11 @@ class Pa(NamedTuple):
                 f"passive-aggressive learning is defined for the hinge, got {loss!r}; use 'fiol' for other losses."
             )
         if isinf(self.C) and loss.factor != 1.0:
-            raise ValueError(
-                f"pa meets every margin at any cost, so the loss's factor must be 1, got {loss.factor!r}; use 'pa-1'."
-            )
+            raise ValueError(f"pa corrects every row fully, so the loss's factor must be 1, got {loss.factor!r}; use 'pa-1'.")
         if not isinstance(penalty, ElasticNet) or penalty != ElasticNet():
-            raise ValueError(f"passive-aggressive learning has no penalty, got {penalty!r}; 'fiol' is its form with one.")
+            raise ValueError(
+                f"passive-aggressive learning has no penalty, got {penalty!r}; use 'fiol', its form with a penalty."
+            )
         return Lazy(self._replace(C=float(self.C)), problem)
 
 

@@ -81,9 +81,7 @@ class Rda(NamedTuple):
                     f"rda with gamma=0 needs a built-in penalty with l2 > 0; {type(penalty).__name__} has only a prox."
                 )
             if not penalty.l2 > 0.0:
-                raise ValueError(
-                    "rda with gamma=0 has no auxiliary term, so the penalty's l2 must be above 0, e.g. 'l2,l2=1e-4'."
-                )
+                raise ValueError("rda with gamma=0 has no auxiliary term, so the penalty's l2 must be above 0, e.g. 'l2=1e-4'.")
         why = why_not_lazy(problem)
         return Lazy(self, problem) if why is None else Primal(self, problem, why)
 

@@ -45,7 +45,7 @@ class Rls(NamedTuple):
         return w + k * (y - w @ x), P - np.outer(k, x @ P)
 
     def engine(self, problem: Problem) -> Engine:
-        refuse_all_but_least_squares("rls", problem)
+        refuse_all_but_least_squares(problem)
         return Triangular(self, problem)
 
 
@@ -147,7 +147,7 @@ class Triangular(Engine):
         if len(w) > self.solver.limit:
             raise ValueError(
                 f"rls keeps a {len(w)} x {len(w)} triangle and takes O(d^2) per row: {len(w)} features are more than "
-                f"limit={self.solver.limit:g}; set limit= to go on."
+                f"limit={self.solver.limit:g}; set limit= to allow more."
             )
         extended = np.concatenate([[b], w])
         arrays = {"w": extended, "z": sqrt(self.solver.delta) * extended}

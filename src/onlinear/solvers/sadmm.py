@@ -28,8 +28,8 @@ from onlinear.jit import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.dense import choose, dot, prox_but_first
-from onlinear.solvers.drs import Exact, first_dual, needs_theta, why_not_split
-from onlinear.solvers.engine import Engine, Preset, Problem
+from onlinear.solvers.drs import Exact, first_dual, why_not_split
+from onlinear.solvers.engine import Engine, Preset, Problem, needs_theta
 
 
 class Sadmm(NamedTuple):
@@ -39,6 +39,7 @@ class Sadmm(NamedTuple):
     schedule: float = 0.0
 
     letters = ("z", "w", "mu")
+    stable = True  # every step is implicit in the loss and in the penalty
     mean_name = "zbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
 
@@ -82,7 +83,7 @@ class Sadmm(NamedTuple):
         return found if self.schedule else found | {"mutbar": np.zeros_like(start["w"])}
 
     def engine(self, problem: Problem) -> Engine:
-        needs_theta(self, problem)
+        needs_theta(problem)
         return choose(self, problem, Exact, why_not_split(problem))
 
 

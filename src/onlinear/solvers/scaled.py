@@ -25,6 +25,7 @@ import numpy as np
 
 from onlinear.jit import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
 from onlinear.losses import weighted
+from onlinear.names import kebab
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -218,10 +219,10 @@ class Scaled(Engine):
 
 def check_subgradient(solver: Any, penalty: Any) -> None:
     """Raise for a penalty without a subgradient that an explicit step could take."""
-    name = type(solver).__name__
+    name = kebab(type(solver).__name__)
     if isinstance(penalty, FusedLasso):
         raise ValueError(
-            f"{name} steps along a subgradient of the penalty; total variation needs its prox: use 'comid', 'fiol' or 'odrs'."
+            f"{name} steps along a subgradient of the penalty; total variation needs its prox: use 'comid' or 'odrs'."
         )
     if isinstance(penalty, Box):
         if penalty.lower > -inf or penalty.upper < inf:
@@ -239,7 +240,7 @@ def strong_convexity(name: str, penalty: Any) -> float:
     """The penalty's l2, from which the method takes its step."""
     l2 = float(getattr(penalty, "l2", 0.0))
     if not l2 > 0.0:
-        raise ValueError(f"{name} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2,l2=1e-4'.")
+        raise ValueError(f"{name} takes its step from the penalty's l2, which must be above 0; e.g. penalty='l2=1e-4'.")
     return l2
 
 

@@ -100,7 +100,7 @@ class Pegasos(NamedTuple):
         return U[0]
 
     def engine(self, problem: Problem) -> Engine:
-        strong_convexity("Pegasos", problem.penalty)
+        strong_convexity("pegasos", problem.penalty)
         if not self.project:
             return self.as_sgd(problem.penalty).engine(problem)
         loss = problem.loss

@@ -1,4 +1,4 @@
-"""Reading ahead of the consumer, in other threads: what arrives, errors included, is what the stream itself would give."""
+"""Reading ahead of the consumer, in other threads: blocks, their order and errors are those of the stream itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks: what every reader gives, a bounded number of checked rows with their targets and where they came from."""
+"""Blocks, the output of every reader: a bounded number of checked rows with their targets and their place in the source."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> 
         raise ValueError(f"encoding: expected the base 0 or 1, got {known!r}.")
     if asked not in (None, known):
         raise ValueError(
-            f"base {asked} contradicts the rows that were learnt, whose indices began at {known}; leave base out, or have "
-            f"onlinear convert --base {asked} --output-base {known} renumber the file."
+            f"base {asked} contradicts the model, which learned rows whose indices start at {known}; leave base out, or "
+            f"renumber the file: onlinear convert --base {asked} --output-base {known}."
         )
     return known
 

@@ -28,7 +28,7 @@ class Marked(Wrapped):
 
     @property
     def rows(self) -> int | None:  # type: ignore[override]
-        """Rows in a pass that are learnt, where known."""
+        """Rows in a pass that are learned, where known."""
         rows = self._stream.rows
         return None if rows is None else rows - int(rows * self.share)
 

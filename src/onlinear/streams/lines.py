@@ -1,4 +1,4 @@
-"""What readers of text have in common: files as blocks of whole lines, parsed on several cores, and wrong lines counted."""
+"""Shared by the readers of text: files as blocks of whole lines, parsed on several cores, and wrong lines counted."""
 
 from __future__ import annotations
 

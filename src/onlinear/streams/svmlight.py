@@ -10,9 +10,8 @@ Read in blocks of bounded memory by a compiled parser. A number becomes exactly 
 Accepted: blank lines, comments, CRLF, tabs, a missing last newline, ``+1``, a ``qid:`` after the label (ignored). Everything
 else raises StreamError as ``file:line: expected ..., got ...``. Entries equal to 0 are no entries.
 
-The first index is an option and never guessed: an index 0 proves that a file begins at 0, but nothing proves that it begins
-at 1, and two files of the same data (a train and a test set, say) guessed apart would be silently out of step. An index 0 in a
-file read with ``base=1`` is refused with a hint instead.
+The first index is an option and never guessed: a file that happens not to use index 0 would be read wrongly. An index 0 in a
+file read with ``base=1`` is refused with a hint.
 """
 
 from __future__ import annotations

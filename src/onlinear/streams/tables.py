@@ -101,7 +101,9 @@ class Columnar(Table):
         super().__init__(place)
         if place.filesystem is None and is_pipe(place.path):
             name = "standard input" if place.path == STDIN else f"{place.name} is a pipe and"
-            raise StreamError(f"{name} cannot be read as {_FORMS[form]}, which begins at its end: give a file, or CSV.")
+            raise StreamError(
+                f"{name} cannot be read as {_FORMS[form]}, which is read from the end of a file: give a file, or CSV."
+            )
         filesystem = place.filesystem or fs.LocalFileSystem()
         try:
             self._file = filesystem.open_input_file(place.path)

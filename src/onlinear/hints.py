@@ -1,0 +1,156 @@
+"""Names that other libraries use, with the sentences in which errors say what to write here.
+
+Tests check that no such name is one of this package, and that the advice can be built.
+"""
+
+from __future__ import annotations
+
+_IMPLICIT = "The default solver needs no tuned step (leave solver out)"
+_BATCH = (
+    f"It needs all rows at once; methods here take one row at a time. {_IMPLICIT}, and more passes (passes=20) come closer to "
+    "the optimum."
+)
+_ADAPTIVE = f"No solver here has a step per feature. {_IMPLICIT} and divides each column by its own scale."
+_SGD = "The nearest is 'sgd', with averaged weights 'asgd'."
+
+# Sentences by the kind of part and the name, in lower case, with hyphens.
+_PARTS: dict[str, dict[str, str]] = {
+    "solver": {
+        **dict.fromkeys(
+            ("ftrl", "ftrl-proximal", "dual-averaging"), "The nearest is 'rda', dual averaging, which keeps zeros too."
+        ),
+        **dict.fromkeys(("adagrad", "adam", "adamw", "adadelta", "rmsprop", "momentum", "nesterov"), _ADAPTIVE),
+        **dict.fromkeys(("sag", "saga", "svrg", "sdca"), _BATCH),
+        **dict.fromkeys(("lbfgs", "l-bfgs", "bfgs", "liblinear", "newton", "newton-cg", "newton-cholesky"), _BATCH),
+        **dict.fromkeys(("cholesky", "svd", "lsqr", "sparse-cg", "coordinate-descent", "cd"), _BATCH),
+        **dict.fromkeys(("auto", "default"), f"{_IMPLICIT}."),
+        **dict.fromkeys(
+            ("gd", "gradient-descent", "stochastic-gradient", "sgdclassifier", "averaged-sgd", "average-sgd"), _SGD
+        ),
+        "perceptron": "It is solver='sgd,schedule=constant' with loss='hinge,margin=0'.",
+        **dict.fromkeys(
+            ("passive-aggressive", "passiveaggressive"), "It is 'pa-1' or 'pa-2', without a bound on the step 'pa'."
+        ),
+        **dict.fromkeys(("admm", "online-admm"), "It is 'sadmm', with a Bregman term 'oadm'."),
+        **dict.fromkeys(("douglas-rachford", "dr"), "It is 'odrs'."),
+        **dict.fromkeys(("mirror-descent", "fobos", "forward-backward", "proximal-sgd", "prox-sgd"), "It is 'comid'."),
+        **dict.fromkeys(("implicit", "proximal-point"), "It is 'implicit-sgd', with a penalty 'fiol'."),
+        **dict.fromkeys(("lms", "widrow-hoff", "delta-rule"), "It is 'adaline'."),
+        "kalman": "The nearest is 'rls', recursive least squares.",
+    },
+    "loss": {
+        **dict.fromkeys(("log", "log-loss", "logloss", "logit", "bce", "deviance", "binomial"), "It is 'logistic' here."),
+        **dict.fromkeys(
+            ("cross-entropy", "crossentropy", "binary-crossentropy", "binary-cross-entropy"), "It is 'logistic' here."
+        ),
+        **dict.fromkeys(
+            ("softmax", "multinomial", "categorical-crossentropy"),
+            "The nearest is 'logistic': several classes are learned one against the rest.",
+        ),
+        **dict.fromkeys(
+            ("squared-error", "squared-loss", "mse", "l2", "ls", "ols", "least-squares", "gaussian"), "It is 'squared' here."
+        ),
+        **dict.fromkeys(("mean-squared-error", "rmse"), "It is 'squared' here."),
+        **dict.fromkeys(("absolute-error", "mae", "l1", "lad", "mean-absolute-error", "laplace"), "It is 'absolute' here."),
+        **dict.fromkeys(("pinball", "pinball-loss", "quantile-loss"), "It is 'quantile,q=0.9' here."),
+        **dict.fromkeys(
+            ("svm", "svc", "svr", "linear-svm", "hinge-loss"), "For classes it is 'hinge', for numbers 'epsilon-insensitive'."
+        ),
+        "perceptron": "It is 'hinge,margin=0' here.",
+        **dict.fromkeys(("exp", "adaboost"), "It is 'exponential' here."),
+        **dict.fromkeys(("squared-epsilon-insensitive", "smooth-l1", "log-cosh"), "The nearest is 'huber,delta=1'."),
+        **dict.fromkeys(("gamma", "tweedie", "count"), "Of the losses for counts there is 'poisson'."),
+    },
+    "penalty": {
+        "lasso": "It is 'l1' here.",
+        **dict.fromkeys(("ridge", "tikhonov", "weight-decay"), "It is 'l2' here."),
+        **dict.fromkeys(
+            ("tv", "fused"), "It is 'total-variation,tv=0.01', with l1 or l2 beside it 'fused-lasso,tv=0.01,l1=0.01'."
+        ),
+        **dict.fromkeys(("positive", "nonnegative", "non-negative"), "It is 'lower=0' here."),
+        **dict.fromkeys(("box", "bounds"), "It is 'lower=-1,upper=1' here."),
+        **dict.fromkeys(("l0", "group-lasso"), "The nearest is 'l1'."),
+    },
+    "average": {
+        **dict.fromkeys(("true", "mean", "polyak", "polyak-ruppert", "averaged", "asgd"), "It is 'uniform' here."),
+        **dict.fromkeys(("false", "off"), "It is 'none' here."),
+        **dict.fromkeys(("tail", "last"), "It is 'suffix,alpha=0.5' here."),
+        "weighted": "It is 'weighted-t1' here.",
+    },
+    "scale": {
+        **dict.fromkeys(
+            ("standardize", "standardise", "standard-scaler", "z-score", "zscore", "true"),
+            "It is 'standard' here, for sparse rows 'rms'.",
+        ),
+        **dict.fromkeys(("min-max", "minmax", "max", "absmax"), "It is 'max-abs' here."),
+        **dict.fromkeys(("false", "off"), "It is 'none' here."),
+    },
+    "schedule": {
+        "optimal": "The nearest is 'inverse-shifted'.",
+        **dict.fromkeys(("invscaling", "polynomial"), "It is 'power' here, with power=0.25 or another number."),
+        **dict.fromkeys(("sqrt", "adaptive", "1/sqrt(t)"), "The nearest is 'inverse-sqrt'."),
+        "1/t": "It is 'inverse' here.",
+        "fixed": "It is 'constant' here.",
+    },
+}
+
+# The settings that do what a setting of another name does elsewhere; those that the part has are named.
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("learning-rate", "lr", "step", "step-size", "eta0", "alpha0"), ("eta",)),
+    **dict.fromkeys(("power-t", "decay"), ("power",)),
+    **dict.fromkeys(("alpha", "reg", "strength", "lambda", "l1-ratio", "c"), ("l1", "l2", "tv")),
+    **dict.fromkeys(("quantile", "tau", "level"), ("q",)),
+    "epsilon": ("eps", "delta"),
+    **dict.fromkeys(("min", "low"), ("lower",)),
+    **dict.fromkeys(("max", "high"), ("upper",)),
+}
+
+_ARGUMENTS: dict[str, str] = {
+    "alpha": "Write penalty='l2=1e-4' for SGDClassifier's alpha=1e-4; with l1: penalty='l1=1e-4'.",
+    "C": "Write penalty='l2=...' with 1 / (C * rows): the objective here is the mean over the rows.",
+    **dict.fromkeys(("l1", "reg_l1"), "Write penalty='l1=1e-5'."),
+    **dict.fromkeys(("l2", "reg_l2", "weight_decay"), "Write penalty='l2=1e-5'."),
+    **dict.fromkeys(("lam", "lambda_", "reg", "regularizer"), "Write penalty='l1=1e-5' or penalty='l2=1e-5'."),
+    "l1_ratio": "Write both strengths: penalty='l1=1e-5,l2=1e-6' (alpha * l1_ratio and alpha * (1 - l1_ratio)).",
+    **dict.fromkeys(
+        ("eta0", "eta", "lr", "learning_rate_init", "step_size"), "The step size is a setting: solver='fiol,eta=20'."
+    ),
+    "learning_rate": "Steps are settings of the solver: solver='fiol,eta=20', solver='sgd,schedule=constant,eta=0.1'.",
+    "power_t": "Steps are settings of the solver: solver='sgd,schedule=power,power=0.25,eta=0.1'.",
+    "schedule": "Steps are settings of the solver: solver='sgd,schedule=constant,eta=0.1'.",
+    **dict.fromkeys(
+        ("max_iter", "n_iter", "epochs", "n_epochs", "num_epochs", "iterations"), "Write passes=5 for 5 passes over the rows."
+    ),
+    **dict.fromkeys(
+        ("tol", "n_iter_no_change", "early_stopping", "validation_fraction"),
+        "fit makes passes= passes and has no stopping rule; onlinear train has --early-stop.",
+    ),
+    **dict.fromkeys(("optimizer", "algorithm", "method"), "Write solver=, for instance solver='rda'."),
+    "epsilon": "It is a setting of the loss: loss='huber,delta=0.1', loss='epsilon-insensitive,eps=0.1'.",
+    "delta": "It is a setting of the loss: loss='huber,delta=0.1'.",
+    "quantile": "It is a setting of the loss: loss='quantile,q=0.9'.",
+    **dict.fromkeys(("seed", "random_seed"), "Write random_state=0."),
+    **dict.fromkeys(("intercept", "bias"), "Write fit_intercept=True or fit_intercept=False."),
+    "warm_start": "partial_fit continues with the model; fit starts anew.",
+    "batch_size": "Rows are learned one at a time.",
+    "positive": "Write penalty='lower=0'.",
+    **dict.fromkeys(("standardize", "normalize"), "Write scale='standard', for sparse rows scale='rms'."),
+    "classes": "It is an argument of fit (streams) and partial_fit.",
+    "sample_weight": "It is an argument of fit and partial_fit.",
+    **dict.fromkeys(
+        ("multi_class", "n_classes", "n_outputs"), "Several classes or targets are found in y; nothing needs to be set."
+    ),
+}
+
+
+def elsewhere(kind: str, name: str, known: list[str]) -> str | None:
+    """What to write for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
+    if kind != "setting":
+        return _PARTS.get(kind, {}).get(name)
+    keys = [f"{key}=" for key in _SETTINGS.get(name, ()) if key in known][:2]
+    return f"It is {' or '.join(keys)} here." if keys else None
+
+
+def argument(name: str) -> str | None:
+    """What to write for an argument of an estimator that is called ``name`` elsewhere."""
+    return _ARGUMENTS.get(name)
