@@ -617,23 +617,6 @@ def test_classification_losses_are_refused_for_numbers(rows):
             OnlineRegressor(loss).fit(rows[0], np.ones(90))
 
 
-def test_a_value_that_is_not_finite_is_named_by_its_column():
-    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "income": [1.0, np.nan, 2.0]})
-    whole = frame.fillna(0.0)
-    message = r"X contains NaN at row 1, column 1; every value must be finite\. The column is 'income'\.$"
-    model = OnlineClassifier().fit(whole, [0, 1, 0])
-    for call in (
-        lambda: OnlineClassifier().fit(frame, [0, 1, 0]),
-        lambda: OnlineRegressor().partial_fit(frame, [0.5, 1.5, 2.0]),
-        lambda: model.predict(frame),
-        lambda: model.predict_proba(frame),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-    with pytest.raises(ValueError, match=r"column 1; every value must be finite\.$"):
-        OnlineClassifier().fit(frame.to_numpy(), [0, 1, 0])
-
-
 def test_divergence_is_named_and_the_model_goes_on_no_more():
     rng = np.random.default_rng(0)
     X, y = 1e3 * rng.standard_normal((500, 5)), rng.standard_normal(500)

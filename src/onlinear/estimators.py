@@ -28,7 +28,7 @@ from onlinear.build import split
 from onlinear.final import Final
 from onlinear.learner import Learner
 from onlinear.names import number
-from onlinear.rows import NotFiniteError, Rows, Source, learnable, read
+from onlinear.rows import Rows, Source, learnable, read
 from onlinear.run import CLASSIFY, REGRESS, Options, Training
 from onlinear.scaling import Survey
 from onlinear.solvers import SOLVERS
@@ -110,8 +110,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
                 _fix_scales(learner, X, weights)
             if _is_batch(learner):
                 return self._solve(learner, X, y, weights, passes)
-            with self._column_named():
-                source, y, weights = learner._checked(X, y, weights)
+            source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
         source = source.stored() if passes > 1 else source
         return self._run(Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes))
@@ -137,8 +136,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             learner = self._new(outputs, total=None) if first else self.learner_
             if _is_batch(learner):
                 raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
-            with self._column_named():
-                source, y, weights = learner._checked(X, y, weights)
+            source, y, weights = learner._checked(X, y, weights)
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
 
@@ -255,19 +253,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         _refuse_unseen(X)
         if isinstance(self.learner_, Final):
             X = check_array(X, **_ROWS)  # without the names, of which a final model keeps some
-        with self._column_named():
-            return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
-
-    @contextmanager
-    def _column_named(self) -> Iterator[None]:
-        """Add the name of the column, where columns have names, to the error for a value that is not finite."""
-        try:
-            yield
-        except NotFiniteError as error:
-            names = getattr(self, "feature_names_in_", None)
-            if names is None:
-                raise
-            raise ValueError(f"{error} The column is {names[error.column]!r}.") from None
+        return self.learner_.predict(validate_data(self, X, reset=False, **_ROWS))
 
     def _stream_scores(self, stream: Stream) -> np.ndarray:
         """The scores of all rows of a stream; columns that the model has never seen have weight 0."""

@@ -143,17 +143,9 @@ def is_sparse(X: Any) -> bool:
     return containers is not None and bool(containers.issparse(X))
 
 
-class NotFiniteError(ValueError):
-    """A value is NaN or infinite; ``column``: where."""
-
-    column: int
-
-
-def _not_finite(name: str, value: float, row: int, column: int) -> NotFiniteError:
+def _not_finite(name: str, value: float, row: int, column: int) -> ValueError:
     what = "NaN" if np.isnan(value) else "infinity"
-    error = NotFiniteError(f"{name} contains {what} at row {row}, column {column}; every value must be finite.")
-    error.column = column
-    return error
+    return ValueError(f"{name} contains {what} at row {row}, column {column}; every value must be finite.")
 
 
 def dense(X: Any, name: str) -> np.ndarray:

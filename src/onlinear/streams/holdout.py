@@ -20,13 +20,13 @@ class Marked(Wrapped):
 
     def __init__(self, stream: Stream, share: float | Fraction) -> None:
         super().__init__(stream)
-        self.share = Fraction(share).limit_denominator(FINEST) if 0 < share < 1 else Fraction(0)
+        self.share = Fraction(share).limit_denominator(FINEST)
         if not 0 < self.share < 1:
             raise ValueError(f"the share of rows to hold out must be between 0 and 1 (and at least 1e-6), got {share}.")
 
     @property
     def rows(self) -> int | None:  # type: ignore[override]
-        """Rows in a pass that are learned, where known."""
+        """Rows in a pass that are learnt, where known."""
         rows = self._stream.rows
         return None if rows is None else rows - int(rows * self.share)
 
