@@ -302,7 +302,7 @@ class Plain:
         (FewArguments(), r"FewArguments.*value must take \(s, y\)"),
         (NoFields(), "has no field"),
         (Plain(), "is not a NamedTuple"),
-        (3.5, "3.5 lacks value, slope"),
+        (3.5, "must be text such as .hinge., or a NamedTuple with value and slope, got 3.5"),
     ],
 )
 def test_a_loss_with_the_wrong_methods_is_named(loss, message):
