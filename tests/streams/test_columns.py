@@ -605,7 +605,7 @@ def test_files_that_are_damaged_or_something_else(tmp_path, name):
     whole = path.read_bytes()
     for content in (b"", b"PAR1", b"y,x\n1,2\n", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(StreamError, match=rf"{name}: expected a (Parquet|Arrow \(Feather\)) file, got "):
+        with pytest.raises(StreamError, match=rf"{name}: expected an? (Parquet|Arrow \(Feather\)) file, got "):
             streams.open(path, target="y")
     path.write_bytes(whole[:1000] + bytes(2000) + whole[3000:])
     if name == "a.parquet":
@@ -887,3 +887,19 @@ def test_a_line_of_names_longer_than_a_mebibyte(tmp_path):
     (tmp_path / "a.csv").write_text(",".join(["y", *names]) + "\n" + "1,5" + "," * 49_999 + "\n")
     (block,) = streams.open(tmp_path / "a.csv", target="y", missing="omit", numbers=names)
     assert block.csr(1).toarray().tolist() == [[5.0]]
+
+
+def test_rows_of_which_every_one_is_skipped(tmp_path):
+    (tmp_path / "a.csv").write_text("y,a,s\n1,2,u\n,3,v\n,4,w\n")
+    stream = streams.open(tmp_path / "a.csv", target="y", max_errors=9, block_bytes=1)
+    assert [block.y.tolist() for block in stream] == [[1.0]]
+    assert len(stream.errors) == 2
+
+
+def test_a_packed_file_of_nothing_but_commas(tmp_path):
+    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(b"," * 30_000_000 + b"\n"))
+    with pytest.raises(StreamError, match=r"a\.csv\.bz2:1: expected at most 262,144 columns, got 30,000,001"):
+        streams.open(tmp_path / "a.csv.bz2", target="y")
+    (tmp_path / "b.csv").write_text("y" + ",c" * 100_000 + "\n1" + ",2" * 100_000 + "\n")
+    with pytest.raises(StreamError, match="expected each column name once, got 'c' twice"):
+        streams.open(tmp_path / "b.csv", target="y")

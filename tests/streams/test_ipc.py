@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import resource
-import subprocess
-import sys
 from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import memory
 from onlinear import streams
 from onlinear.streams import StreamError, ipc
 
@@ -53,11 +51,10 @@ from onlinear import streams
 tables.LARGEST_BATCH = 1 << 26
 list(streams.open({str(path)!r}, target="y"))
 """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "a.arrow: expected record batches of at most 67,108,864 bytes, got one of 100,663,296" in done.stderr
+    done = memory.run(code)
+    assert "a.arrow: expected record batches of at most 67,108,864 bytes, got one of 100,663,296" in done.error
     assert path.stat().st_size < 100_000
-    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 2**20  # kilobytes
+    assert done.peak < 1 << 30
 
 
 def test_converted_rows_have_the_limit_too(tmp_path, monkeypatch):

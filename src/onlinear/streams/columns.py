@@ -7,6 +7,7 @@ NaN is a missing value, infinity is refused. All work is done on whole columns o
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cache, partial
@@ -181,7 +182,7 @@ class Columns(Reader):
 
     def _must_be_single(self, table: Table) -> None:
         names = table.schema.names
-        repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise StreamError(f"{table.place.name}: expected each column name once, got {repeated[0]!r} twice.")
 
@@ -296,10 +297,11 @@ class Columns(Reader):
                     yield from self._blocks(batch.slice(0, row).filter(pa.array(kept[:row])), rows[:row][kept[:row]], name)
                 raise
             kept[row] = False
+        if not kept.any():
+            return
         if not kept.all():
             parts, rows = self._parts(batch.filter(pa.array(kept)), Problems()), rows[kept]
-        if len(rows):
-            yield self._block(parts, rows, name)
+        yield self._block(parts, rows, name)
 
     def _parts(self, batch: Any, problems: Problems) -> Parts:
         """The batch's columns as arrays, and what is wrong with its rows."""

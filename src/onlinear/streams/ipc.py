@@ -76,12 +76,14 @@ def largest(file: Any) -> int:
 
 def _at(file: Any, offset: int, length: int) -> bytes:
     if offset < 0 or length < 0 or offset + length > file.size():
-        raise pa.ArrowInvalid(f"expected {length} bytes at {offset}, got the end of the file.")
+        raise pa.ArrowInvalid(f"a description that is said to stand at {offset} and to have {length} bytes.")
     return bytes(file.read_at(length, offset))
 
 
 def _blocks(file: Any) -> Iterator[Block]:
     size = file.size()
+    if size < TAIL or _at(file, size - 6, 6) != b"ARROW1":
+        raise pa.ArrowInvalid("no Arrow file: it does not end as one does.")
     length = struct.unpack("<i", _at(file, size - TAIL, 4))[0]
     footer = Table.root(_at(file, size - TAIL - length, length))
     described = 0

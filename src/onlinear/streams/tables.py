@@ -32,6 +32,7 @@ BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a ti
 MOST_BYTES = 1 << 25  # of the numbers of a Parquet file with many columns: decoding a few rows costs what many do
 HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
 LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
+MOST_COLUMNS = 1 << 18  # of a CSV file: each takes a kilobyte before its first value is read
 ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
@@ -211,6 +212,9 @@ class Text(Table):
         if not self._file.whole and head.count(b"\n") < 2:
             raise self._error(ValueError("straddling"))
         first = head.find(b"\n") + 1
+        columns = 1 + head.count(self._delimiter.encode(), 0, first or len(head))
+        if columns > MOST_COLUMNS:
+            raise StreamError(f"{self.place.name}:1: expected at most {MOST_COLUMNS:,} columns, got {columns:,}.")
         self._longest = max(HEAD, len(head), min(LONGEST_ROW, ROWS_AT_ONCE * (head.find(b"\n", first) - first)))
         key = self._delimiter, head
         schema = self._reading.told.get(key)
