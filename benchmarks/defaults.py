@@ -29,6 +29,7 @@ from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import off_path
 from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor
 
 SEED = 0
@@ -214,21 +215,21 @@ def steps(solver: str, loss: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def averages(loss: str, choice: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for average in ("none", "uniform", "weighted-t", "weighted-t1", "suffix"):
-        yield average, {"loss": loss, "solver": f"fiol,eta={choice.averaged}", "scale": choice.scale, "average": average}
+    for average in ("none", "uniform", "weighted-t", "weighted-t1", "suffix", "adaptive"):
+        yield average, {"loss": loss, "solver": f"fiol,eta={2.0 * choice.step:g}", "scale": choice.scale, "average": average}
 
 
 def losses(choice: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for loss in ("logistic", "hinge", "squared-hinge", "modified-huber", "squared"):
         for eta in (1.0, 5.0, 20.0):
-            params = {"loss": loss, "solver": f"fiol,eta={eta}", "scale": choice.scale, "average": choice.average}
+            params = {"loss": loss, "solver": f"fiol,eta={eta}", "scale": choice.scale, "average": "weighted-t1"}
             yield f"{loss}, eta={eta:g}", params
 
 
 def solvers(loss: str, choice: Any, others: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
     steps = [f"{name},eta={eta:g}" for name in ("sgd", "fiol") for eta in (0.01, 0.1, 1.0, 10.0)]
     for solver in (*steps, *others):
-        yield solver, {"loss": loss, "solver": solver, "scale": choice.scale, "average": choice.average}
+        yield solver, {"loss": loss, "solver": solver, "scale": choice.scale, "average": "weighted-t1"}
 
 
 def passes() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -350,6 +351,7 @@ def page(folder: Path) -> Iterator[str]:
     yield grid.table(solvers("squared", choice, ("ncsgd,eta=0.1", "rls", "odrs,lam=1")))
     yield TEXT["passes"]
     yield grid.table(passes())
+    yield from off_path.paragraphs(folder)
 
 
 TEXT = {
@@ -357,29 +359,39 @@ TEXT = {
 
 Made by `python benchmarks/defaults.py --data FOLDER --write docs/defaults.md`; do not edit.
 
-Where no solver is named, `OnlineClassifier` learns the logistic loss with `solver="fiol,eta=20"` (implicit steps of size
-20 / sqrt t), `scale="rms"`, `average="weighted-t1"`; `OnlineRegressor` learns the squared loss with `solver="fiol,eta=50"`,
-`scale="max-abs"`, `average="weighted-t1"`; without a penalty `fiol` is `implicit-sgd`, which is then used. One pass. With an
-L1 or total variation penalty nothing is averaged, since an average has almost no zeros, and the steps are 5 and 10: a last
-iterate wants a smaller one. A solver that is named comes as its paper has it: its own average, no scale.
+What an estimator takes where nothing is named, for one pass:
+
+| | OnlineClassifier | OnlineRegressor |
+| --- | --- | --- |
+| solver | implicit steps (`fiol`; without a penalty its faster form, `implicit-sgd`) | the same |
+| step size | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 50 squared, 20 absolute, huber, epsilon-insensitive, 2 quantile |
+| scale | `rms` | `max-abs` |
+| average | `adaptive`; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
+| weights | `relative`: steps over (running largest weight)^(3/4) | the same |
+| targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded |
+
+A solver that is named keeps scale, average and the relative units, unless `scale=` or `average=` say otherwise. A preset that
+states an average keeps its own. Solvers that have no form for the adaptive average have none; rls, csgd, adaline and batch
+solvers leave the columns as they are.
+
+`adaptive` is the average with weights t + 1, or the last iterate while that has the smaller loss on the recent rows (what is
+older counts less, by 1 - 3/t a row; each row is scored by both before it is learned). An average that never forgets is better
+on rows in random order and misleads under drift; the last iterate is the other way round.
 
 Every set is used raw, as stored, with its rows in one seeded random order; a quarter is held out where there is no test file.
-The implicit step is safe for every step size and row norm; the running scale makes one step size fit columns of any unit;
-the average makes the result depend little on the step size. The squared loss is chosen for regression because its implicit step
-follows the unit of y exactly (huber, absolute and epsilon-insensitive have a scale of their own, which no default can know).
+The implicit step is safe for every step size and row norm; the running scale makes one step size fit columns of any unit.
 
 ## Classification: the default beside scikit-learn
 
 Held-out error in per cent after one pass. SGD is scikit-learn's SGDClassifier with its defaults (hinge), on the same rows in
-the same order; "scaled" puts StandardScaler(with_mean=False), fitted on all rows beforehand, in front of it.""",
+the same order; "scaled" puts StandardScaler(with_mean=False), fitted on all rows beforehand, in front of it.""",  # noqa: E501
     "steps": """## Classification: scale, average and step
 
 Each measure is divided by that of the trivial model of the set: the error by the share of the smaller class, the loss by that
 of the class shares (1: no better than knowing nothing); means and worst cases over the ten sets with two classes. The loss
-and the error are held out and use the average where there is one; the progressive loss is that of the iterates. Chosen: the
-step with the average that is closest to the best one-pass result of any tool on every set (benchmarks/peers.py); without one,
-the step that is within a few per cent of the best in all three columns. On arcene (150 rows, 10,000 columns) the progressive
-loss is above that of the class shares at every step, for want of rows; the held-out loss is not.""",
+and the error are held out and use the average where there is one; the progressive loss is that of the iterates. Steps from 3
+to 30 are alike with an average; of these the default takes one that lets weights act (below). On arcene (150 rows, 10,000
+columns) the progressive loss is above that of the class shares at every step, for want of rows; the held-out loss is not.""",
     "averages": "## Classification: averages",
     "losses": "## Classification: losses\n\nLosses of different kinds cannot be compared; the errors can.",
     "solvers": "## Classification: solvers\n\nThe same scale and average for all.",
@@ -387,9 +399,7 @@ loss is above that of the class shares at every step, for want of rows; the held
     "numbers": """## Regression: the default beside scikit-learn
 
 Held-out squared error over the variance of y after one pass (1: the mean). SGD is scikit-learn's SGDRegressor with its
-defaults; "moved by 100 sd" adds 100 standard deviations to y. The unit of y does not matter. Its distance from 0 does: one
-pass must first learn the intercept, so subtract a rough mean from targets that lie many standard deviations away from 0, or
-name `solver="rls"` with a scale.""",
+defaults; "moved by 100 sd" adds 100 standard deviations to y. Neither the unit of y nor its distance from 0 matters.""",
     "number steps": """## Regression: scale, average and step
 
 Means and worst cases over the four sets; error and loss are the same here.""",

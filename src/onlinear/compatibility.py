@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from onlinear import averages, schedules
-from onlinear.build import LOSSES, PENALTIES, build_average, build_loss, build_penalty, build_solver, solver_name
+from onlinear.build import LOSSES, PENALTIES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Problem
 
@@ -18,7 +18,7 @@ PENALTY_TEXTS = (
     *(",".join([name, *(f"{key}=0.1" for key in keys)]) for name, keys in PENALTIES.items()),
     "elastic-net,l1=0.1,l2=0.1,lower=-1,upper=1",
 )
-AVERAGES = ("none", *averages.NAMED, "suffix,alpha=0.5")
+AVERAGES = ("none", *averages.NAMED, "suffix,alpha=0.5", averages.ADAPTIVE)
 OTHER_SETTINGS = {"relaxation": 1.4, "gamma": 0.0, "bregman": 0.5, "radius": 1.0}
 TOTAL = 1000
 LAZY, DENSE, REFUSED = "lazy", "O(d)", "refused"
@@ -42,6 +42,8 @@ def answer(solver: str, loss: str, penalty: str, average: str) -> Answer:
         engine = method.engine(Problem(build_loss(loss), r, build_average(average, TOTAL), False, solver_name(method)))
     except ValueError as error:
         return Answer(REFUSED, GOT.sub("", str(error)))
+    if is_adaptive(average) and not engine.scores_means:
+        return Answer(REFUSED, "average 'adaptive' needs rows scored by the average before each step")
     return Answer(LAZY) if engine.lazy else Answer(DENSE, engine.why)
 
 

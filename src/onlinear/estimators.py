@@ -373,10 +373,11 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
     """A linear classifier learned row by row, by any solver, loss and penalty; several classes one against the rest.
 
     ``loss``, ``penalty``, ``solver``, ``average``: text (``name,key=value,...``) or part objects, as in ``Learner``.
-    A solver that is named comes as its paper has it, with its own average and scale none, unless ``average`` or ``scale`` say
-    otherwise. Where none is named: ``fiol,eta=20`` (in its form without a penalty, ``implicit-sgd,eta=20``) on columns scaled
-    by their root mean square, weights averaged over the steps (weighted-t1); if the penalty has l1 or tv, whose zeros an
-    average would fill, ``fiol,eta=5`` and no average.
+    ``solver`` names a method and nothing else. Default: implicit steps (``fiol``, without a penalty its faster form
+    ``implicit-sgd``) of size 4.8 / sqrt t for the logistic loss (2.4 / its slope at 0 for others). ``average``: default
+    ``"adaptive"``, the weighted-t1 average or the last iterate while that predicts the recent rows better; a preset's own
+    average; none with l1 or tv, whose zeros an average would fill, and for solvers without a form for it. ``scale``: default
+    ``"rms"``; none for rls, csgd, adaline and batch solvers. Step sizes follow the running largest weight.
     ``passes``: passes of ``fit`` over the rows (iterations of a batch solver). ``shuffle``: False, True (a new permutation
     per pass), ``"replacement"`` (n uniform draws per pass), or None (default): shuffle in each pass, except for solvers whose
     paper samples with replacement. ``scale``: none, rms, max-abs, standard; the penalty acts on scaled weights.
@@ -505,8 +506,9 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
 class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
     """A linear regression learned row by row, by any solver, loss and penalty; several targets in one pass.
 
-    Parameters as in ``OnlineClassifier``, without ``class_weight``; where no solver is named: step 50 with an average,
-    10 without, scale max-abs.
+    Parameters as in ``OnlineClassifier``, without ``class_weight``. Defaults: steps of 50 / sqrt t for the squared loss, 20 for
+    absolute, huber and epsilon-insensitive, 2 for quantile, without an average a fifth of these; scale max-abs. The first label
+    is the zero of the targets, and step sizes follow the running deviation of y, so unit and offset of y do not matter.
     With the loss poisson, ``predict`` gives exp(score).
     """
 
