@@ -45,7 +45,7 @@ def peer(average: bool = False, penalty: str = "l1", verbose: int = 0) -> Any:
     return SGDClassifier(penalty=penalty, alpha=L1, shuffle=False, average=average, verbose=verbose, **steps)
 
 
-def learnt(make: Callable[[], Any], X: sp.csr_matrix, y: np.ndarray, rows: int) -> np.ndarray:
+def learned(make: Callable[[], Any], X: sp.csr_matrix, y: np.ndarray, rows: int) -> np.ndarray:
     """The coefficients after calls of ``rows`` rows each."""
     model = make()
     for first in range(0, len(y), rows):
@@ -110,9 +110,9 @@ def main() -> int:
     kept: dict[str, Any] = {}
     lines = []
     for name, make in tools.items():
-        whole = learnt(make, X, y, args.rows)
+        whole = learned(make, X, y, args.rows)
         for rows in CUTS:
-            other = learnt(make, X, y, rows)
+            other = learned(make, X, y, rows)
             moved = int(np.sum((whole == 0.0) != (other == 0.0)))
             gap = float(np.abs(whole - other).max())
             kept[f"{name}, {rows}"] = gap, moved, int(np.count_nonzero(whole)), int(np.count_nonzero(other))
@@ -140,7 +140,7 @@ def main() -> int:
         "scikit-learn SGDClassifier(l1, average=True)": lambda: peer(True),
     }
     print()
-    found = [[name, f"{np.count_nonzero(learnt(make, X, y, args.rows)):,}"] for name, make in averages.items()]
+    found = [[name, f"{np.count_nonzero(learned(make, X, y, args.rows)):,}"] for name, make in averages.items()]
     print(table([f"average over {args.rows:,} rows", "non-zeros of coef_"], found))
     said = reports(X, y)
     kept["reports"] = {name: one._asdict() for name, one in said.items()}

@@ -447,19 +447,19 @@ def weight_0_is_a_step_without_loss(case: Case, outputs: int) -> None:
     X = 0.1 * np.random.default_rng(5).normal(size=(4, FEATURES))
     y = np.full((4, outputs), 3.0 if getattr(build_loss(case.loss), "labels", "real") == "counts" else 1.0)
 
-    def learnt(score: float) -> Any:
+    def learned(score: float) -> Any:
         learner = case.learner(0.1, n_outputs=outputs)
         with quiet():
             learner.learn(X[:3], y[:3])
             w = learner.weights().reshape(FEATURES, outputs)[:, 0]
-            assert np.any(w), f"{case}: nothing was learnt"
+            assert np.any(w), f"{case}: nothing was learned"
             learner.learn((score / (w @ w)) * w[None], y[:1], [0.0])
             learner.learn(X[3:], y[3:])
         return frozen(learner)
 
-    want = learnt(0.5)
+    want = learned(0.5)
     for score in (-1e4, 1e4):
-        assert learnt(score) == want, f"{case}: a row of weight 0 and score {score:g} leaves a trace of its loss"
+        assert learned(score) == want, f"{case}: a row of weight 0 and score {score:g} leaves a trace of its loss"
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
     python tests/input_mutants.py --mutants 20000 --seed 0
 
 Arrow (file and stream format), Parquet and converted rows, CSV, Vowpal Wabbit and svmlight text, text also compressed. Bytes
-and structures are changed; each mutant is opened, read to its end and learnt by a small model, in a child process with limits
+and structures are changed; each mutant is opened, read to its end and learned by a small model, in a child process with limits
 of memory and time. A mutant is known by its seed and number: ``--first N --mutants 1`` repeats one.
 """
 

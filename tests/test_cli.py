@@ -69,6 +69,7 @@ def test_the_table_grows_at_doubling_row_counts(rows):
 
 def test_the_model_is_the_learners_and_predicts_what_the_command_predicts(rows, tmp_path):
     options = ("--loss", "hinge", "--solver", "comid,eta=0.5", "--penalty", "l1,l1=1e-3", "--no-intercept")
+    options += ("--average", "none", "--scale", "none")
     shown = run("train", rows, "--model", tmp_path / "m", *options)
     model = load(tmp_path / "m")
     assert isinstance(model, OnlineClassifier)

@@ -85,11 +85,11 @@ def test_every_output_says_the_same(folder, tmp_path, model, kind):
     assert named[1:] == text
     run("predict", folder / model, source, "--as", kind, "--header", "-o", tmp_path / "named.txt")
     assert (tmp_path / "named.txt").read_text().splitlines() == named
-    learnt = load(folder / model)
+    learned = load(folder / model)
     heads = {
         "labels": ["label"],
         "scores": ["score"],
-        "probabilities": [f"probability {c}" for c in getattr(learnt, "classes_", ())],
+        "probabilities": [f"probability {c}" for c in getattr(learned, "classes_", ())],
     }
     if (model, kind) == ("three", "scores"):
         heads["scores"] = ["score 0", "score 1", "score 2"]
@@ -105,9 +105,9 @@ def test_every_output_says_the_same(folder, tmp_path, model, kind):
 
 
 def test_predictions_are_the_estimators(folder):
-    learnt = load(folder / "two")
-    np.testing.assert_array_equal(scores_of(folder, "two", "two.svm"), learnt.decision_function(X))
-    assert run("predict", folder / "two", folder / "two.svm").split() == list(map(str, learnt.predict(X)))
+    learned = load(folder / "two")
+    np.testing.assert_array_equal(scores_of(folder, "two", "two.svm"), learned.decision_function(X))
+    assert run("predict", folder / "two", folder / "two.svm").split() == list(map(str, learned.predict(X)))
 
 
 def test_a_final_model_predicts_the_same_bits_and_learns_no_more(folder):
@@ -189,13 +189,13 @@ def test_a_failed_prediction_leaves_the_old_file(folder, tmp_path):
 
 def test_two_classes_are_measured_as_scikit_learn_measures_them(folder):
     found = json.loads(run("evaluate", folder / "two", folder / "two.svm", "--json"))
-    learnt, y = load(folder / "two"), np.where(SIGNAL > 0.0, 1, -1)
+    learned, y = load(folder / "two"), np.where(SIGNAL > 0.0, 1, -1)
     assert found["rows"] == found["weight"] == N
-    assert found["error"] == pytest.approx(np.mean(learnt.predict(X) != y))
-    assert found["auc"] == pytest.approx(roc_auc_score(y, learnt.decision_function(X)), abs=1e-15)
-    assert found["log_loss"] == pytest.approx(log_loss(y, learnt.predict_proba(X)))
+    assert found["error"] == pytest.approx(np.mean(learned.predict(X) != y))
+    assert found["auc"] == pytest.approx(roc_auc_score(y, learned.decision_function(X)), abs=1e-15)
+    assert found["log_loss"] == pytest.approx(log_loss(y, learned.predict_proba(X)))
     assert found["loss"] == pytest.approx(found["log_loss"])
-    assert found["confusion"] == confusion_matrix(y, learnt.predict(X)).tolist()
+    assert found["confusion"] == confusion_matrix(y, learned.predict(X)).tolist()
     assert sum(part["weight"] for part in found["calibration"]) == N
     shown = run("evaluate", folder / "two", folder / "two.svm")
     assert max(map(len, shown.splitlines()[1:])) <= 80
@@ -205,10 +205,10 @@ def test_two_classes_are_measured_as_scikit_learn_measures_them(folder):
 
 def test_several_classes(folder):
     found = json.loads(run("evaluate", folder / "three", folder / "three.svm", "--json"))
-    learnt, y = load(folder / "three"), np.digitize(SIGNAL, [-1.0, 1.0])
+    learned, y = load(folder / "three"), np.digitize(SIGNAL, [-1.0, 1.0])
     assert found["classes"] == [0, 1, 2]
-    assert found["confusion"] == confusion_matrix(y, learnt.predict(X)).tolist()
-    assert found["log_loss"] == pytest.approx(log_loss(y, learnt.predict_proba(X)))
+    assert found["confusion"] == confusion_matrix(y, learned.predict(X)).tolist()
+    assert found["log_loss"] == pytest.approx(log_loss(y, learned.predict_proba(X)))
     assert "auc" not in found
     many = json.loads(run("evaluate", folder / "shop", folder / "shop.csv", "--json"))
     assert many["classes"] == ["no, not", "yes"]
@@ -277,14 +277,14 @@ def test_inspect_shows_settings_history_and_the_largest_weights(folder):
     assert "f (column 5)" in shown
     assert "█" in shown
     found = json.loads(run("inspect", folder / "shop", "--json"))
-    learnt = load(folder / "shop")
-    assert found["nonzeros"] == np.count_nonzero(learnt.coef_)
+    learned = load(folder / "shop")
+    assert found["nonzeros"] == np.count_nonzero(learned.coef_)
     assert [report["rows"] for report in found["history"]] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
     assert found["history"][-1]["loss"] == found["loss"]
     sizes = [abs(weight["scaled"]) for weight in found["weights"]]
     assert sizes == sorted(sizes, reverse=True)
     names = {weight["name"]: weight["weight"] for weight in found["weights"]}
-    assert names["f"] == learnt.coef_[0, 5]
+    assert names["f"] == learned.coef_[0, 5]
     assert any(name.startswith("colour=") for name in names)
 
 

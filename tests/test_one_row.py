@@ -1,4 +1,4 @@
-"""Rows learnt one by one are learnt as in a block: every kind of state and scale, whatever comes between."""
+"""Rows learned one by one are learned as in a block: every kind of state and scale, whatever comes between."""
 
 import math
 

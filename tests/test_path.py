@@ -1,4 +1,4 @@
-"""A path of penalties learnt in one pass equals the separate fits, bit for bit, and chooses by rows it has not seen."""
+"""A path of penalties learned in one pass equals the separate fits, bit for bit, and chooses by rows it has not seen."""
 
 import copy
 import pickle

@@ -62,20 +62,20 @@ def test_the_same_rows_are_held_out_for_any_blocks(rows, share, first):
 
 def test_held_out_rows_are_scored_and_never_learnt(rows, tmp_path, monkeypatch):
     text = rows.read_text().splitlines(keepends=True)
-    (tmp_path / "learnt.svm").write_text("".join(line for i, line in enumerate(text, 1) if i % 5))
+    (tmp_path / "learned.svm").write_text("".join(line for i, line in enumerate(text, 1) if i % 5))
     (tmp_path / "held.svm").write_text("".join(line for i, line in enumerate(text, 1) if i % 5 == 0))
     for number, size in enumerate((100, 1 << 20)):
         monkeypatch.setattr(streams, "open", lambda paths, size=size, **o: OPEN(paths, **o, block_bytes=size))
         told = lines(rows, *PARTS, "--holdout", "0.2", "--model", tmp_path / f"m{number}")
-    command("train", tmp_path / "learnt.svm", *PARTS, "--model", tmp_path / "without", "-q")
+    command("train", tmp_path / "learned.svm", *PARTS, "--model", tmp_path / "without", "-q")
     held, plain = load(tmp_path / "m0"), load(tmp_path / "without")
     assert (tmp_path / "m0").read_bytes() == (tmp_path / "m1").read_bytes() == (tmp_path / "without").read_bytes()
     assert held.t_ == plain.t_ == 400
     # Scored when the row count has doubled and at the end of the pass, by the model of that moment.
-    (learnt,), (others,) = OPEN(tmp_path / "learnt.svm"), OPEN(tmp_path / "held.svm")
+    (learned,), (others,) = OPEN(tmp_path / "learned.svm"), OPEN(tmp_path / "held.svm")
     learner, total, done = Learner("comid,eta=0.5", "logistic", "l1,l1=1e-3", fit_intercept=True), 0.0, 0
     for last in [1, 2, 4, 8, 16, 32, 64, 128, 256, 400]:
-        learner.learn(learnt.X[learner.t : last], learnt.y[learner.t : last])
+        learner.learn(learned.X[learner.t : last], learned.y[learner.t : last])
         now = 100 if last == 400 else (last - 1) // 4
         margins = others.y[done:now] * learner.predict(others.X[done:now])
         total, done = total + np.log1p(np.exp(-margins)).sum(), now

@@ -1,4 +1,4 @@
-"""Threads that share a model: every row is learnt once, readers see whole calls, copies and forks have locks of their own; and
+"""Threads that share a model: every row is learned once, readers see whole calls, copies and forks have locks of their own; and
 what is done where the system has no thread to give."""
 
 import copy

@@ -262,7 +262,7 @@ class Out:
         write_sparse(path, streams.open("iris"))
 
     def predictions(path):
-        with _writer(os.fspath(path), ["score"]) as write:
+        with _writer(os.fspath(path), ["score"], False) as write:
             for _ in range(50):
                 write(np.arange(1000.0))
 

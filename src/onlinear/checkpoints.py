@@ -39,7 +39,7 @@ class CheckpointError(Exception):
 
 
 class Settings(NamedTuple):
-    """All that decides what is learnt, by the names of the command's options; None is the estimator's default."""
+    """All that decides what is learned, by the names of the command's options; None is the estimator's default."""
 
     source: tuple[str, ...]
     reading: dict[str, Any]  # the other arguments of ``streams.open``

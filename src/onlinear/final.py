@@ -141,7 +141,7 @@ class Final:
         size, outputs, t, loss, growing = (header[name] for name in ("size", "n_outputs", "rows", "loss", "growing"))
         trust.must(trust.count(size, 0, LARGEST_COLUMN + 1), f"a final model of {size!r} features")
         trust.must(trust.count(outputs, 1) and len(arrays) == 1 + 2 * outputs, f"a final model of {outputs!r} outputs")
-        trust.must(trust.count(t), f"{t!r} rows learnt")
+        trust.must(trust.count(t), f"{t!r} rows learned")
         trust.must(loss is None or trust.real(loss), f"a loss of {loss!r}")
         trust.must(type(growing) is bool, f"growing of {growing!r}")
         intercepts = trust.array(arrays, "intercepts", np.float64, outputs)

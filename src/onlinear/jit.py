@@ -263,7 +263,7 @@ class _Compiling(Listener):  # type: ignore[misc]
         """A compilation begins; those inside it, of what it calls, are parts of it."""
         self._depth += 1  # Numba's lock lets in one thread at a time
         found = event.data["dispatcher"]
-        if self._depth > 1 or self._said or not is_ours(found.py_func.__module__):
+        if self._depth > 1 or self._said or not is_ours(found.py_func.__module__ or ""):
             return
         self._began = perf_counter()
         self._timer = threading.Timer(

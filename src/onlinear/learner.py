@@ -369,7 +369,7 @@ class Learner:
         in_threads(add, range(self.n_outputs), self._threads, scores.size)
 
     def _together(self) -> Team:
-        """The outputs, learnt in one pass; made by the first call."""
+        """The outputs, learned in one pass; made by the first call."""
         if self._team is None:
             self._team = Team(self.outputs(), self._threads)
         return self._team
@@ -514,7 +514,7 @@ class Learner:
 
     @property
     def t(self) -> int:
-        """Rows learnt."""
+        """Rows learned."""
         return self.states[0].t
 
     @property
@@ -525,7 +525,7 @@ class Learner:
     @property
     @_reads
     def progressive_loss(self) -> float:
-        """Mean over the rows learnt of s_i l(score before the step, y_i), summed over outputs; nan before the first row."""
+        """Mean over the rows learned of s_i l(score before the step, y_i), summed over outputs; nan before the first row."""
         return float(self._losses.sum()) / self.t if self.t else float("nan")
 
     @_reads

@@ -381,7 +381,7 @@ def _scan_dense(X, bits, mask, width):  # type: ignore[no-untyped-def]
 def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
     """Take one row into the arrays of a ``Rows`` if it is a plain one, and give its largest absolute value; else -1.
 
-    Plain: columns ascending and below ``bound``, values that can be learnt, no more of them than there is room for.
+    Plain: columns ascending and below ``bound``, values that can be learned, no more of them than there is room for.
     """
     n = indices.shape[0]
     if values.shape[0] != n or n > columns.shape[0]:

@@ -1,6 +1,6 @@
 """Training an estimator from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
-Rows are learnt in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
+Rows are learned in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
 average scores rows in pieces of at most an eighth of the rows so far, each before it is learned; the last iterate's loss
 stands beside. Pieces follow from the rows' numbers alone, and rows wait until theirs is whole; an adaptive average scores every
 row by itself. The state, and hence the model
@@ -41,7 +41,7 @@ PIECE = 8192  # rows that an average scores together, at most
 ENTRIES = 1 << 17  # non-zeros after which such a piece ends
 STALE = 8  # the rows so far over such a piece, at least
 LONGEST = 8192  # places in a pass where such a piece ends at the latest
-SURVEYED = 24  # bytes for each column of a pass that looks at all rows before the first is learnt
+SURVEYED = 24  # bytes for each column of a pass that looks at all rows before the first is learned
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = ("auto", CLASSIFY, REGRESS)
 
@@ -68,7 +68,7 @@ class Last(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Where a run stands: measures of the model that is written, which scored every row before it was learnt."""
+    """Where a run stands: measures of the model that is written, which scored every row before it was learned."""
 
     rows: int
     loss: float  # mean so far
@@ -110,11 +110,11 @@ class Written(NamedTuple):
 
 
 class Interrupted(Exception):  # noqa: N818 (no error: it was asked for)
-    """The run was asked to stop, and has; what it learnt is whole."""
+    """The run was asked to stop, and has; what it learned is whole."""
 
 
 class Tally:
-    """Loss and measures of rows that are scored and not learnt."""
+    """Loss and measures of rows that are scored and not learned."""
 
     def __init__(self, regress: bool) -> None:
         self.rows, self.weight, self.losses = 0, 0.0, np.zeros(2)
@@ -279,7 +279,7 @@ class Training:
         return learner
 
     def _survey(self, why: str) -> Survey:
-        """What one more pass tells of the rows that will be learnt; the first pass begins anew after it."""
+        """What one more pass tells of the rows that will be learned; the first pass begins anew after it."""
         if not self.stream.rereadable:
             raise ValueError(f"{why.removesuffix('.')}: {self.stream.name} cannot be read twice to find it.")
         survey = Survey()
@@ -335,7 +335,7 @@ class Training:
         """Raise ModelFileError for a checkpoint whose parts are not of one run: what is found at the end would cost the run."""
         learner = self.model.learner_
         trust.must(isinstance(learner, Learner), "a run of a model that learns no more")
-        trust.must(self.rows == learner.t, f"a run of {self.rows} rows, of a model that has learnt {learner.t}")
+        trust.must(self.rows == learner.t, f"a run of {self.rows} rows, of a model that has learned {learner.t}")
         outputs = 1 if self.labels is None or self.labels.count == 2 else self.labels.count
         trust.must(learner.n_outputs == outputs, f"{learner.n_outputs} outputs, where the run has {outputs}")
         if self.labels is not None and self.labels.classes is not None:
@@ -472,15 +472,15 @@ class Training:
     def _pieces(self, block: Block) -> Iterator[Block]:
         """The block, cut after each row after which something is due."""
         numbers = np.arange(1, block.n + 1)
-        learnt = numbers if block.held is None else np.cumsum(~block.held)
+        learned = numbers if block.held is None else np.cumsum(~block.held)
         first = 0
         while first < block.n:
-            before = int(learnt[first - 1]) if first else 0
+            before = int(learned[first - 1]) if first else 0
             wanted = min(self._report_due, self._next_rows) - self.rows
-            last = int(np.searchsorted(learnt, before + wanted)) + 1
+            last = int(np.searchsorted(learned, before + wanted)) + 1
             if block.held is not None:
                 room = HELD - sum(kept.n for kept in self._kept)
-                last = min(last, int(np.searchsorted(numbers - learnt, first - before + room)) + 1)
+                last = min(last, int(np.searchsorted(numbers - learned, first - before + room)) + 1)
             last = min(last, block.n)
             yield block.cut(first, last)
             first = last
@@ -560,7 +560,7 @@ class Training:
         self.rows += block.n
 
     def _learnable_rows(self, block: Block) -> Block:
-        """The rows with the very number of columns that they have; raises StreamError for what cannot be learnt."""
+        """The rows with the very number of columns that they have; raises StreamError for what cannot be learned."""
         block = self._fitting(block)
         self._fit_width(block)
         self.learner.engine.check_rows(block.importance)
@@ -735,7 +735,7 @@ class Training:
     # --- the end, and checkpoints ------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Take the best model where it was kept, and name what the estimator learnt only now."""
+        """Take the best model where it was kept, and name what the estimator learned only now."""
         model = self.model
         model.n_iter_ = self.number
         if self.best is not None and self.best.number < self.number:
@@ -755,7 +755,7 @@ class Training:
             self.model.classes_ = self.labels.names
 
     def save(self, path: str) -> None:
-        """Write a model of the rows learnt so far. Raises OSError."""
+        """Write a model of the rows learned so far. Raises OSError."""
         self._name()
         self.model.save(path)
 
@@ -816,7 +816,7 @@ def _no_rows() -> Source:
 
 
 def _peek(blocks: Iterator[Block], name: str) -> tuple[list[Block], Iterator[Block]]:
-    """The first blocks and the others; an error among the first waits until the rows before it are learnt."""
+    """The first blocks and the others; an error among the first waits until the rows before it are learned."""
     head, rows = list[Block](), 0
     while rows < PEEK:
         try:

@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinear.models import Arrays, ModelFileError
 
-MOST_STEPS = 2**52  # rows that a run can have learnt: beyond, a float would not tell a row from the next
+MOST_STEPS = 2**52  # rows that a run can have learned: beyond, a float would not tell a row from the next
 
 
 def must(true: Any, found: str) -> None:

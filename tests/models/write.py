@@ -108,8 +108,8 @@ FINAL = ("classifier", "classes", "regressor", "one-hot")
 
 def scores(model: Any) -> np.ndarray:
     """What a model makes of the rows."""
-    learnt = getattr(model, "learner_", model)
-    return np.ravel(learnt.predict(ROWS[:12, : min(D, max(1, learnt.size))]))
+    learned = getattr(model, "learner_", model)
+    return np.ravel(learned.predict(ROWS[:12, : min(D, max(1, learned.size))]))
 
 
 def hexed(values: np.ndarray) -> list[str]:

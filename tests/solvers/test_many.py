@@ -1,4 +1,4 @@
-"""Outputs learnt side by side hold the bits of each learnt alone, whatever the cuts, the threads and the packs."""
+"""Outputs learned side by side hold the bits of each learned alone, whatever the cuts, the threads and the packs."""
 
 import copy
 

@@ -186,7 +186,7 @@ def test_any_table_reads_as_the_plain_reference_does(
 
 
 def test_click_data_with_categories_learns_from_the_command_of_the_issue(data):
-    """The first 80 % of the rows are learnt; the rest are ranked far better than by chance."""
+    """The first 80 % of the rows are learned; the rest are ranked far better than by chance."""
     path = data / "criteo-tiny" / "criteo-tiny.csv.xz"
     stream = streams.open(path, target="Label", exclude=["Id"], missing="indicator")
     assert [kind for _, kind in stream.encoding["features"]] == ["number"] * 13 + ["text"] * 26

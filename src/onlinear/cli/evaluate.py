@@ -37,10 +37,10 @@ def evaluate(
     from onlinear.evaluation import evaluate as evaluated
     from onlinear.tasks import load
 
-    learnt = load(model)
-    stream = opened(source, reading, learnt, with_target=True)
+    learned = load(model)
+    stream = opened(source, reading, learned, with_target=True)
     with Interrupts():
-        found = evaluated(learnt, Watched(stream, not json))
+        found = evaluated(learned, Watched(stream, not json))
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:

@@ -46,12 +46,12 @@ def predict(
         raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")
     if output is not None:
         writable("--output", output, [("the model", model), *inputs(source)])
-    learnt = load(model)
-    names = columns(learnt, kind)
-    stream = opened(source, reading, learnt)
+    learned = load(model)
+    names = columns(learned, kind)
+    stream = opened(source, reading, learned)
     with Interrupts(), _writer(output, names, header) as write:
         for block in Watched(stream, output is not None and not quiet):
-            write(predictions(learnt, block, kind))
+            write(predictions(learned, block, kind))
     say_errors(stream)
 
 

@@ -5,7 +5,7 @@ of loss, penalty and average: lazily, by the kernel of its file, in O(non-zeros)
 by repeating the dense step (``dense.py``). Engines keep nothing but settings: all that a run knows is in its ``State``, so a
 saved state goes on exactly as the run would have.
 
-Moments at which a run may visit all coordinates follow from the rows learnt so far alone (contract 6): before the row that
+Moments at which a run may visit all coordinates follow from the rows learned so far alone (contract 6): before the row that
 comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a limit. A visit
 reads and writes all of the state, which of a wide model is most of a short run, so what can do with fewer has fewer: sums of
 averages restart at powers of 8, potentials alone are visited every 2^18 rows.
@@ -248,7 +248,7 @@ class Engine(ABC):
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
-    alone = False  # whether its step sizes are its own, so that its output is never learnt together with others
+    alone = False  # whether its step sizes are its own, so that its output is never learned together with others
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         self.own = solver  # as it was named
@@ -273,7 +273,7 @@ class Engine(ABC):
         means: np.ndarray | None = None,
     ) -> int:
         """Learn the rows in order; fill the scores before each step, and ``means`` with those of the average before it; give
-        the number of rows learnt (all, unless the state stopped being finite)."""
+        the number of rows learned (all, unless the state stopped being finite)."""
         more = () if means is None else (means,)
         run, args = self.call(state, rows, largest, y, s, scores, *more)
         return run(*args)  # type: ignore[no-any-return]
@@ -283,14 +283,14 @@ class Engine(ABC):
         """The kernel that learns the rows, none beyond ``lasts``, and its arguments: rows and largest first."""
 
     def lasts(self, state: State) -> float:
-        """The number of rows learnt after which ``turn`` is due."""
+        """The number of rows learned after which ``turn`` is due."""
         return inf
 
     def turn(self, state: State) -> None:
         """What is to be done after the row that ``lasts`` names, before anything is read."""
 
     def keep(self, state: State, room: LastRow) -> Any:
-        """What keeps a row in ``room`` before it is learnt: a function and its arguments after the row. None for nothing."""
+        """What keeps a row in ``room`` before it is learned: a function and its arguments after the row. None for nothing."""
         return None
 
     def learn_outputs(
@@ -369,7 +369,7 @@ class Engine(ABC):
         is_due = self.visits()
         trust.must(
             whole and (visit == 0.0 if is_due is None else t <= next_visit(int(visit), is_due)),
-            f"step numbers of {t:g} rows learnt and the last visit at {visit:g}",
+            f"step numbers of {t:g} rows learned and the last visit at {visit:g}",
         )
         for name in state.stamps:
             steps = state.arrays[name]
@@ -381,7 +381,7 @@ class Engine(ABC):
     def check_together(self, states: list[State]) -> None:
         """Raise ModelFileError for outputs that no one run could have."""
         if any(state.t != states[0].t for state in states):
-            raise ModelFileError("the model file's outputs have learnt different numbers of rows.")
+            raise ModelFileError("the model file's outputs have learned different numbers of rows.")
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         """Fill the prefix table anew from the schedule and the block's start (after loading); ``steps``: how the step sizes

@@ -1,9 +1,9 @@
 """Many outputs in one pass over the rows: classes, targets, or models that differ in their penalty.
 
-Outputs of one method are learnt eight at a time by kernels whose state stands side by side: row j of a ``Pack``'s array is
+Outputs of one method are learned eight at a time by kernels whose state stands side by side: row j of a ``Pack``'s array is
 feature j of eight outputs, so an entry of a row is read, its feature looked up and its line of memory fetched once for all.
 Each output's ``State`` is a view of its column: it is read, saved and grown as if it were alone, and holds the same bits as
-if it had been learnt alone. Whatever has no such kernel is learnt one after the other over the same checked rows.
+if it had been learned alone. Whatever has no such kernel is learned one after the other over the same checked rows.
 
 Packs are independent of each other, so threads change nothing but the time.
 """
@@ -52,7 +52,7 @@ class Output(NamedTuple):
 
 
 def method_of(output: Output) -> Any:
-    """What outputs that are learnt together have in common; equal to no other's where an output is learnt by itself."""
+    """What outputs that are learned together have in common; equal to no other's where an output is learned by itself."""
     engine, problem = output.engine, output.engine.problem
     if type(engine).learn_outputs is not Engine.learn_outputs:
         return id(engine)
@@ -83,9 +83,9 @@ def scores_means(engine: Engine) -> bool:
 
 
 class InTurn:
-    """Outputs learnt one after the other, or by a way of their own, by their engine."""
+    """Outputs learned one after the other, or by a way of their own, by their engine."""
 
-    weight = 1.0  # the cost, in outputs learnt alone
+    weight = 1.0  # the cost, in outputs learned alone
 
     def __init__(self, outputs: Sequence[Output], place: int) -> None:
         self._engine, self._states, self._place = outputs[0].engine, [output.state for output in outputs], place
@@ -96,7 +96,7 @@ class InTurn:
             state.grow(size)
 
     def learn(self, job: Job) -> tuple[int, int]:
-        """The number of rows learnt, and the output that stopped being finite (-1 for none)."""
+        """The number of rows learned, and the output that stopped being finite (-1 for none)."""
         mine = slice(self._place, self._place + len(self._states))
         y = job.y[self._targets].T
         more = () if job.means is None or not scores_means(self._engine) else (job.means[mine],)
@@ -157,7 +157,7 @@ class Pack:
                     state.arrays[name] = self._rooms[name][:size, o]
 
     def learn(self, job: Job) -> tuple[int, int]:
-        """The number of rows learnt, and the output that stopped being finite (-1 for none)."""
+        """The number of rows learned, and the output that stopped being finite (-1 for none)."""
         self._bind()
         names = list(self._rooms)
         V = self._rooms[names[0]][: self._size]
@@ -205,7 +205,7 @@ class Team:
         """Learn the rows in order: y is (n, targets), scores (outputs, n), filled with the scores before each step; so are
         ``means`` with those of the averages.
 
-        Give the number of rows learnt (all, unless a state stopped being finite) and the output that stopped (or -1).
+        Give the number of rows learned (all, unless a state stopped being finite) and the output that stopped (or -1).
         """
         job = Job(rows, largest, np.ascontiguousarray(y.T), s, scores, means)
         work = len(rows.values) * len(scores)

@@ -170,7 +170,7 @@ class Triangular(Engine):
     def check_together(self, states: list[State]) -> None:
         super().check_together(states)
         held = "R" in states[0].kept
-        trust.must(held or states[0].t == 0, f"{states[0].t} rows learnt and no triangle of them")
+        trust.must(held or states[0].t == 0, f"{states[0].t} rows learned and no triangle of them")
         trust.must(held or states[0].size <= Rls().limit, f"{states[0].size} features, of whose triangle nothing is there")
 
     def factor(self, state: State) -> np.ndarray:

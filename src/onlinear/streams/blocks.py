@@ -30,7 +30,7 @@ class Block(NamedTuple):
     largest: float  # the largest absolute value
     files: np.ndarray | None = None  # (n,) the file of each row, as its place in ``names``; None: all of the first
     weights: np.ndarray | None = None  # (n,) the importance of each row, >= 0; None: all 1
-    held: np.ndarray | None = None  # (n,) whether each row is held out: scored, never learnt; None: none is
+    held: np.ndarray | None = None  # (n,) whether each row is held out: scored, never learned; None: none is
 
     @property
     def n(self) -> int:
