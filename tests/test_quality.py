@@ -343,7 +343,9 @@ def test_class_weights_are_weights_of_rows(tmp_path):
     assert weighted[-1]["best_constant"]["error"] == pytest.approx(min(share, 1.0 - share))
     assert "class_weight   -1=0.5,1=20" in command("inspect", tmp_path / "m")
     assert "class weights -1=0.5, 1=20" in command("train", path, *options, "--class-weight", "-1=0.5,1=20")
-    same = OnlineClassifier(solver="comid,eta=0.5", class_weight={-1: 0.5, 1: 20.0}).fit([(block.X, y)])
+    same = OnlineClassifier(solver="comid,eta=0.5", average="none", scale="none", class_weight={-1: 0.5, 1: 20.0}).fit(
+        [(block.X, y)]
+    )
     np.testing.assert_array_equal(model.coef_, same.coef_)
 
 

@@ -283,9 +283,7 @@ class Table(Shown):
         heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]
         self._widths = [*(NARROW[:6] if extra else WIDE), *(width for _, width in extra)]
         if averaged:
-            what = (
-                "the average or the last iterate" if training.learner.racing else "the average, which is written"
-            )
+            what = "the average or the last iterate" if training.learner.racing else "the average, which is written"
             self.say(f"measures of {what}; last: loss of the last iterate")
         self.say("".join(f"{head:>{width}}" for head, width in zip(heads, self._widths, strict=True)))
 
