@@ -63,7 +63,7 @@ def sessions(folder: Path) -> dict[str, str]:
     for line in (short, whole):  # which also compile what the others need
         run(line, folder)
     found = {
-        "readme": shortened(table(run(short, folder)), 7, 4),
+        "readme": shortened(table(run(short, folder)), 8, 4),
         "train": run(train, folder),
         "inspect": run("onlinear inspect ccat.onlinear", folder),
         "evaluate": run("onlinear evaluate ccat.onlinear ccat.t.svm.xz", folder),

@@ -354,7 +354,10 @@ class Table(Shown):
         shares = ", ".join(f"{name} {found[name]:.2f} s" for name in ("read", "parse", "learn", "wait"))
         self.say(f"time: {shares}")
         self.say("  (read and parse run ahead in other threads; wait: learning had no rows)")
-        last = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate" if training.averaged else ""
+        last = ""
+        if training.averaged:
+            ahead = f" in the average, which predicts; {found['nonzeros_last']:,} in the last iterate"
+            last = ahead if training.learner.averages else " in the last iterate, which predicts"
         self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
         if (constant := training.constant) is not None:
             self.say(f"best constant: loss {constant.loss:.4g}, {self._names[0]} {constant.error:.4g}")
