@@ -146,6 +146,12 @@ class Learner:
     in one pass; ``start`` the first weights, (d,) or (d, K); ``n_jobs`` the threads that share many outputs (None is 1, -1 all
     cores), which change nothing but the time.
 
+    ``weights="relative"`` divides the step sizes by the largest weight so far to the power 3/4. ``targets="relative"`` takes
+    the first target as the zero of all targets (with an intercept). For losses with a bounded slope it also multiplies the step
+    sizes by the running deviation of the targets (units.py). Both are for ``fiol``, ``implicit-sgd``, ``comid`` and ``sgd``;
+    the default, ``"raw"``, takes weights and targets as they are. ``average="adaptive"`` is the weighted-t1 average, or the
+    last iterate while that scores the recent rows better. With any of the three, ``learn_one`` takes the slower way of a block.
+
     Several threads may use one learner: each call has the learner to itself, so every row is used once, and the calls follow
     each other in the order in which they were let in. ``predict``, ``weights``, ``save`` and the like wait for the call that
     learns, and see all of its rows or none.

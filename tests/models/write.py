@@ -29,6 +29,7 @@ TEXTS = np.array(["a", "b, c", "ü"])[np.digitize(NUMBERS, [-1.5, 1.5])]
 L1, NET = "l1,l1=0.01", "elastic-net,l1=0.01,l2=0.05"
 LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "adaline": (("adaline", "squared"), {}),
+    "adaptive": (("fiol,eta=3", "logistic", "l2,l2=0.01", "adaptive"), {"fit_intercept": True, "weights": "relative"}),
     "comid-l1": (("comid,eta=0.5", "hinge", L1), {}),
     "comid-net-average": (("comid,eta=0.5", "logistic", NET, "weighted-t1"), {"fit_intercept": True}),
     "comid-box": (("comid,eta=0.5", "squared", "elastic-net,l1=0.01,lower=0"), {}),
@@ -44,6 +45,11 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "odrs-relaxed": (("odrs,lam=0.7,relaxation=1.4", "squared", L1, "uniform"), {}),
     "pa": (("pa-1,C=0.5", "hinge"), {}),
     "pegasos": (("pegasos", "hinge", "l2,l2=0.1"), {}),
+    "relative": (("comid,eta=0.3", "absolute", NET, "weighted-t1"), {"fit_intercept": True, "targets": "relative"}),
+    "relative-two": (
+        ("implicit-sgd", "huber", "none", "adaptive"),
+        {"n_outputs": 2, "targets": "relative", "weights": "relative"},
+    ),
     "rda": (("rda,gamma=2", "logistic", L1, "weighted-t"), {"fit_intercept": True}),
     "rls": (("rls", "squared"), {"n_features": D, "n_outputs": 2}),
     "sadmm": (("sadmm,rho=0.5", "hinge", L1), {"fit_intercept": True}),
@@ -96,6 +102,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "classes": lambda: OnlineClassifier(penalty=NET, class_weight={"a": 2.0}, random_state=0, passes=2).fit(ROWS, TEXTS),
     "regressor": lambda: OnlineRegressor(random_state=0).fit(ROWS, NUMBERS),
     "targets": lambda: OnlineRegressor(penalty=L1, random_state=0).fit(ROWS, np.column_stack([NUMBERS, SIGNS])),
+    "quantile": lambda: OnlineRegressor("quantile,q=0.9", random_state=0).fit(ROWS, 1000.0 * NUMBERS),
     "standard": lambda: OnlineRegressor(scale="standard", random_state=0).fit(ROWS, NUMBERS),
     "poisson": lambda: OnlineRegressor(loss="poisson", random_state=0).fit(ROWS, np.floor(np.abs(NUMBERS))),
     "stream": lambda: OnlineClassifier(penalty=L1).fit([(ROWS[:30], SIGNS[:30]), (ROWS[30:], SIGNS[30:])]),
@@ -123,7 +130,7 @@ def _more(name: str) -> Callable[[Any], Any]:
     if name == "batch-drs":
         return lambda model: model.solve(ROWS, SIGNS, 5)
     targets = {"classes": TEXTS, "targets": np.column_stack([NUMBERS, SIGNS]), "poisson": np.floor(np.abs(NUMBERS))}
-    y = targets.get(name, NUMBERS if name in ("regressor", "standard") else SIGNS)
+    y = targets.get(name, NUMBERS if name in ("regressor", "standard", "quantile") else SIGNS)
     return lambda model: model.partial_fit(ROWS[:10], y[:10])
 
 
