@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if '__name__ == "__main__"' in path.read_text())
-APART = {"run", "session", "claims"}
+APART = {"run", "session", "claims", "off_path"}  # off_path: its tables are part of those of defaults
 
 
 @pytest.fixture

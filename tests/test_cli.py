@@ -341,7 +341,7 @@ def test_an_interrupted_run_keeps_its_rows_and_says_how_to_go_on(tmp_path):
         (
             "rcv1-ccat/ccat.svm.xz",
             "rcv1-ccat/ccat.t.svm.xz",
-            ("--loss", "hinge", "--solver", "sadmm,rho=0.1", "--penalty", "l1,l1=1e-5"),
+            ("--loss", "hinge", "--solver", "sadmm,rho=0.1", "--penalty", "l1,l1=1e-5", "--scale", "none"),
             0.1,
         ),
     ],
