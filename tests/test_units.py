@@ -120,6 +120,7 @@ def test_without_weights_and_targets_nothing_changes(rows):
         ({"units.spread": np.zeros((2, 3))}, "shape"),
         ({"units.heaviest": np.array([-1.0])}, "below 0"),
         ({"race": np.zeros(3)}, "race"),
+        ({"race": np.array([np.nan, 0.0, 0.0, 0.0])}, "losses of a race"),
     ],
 )
 def test_files_with_units_that_no_run_could_have_are_refused(change, rule, rows, tmp_path):

@@ -21,7 +21,7 @@ from onlinear import checks, models, rows, specs, trust
 from onlinear.averages import ADAPTIVE
 from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
 from onlinear.checks import DivergenceError
-from onlinear.jit import bind_loss, kernel
+from onlinear.jit import bind_loss, function, kernel
 from onlinear.names import unknown
 from onlinear.one_row import OneRow, add_loss
 from onlinear.rows import Source
@@ -40,6 +40,15 @@ def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
 NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
+
+
+MOST = 1e300  # of the losses of a race: sums that overflow, or are no numbers, stay comparable
+
+
+@function
+def bounded(losses: float) -> float:
+    """A sum of losses, at most MOST in size."""
+    return max(losses, -MOST) if losses < MOST else MOST
 
 
 @kernel
@@ -61,10 +70,9 @@ def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
             add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
         if s[i] > 0.0:
             kept = 1.0 - min(1.0, 3.0 / (t + i + 1.0))
-            race[0], race[1] = min(race[0] * kept + last, MOST), min(race[1] * kept + mean, MOST)
+            race[0], race[1] = bounded(race[0] * kept + last), bounded(race[1] * kept + mean)
 
 
-MOST = 1e300  # of a sum of losses that overflow: both sums stay comparable
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -678,6 +686,11 @@ class Learner:
     def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Settings and state as a JSON-able header and the arrays themselves, which a call that learns changes."""
         self.weights()
+        if self.average is not None:
+            columns = np.arange(self.size, dtype=np.uint32)
+            for state in self.states:
+                self._finite(self._computed(self.engine.mean, state, columns))
+                self._finite(np.array(self._computed(self.engine.mean_bias, state)))
         header = {
             "spec": {role: specs.written(spec) for role, spec in self.spec.items()},
             "scale": self.scaler.kind if self.scaler is not None else "none",
@@ -737,7 +750,7 @@ class Learner:
             learner.scaler.check(learner.t)
         if learner._race is not None:
             _fill(learner._race, arrays, "race")
-            trust.finite("race", learner._race)
+            trust.must(np.all(np.abs(learner._race[:2]) <= MOST), "losses of a race that no rows have")
         learner._restore_units(arrays)
         return learner
 
