@@ -248,7 +248,7 @@ class Learner:
         if not scores_means(self.engine):
             raise ValueError(
                 f"average {ADAPTIVE!r} needs rows scored by the average before each step, which "
-                f"{type(self.solver).__name__.lower()} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
+                f"{self.engine.problem.name} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
                 "separable penalty, or another average."
             )
         return np.zeros(4)
@@ -257,7 +257,7 @@ class Learner:
         """The running units of targets and weights, or None where both are taken as they are."""
         if targets == weights == RAW:
             return None
-        name = type(self.solver).__name__.lower()
+        name = self.engine.problem.name
         if not can_multiply(self.engine):
             raise ValueError(
                 f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
