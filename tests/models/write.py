@@ -1,4 +1,4 @@
-"""Writes golden model files, and the scores that they must give for ever: ``python tests/models/write.py NAME...``.
+"""Writes golden model files and pickles, and the scores that they must give for ever: ``python tests/models/write.py NAME...``.
 
 Each is written once, when a version of the format has something new, and never again: it stands for those that users have.
 """
@@ -6,6 +6,7 @@ Each is written once, when a version of the format has something new, and never 
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,8 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import Learner, OnlineClassifier, OnlineRegressor, streams
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, streams
+from onlinear.averages import Average
+from onlinear.losses import Hinge, Huber, Logistic, Squared
+from onlinear.penalties import Box, ElasticNet, FusedLasso
+from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
+from onlinear.solvers.comid import Comid
+from onlinear.solvers.csgd import Csgd
+from onlinear.solvers.fiol import Fiol, Partition
 
 HERE = Path(__file__).parent
 N, D = 80, 9
@@ -50,6 +58,14 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         ("implicit-sgd", "huber", "none", "adaptive"),
         {"n_outputs": 2, "targets": "relative", "weights": "relative"},
     ),
+    "parts-box": ((Comid(Power(0.5, 0.0, 1.0)), Logistic(2.0), Box(0.01, 0.0, -1.0, 1.0)), {}),
+    "parts-comid": (
+        (Comid(Power(0.5, 3.0)), Huber(1.0, 2.0), ElasticNet(0.01, 0.05), Average(1.0, 1.0)),
+        {"fit_intercept": True},
+    ),
+    "parts-csgd": ((Csgd(TwoPhase(0.05, 40.0)), Squared()), {"fit_intercept": True}),
+    "parts-fiol": ((Fiol(Power(2.0, 0.0, 0.5), Partition()), Hinge(), ElasticNet(0.01)), {}),
+    "parts-fused": ((Comid(Power(0.5)), Squared(), FusedLasso(0.05, 0.01)), {"n_features": D}),
     "rda": (("rda,gamma=2", "logistic", L1, "weighted-t"), {"fit_intercept": True}),
     "rls": (("rls", "squared"), {"n_features": D, "n_outputs": 2}),
     "sadmm": (("sadmm,rho=0.5", "hinge", L1), {"fit_intercept": True}),
@@ -139,15 +155,35 @@ MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in ("
 
 
 def _solver(model: Any) -> str:
-    text = getattr(model, "learner_", model).spec["solver"]
-    return SOLVERS[text.partition(",")[0]].solver.__name__
+    spec = getattr(model, "learner_", model).spec["solver"]
+    return SOLVERS[spec.partition(",")[0]].solver.__name__ if isinstance(spec, str) else type(spec).__name__
+
+
+# Models as pickles of the first release's modules hold them.
+PICKLED: dict[str, Callable[[], Any]] = {
+    "learner": lambda: learner("comid-net-average"),
+    "parts": lambda: learner("parts-comid"),
+    "classifier": ESTIMATORS["classes"],
+    "regressor": ESTIMATORS["regressor"],
+    "path": lambda: PenaltyPath(OnlineClassifier(random_state=0), [L1, NET]).fit(ROWS, SIGNS),
+}
+
+
+def predicted(model: Any) -> list[Any]:
+    """What a model that was pickled makes of the rows."""
+    return np.asarray(model.predict(ROWS[:12])).ravel().tolist()
 
 
 def main(names: list[str]) -> None:
-    """Write the files of these names and what they must give."""
+    """Write the files of these names (``pickle:NAME`` for pickles) and what they must give."""
     file = HERE / "scores.json"
     found: dict[str, Any] = json.loads(file.read_text())
     for name in names:
+        if name.startswith("pickle:"):
+            model = PICKLED[name.removeprefix("pickle:")]()
+            (HERE / f"{name.removeprefix('pickle:')}.pickle").write_bytes(pickle.dumps(model, protocol=4))
+            found[name] = predicted(model)
+            continue
         model = learner(name) if name in LEARNERS else ESTIMATORS[name]()
         model.save(HERE / f"{name}.onlinear")
         found[name] = {"solver": _solver(model), "scores": hexed(scores(model))}
