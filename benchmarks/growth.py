@@ -31,7 +31,7 @@ from sklearn.linear_model import SGDClassifier
 
 from defaults import table
 from onlinear import Learner, OnlineClassifier
-from onlinear.path import Together
+from onlinear.models.path import Together
 from onlinear.solvers import comid, engine
 from onlinear.streams import Shuffled
 from onlinear.streams.pairs import Pairs

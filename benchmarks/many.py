@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear import Learner
-from onlinear.path import Together
+from onlinear.models.path import Together
 from onlinear.solvers import many
 from onlinear.threads import Pool
 from pages import fill

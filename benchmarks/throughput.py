@@ -29,7 +29,7 @@ from numba import njit
 from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, rows
-from onlinear.build import build_average, build_loss, build_penalty, build_solver
+from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers.engine import Engine, Problem
 from pages import fill
 

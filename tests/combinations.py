@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear import Learner, averages, schedules
-from onlinear.build import LOSSES, PENALTIES, RANGES
+from onlinear.learner.parts import LOSSES, PENALTIES, RANGES
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.dense import Dense
 from onlinear.solvers.engine import Engine, Problem
@@ -63,7 +63,7 @@ def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
 
 def _accepted(text: str, penalty: str = "l2,l2=0.2") -> bool:
     """Whether the settings of a solver's text are known (the combination may still be refused)."""
-    from onlinear.build import build_penalty, build_solver
+    from onlinear.learner.parts import build_penalty, build_solver
 
     try:
         build_solver(text, build_penalty(penalty), TOTAL)

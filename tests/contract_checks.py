@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from combinations import FEATURES, Case, reference
 from onlinear import DivergenceError, Learner, load
-from onlinear.build import build_loss, build_penalty
+from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.solvers.csgd import MASS, Y
 from onlinear.solvers.engine import ONE, OWN, VISIT, T, everything
 

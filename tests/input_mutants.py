@@ -248,7 +248,7 @@ def mutant(seed: int, number: int) -> Seed:
 def outcome(path: str, options: dict[str, Any]) -> tuple[str, str]:
     """Open, read and learn: what became of it, and what was said."""
     from onlinear import Learner, streams
-    from onlinear.checks import DivergenceError
+    from onlinear.errors import DivergenceError
     from onlinear.streams import StreamError
 
     try:

@@ -119,7 +119,7 @@ def events(arguments: list[str], kill_after: float | None = None, writing: Path 
 
 def left(checkpoint: Path) -> bool:
     """Whether a temporary file of a checkpoint is there."""
-    from onlinear.writing import _prefix
+    from onlinear.files.writing import _prefix
 
     return any(path.name.startswith(_prefix(str(checkpoint))) for path in checkpoint.parent.iterdir())
 
@@ -155,7 +155,7 @@ class Victim:
         return ["--resume", str(self.checkpoint)] if self.checkpoint.exists() else self.arguments
 
     def _rows(self) -> int:
-        from onlinear import checkpoints
+        from onlinear.cli import checkpoints
 
         return checkpoints.read(str(self.checkpoint)).state.run["rows"] if self.checkpoint.exists() else 0
 
@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--folder", type=Path, default=None, help="where to work; default: a temporary folder")
     given = parser.parse_args()
-    from onlinear import checkpoints  # noqa: F401 (what the forks are to have)
+    from onlinear.cli import checkpoints  # noqa: F401 (what the forks are to have)
 
     rng = np.random.default_rng(given.seed)
     with tempfile.TemporaryDirectory(dir=given.folder) as name:

@@ -33,15 +33,17 @@ from safetensors.numpy import save
 sys.path.append(str(Path(__file__).parent / "models"))
 from write import MORE, ROWS, SIGNS, D
 
-from onlinear import DivergenceError, Learner, ModelFileError, checkpoints, load, models
-from onlinear.build import LOSSES
+from onlinear import DivergenceError, Learner, ModelFileError, load
+from onlinear.cli import checkpoints
 from onlinear.cli.command import UsageError
 from onlinear.cli.inspect import described, summary
 from onlinear.cli.train import _output
+from onlinear.files import model_file
 from onlinear.jit import bind_loss
-from onlinear.run import Interrupted
-from onlinear.specs import PartNeeded
+from onlinear.learner.parts import LOSSES
+from onlinear.learner.stored_parts import PartNeeded
 from onlinear.streams import StreamError
+from onlinear.training.training import Interrupted
 
 HERE = Path(__file__).parent
 BATCH = 1000
@@ -60,7 +62,7 @@ class Subject(NamedTuple):
     name: str
     content: bytes
     header: dict[str, Any]
-    arrays: models.Arrays
+    arrays: model_file.Arrays
     checkpoint: bool
 
 
@@ -117,7 +119,7 @@ def subjects(folder: Path) -> list[Subject]:
             paths.append(folder / name)
     found = []
     for path in paths:
-        header, arrays = models.read(path)
+        header, arrays = model_file.read(path)
         found.append(Subject(path.stem, path.read_bytes(), header, arrays, "run" in header))
     return found
 
@@ -315,13 +317,13 @@ def mutant(number: int, files: Sequence[Subject], seed: int) -> tuple[Subject, b
         except (TypeError, ValueError, OverflowError, LookupError, AttributeError, RecursionError):
             continue  # one change was in the way of the other
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    plain = models._text(header)
-    header["digest"] = models._digest(json.loads(plain), arrays)
-    written = models._text(header)
+    plain = model_file._text(header)
+    header["digest"] = model_file._digest(json.loads(plain), arrays)
+    written = model_file._text(header)
     if rng.random() < 0.02:
         key = rng.choice([*header])
         written = written[:-1] + f",{json.dumps(key)}:{json.dumps(rng.choice(EXTREMES))}}}"
-    return subject, save(arrays, metadata={models.FORMAT: written})
+    return subject, save(arrays, metadata={model_file.FORMAT: written})
 
 
 def raw(rng: random.Random, content: bytes) -> bytes:
@@ -426,7 +428,7 @@ def changed_text(rng: random.Random, value: str) -> str:
     return rng.choice(("", value * 2, value.upper(), value[::-1], rng.choice(CLASSES), "../" + value, "-", "/dev/null"))
 
 
-def change_arrays(rng: random.Random, arrays: models.Arrays) -> None:
+def change_arrays(rng: random.Random, arrays: model_file.Arrays) -> None:
     """Change one array: its numbers, type, shape or name."""
     name = rng.choice(sorted(arrays))
     if rng.random() < 0.35:
@@ -462,7 +464,7 @@ def change_arrays(rng: random.Random, arrays: models.Arrays) -> None:
         arrays[name], arrays[other] = arrays[other], arrays[name]
 
 
-def steps(rng: random.Random, now: np.ndarray, arrays: models.Arrays) -> None:
+def steps(rng: random.Random, now: np.ndarray, arrays: model_file.Arrays) -> None:
     """Change step numbers, the clock or another scalar; of all outputs and stamps at once, so that they agree, now and then."""
     flat = now.reshape(-1)
     if rng.random() < 0.5:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear.averages import Average
-from onlinear.checks import DivergenceError
+from onlinear.errors import DivergenceError
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
 from onlinear.penalties import Box, ElasticNet

@@ -9,17 +9,18 @@ import pytest
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from onlinear import Learner, OnlineClassifier, build, load
+from onlinear import Learner, OnlineClassifier, load
 from onlinear.averages import Average
-from onlinear.build import build_average, build_loss, build_penalty, build_solver
 from onlinear.cli import app
+from onlinear.learner import parts
+from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.losses import Hinge, Huber
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 
 
-@pytest.mark.parametrize("name", build.LOSSES)
+@pytest.mark.parametrize("name", parts.LOSSES)
 def test_every_loss_by_its_name(name):
     loss = build_loss(name)
     assert loss == type(loss)()
@@ -209,8 +210,8 @@ def test_every_setting_of_every_solver_has_a_range_or_choices():
     for name, preset in SOLVERS.items():
         for key in preset.solver._fields:
             default = preset.solver._field_defaults.get(key)
-            known = key in build.RANGES or isinstance(default, bool) or key in getattr(preset.solver, "choices", {})
-            assert known or key == "schedule" or key not in build.RANGES, (name, key)
+            known = key in parts.RANGES or isinstance(default, bool) or key in getattr(preset.solver, "choices", {})
+            assert known or key == "schedule" or key not in parts.RANGES, (name, key)
 
 
 def test_numbers_of_a_part_object_may_be_of_any_kind():

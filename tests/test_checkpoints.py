@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import Learner, checkpoints, load, models, run, streams, writing
-from onlinear.cli import app
+from onlinear import Learner, load, streams
+from onlinear.cli import app, checkpoints
 from onlinear.cli.command import Reading
+from onlinear.errors import ModelFileError
+from onlinear.files import model_file, writing
+from onlinear.training.training import State, Written
 
 OPEN = streams.open
 LABELS = {
@@ -90,7 +93,7 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp
     keeper = Kept(str(tmp_path / "c"), 150, None, {})
     monkeypatch.setattr(streams, "open", lambda paths, **o: OPEN(paths, **o, block_bytes=3000))
     whole = checkpoints.start(settings, keeper)
-    told = [event for event in whole if not isinstance(event, run.Written)]
+    told = [event for event in whole if not isinstance(event, Written)]
     whole.model.save(tmp_path / "whole")
     assert repr(told) == repr(wanted)
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "plain").read_bytes(), "checkpoints change nothing"
@@ -98,7 +101,7 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp
     assert [int(path.suffix[1:]) for path in found] == list(range(150, plain.rows + 1, 150))
     for path in found:
         resumed = checkpoints.resume(checkpoints.read(str(path)), None)
-        rest = [event for event in resumed if not isinstance(event, run.Written)]
+        rest = [event for event in resumed if not isinstance(event, Written)]
         resumed.model.save(tmp_path / "resumed")
         assert repr(rest) == repr(wanted[len(wanted) - len(rest) :])
         assert (tmp_path / "resumed").read_bytes() == (tmp_path / "plain").read_bytes(), path.name
@@ -128,7 +131,7 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
     newer = ("scored", "averaged then", "quality", "class weights")
     run_of_then = {name: value for name, value in saved.state.run.items() if name not in newer}
     arrays = {name: array for name, array in saved.state.arrays.items() if not name.startswith("quality.")}
-    resumed = checkpoints.resume(saved._replace(state=run.State(run_of_then, arrays)), None)
+    resumed = checkpoints.resume(saved._replace(state=State(run_of_then, arrays)), None)
     list(resumed)
     np.testing.assert_array_equal(resumed.learner.weights(), whole.learner.weights())
     assert resumed.model.history_[-1]["loss_last"] == whole.model.history_[-1]["loss_last"]
@@ -337,7 +340,7 @@ def test_a_disk_that_takes_no_writes_any_more_leaves_the_old_checkpoint(tmp_path
         settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {})
         training = checkpoints.start(settings, checkpoints.Checkpoints(str(disk / "c"), 200, None, {}))
         events = iter(training)
-        assert any(isinstance(event, run.Written) for event in events)
+        assert any(isinstance(event, Written) for event in events)
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         with pytest.raises(checkpoints.CheckpointError, match="Read-only file system"):
             list(events)
@@ -382,16 +385,16 @@ def written(tmp_path_factory):
     options = {"solver": "comid,eta=0.5", "holdout": "0.2", "passes": 3, "early_stop": 2, "shuffle_rows": 64}
     settings = checkpoints.Settings((str(folder / "rows.svm"),), {}, **options)
     for event in checkpoints.start(settings, checkpoints.Checkpoints(str(folder / "c"), 900, None, {"model": None})):
-        if isinstance(event, run.Written):
+        if isinstance(event, Written):
             break
     return folder
 
 
 def forged(written, tmp_path, change):
-    header, arrays = models.read(written / "c")
+    header, arrays = model_file.read(written / "c")
     del header["digest"]
     change(header["run"], arrays)
-    models.write(tmp_path / "c", header, arrays)
+    model_file.write(tmp_path / "c", header, arrays)
     return tmp_path / "c"
 
 
@@ -443,12 +446,12 @@ FORGED = {
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
 def test_a_checkpoint_that_no_run_wrote_is_refused_before_a_row_is_read(change, written, tmp_path):
     path = forged(written, tmp_path, change)
-    with pytest.raises(models.ModelFileError, match="c: "):
+    with pytest.raises(ModelFileError, match="c: "):
         checkpoints.resume(checkpoints.read(str(path)), None)
 
 
 def test_the_rules_for_checkpoints_cover_what_runs_write(written):
-    header, _ = models.read(written / "c")
+    header, _ = model_file.read(written / "c")
     assert set(checkpoints.SETTINGS) == set(checkpoints.Settings._fields)
     assert set(checkpoints.RUNS) == set(header["run"])
     assert set(checkpoints.READING) == set(Reading._fields)
@@ -470,8 +473,8 @@ def test_a_checkpoint_chooses_no_place_outside_its_folder(tmp_path):
     assert (tmp_path / "m").exists()
     (inner / "link").symlink_to(tmp_path)
     for place in ("../m", inner / "link" / "m", "/etc/x"):
-        header, arrays = models.read(inner / "c")
+        header, arrays = model_file.read(inner / "c")
         del header["digest"]
         header["run"]["output"]["model"] = str(place)
-        models.write(inner / "c", header, arrays)
+        model_file.write(inner / "c", header, arrays)
         assert "not in the checkpoint's own folder" in command("--resume", inner / "c", code=2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onlinear import checks
+from onlinear.rows import checks
 
 
 def test_targets_of_one_and_of_several_outputs():

@@ -40,7 +40,7 @@ from contract_checks import (
     tally,
     weight_0_is_a_step_without_loss,
 )
-from onlinear import compatibility
+from onlinear.learner import combinations
 from onlinear.solvers.engine import due
 
 HERE = Path(__file__).parent
@@ -99,7 +99,7 @@ def test_every_solver_learns_something() -> None:
 
 
 def test_compatibility_page_is_what_the_code_does() -> None:
-    assert (HERE.parent / "docs" / "compatibility.md").read_text(encoding="utf-8") == compatibility.page()
+    assert (HERE.parent / "docs" / "compatibility.md").read_text(encoding="utf-8") == combinations.page()
 
 
 def test_moments_at_which_a_run_may_visit_every_coordinate() -> None:

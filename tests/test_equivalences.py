@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from combinations import COMPILED_FREE, NAMES, Case, compiled_demands, covering
 from onlinear import Learner
-from onlinear.build import LOSSES, build_loss, build_penalty
+from onlinear.learner.parts import LOSSES, build_loss, build_penalty
 from onlinear.solvers.fiol import INNER, implicit_step
 
 N, D = 160, 7  # rows enough for two visits of all coordinates

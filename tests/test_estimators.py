@@ -25,17 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-from onlinear import (
-    DivergenceError,
-    Learner,
-    ModelFileError,
-    OnlineClassifier,
-    OnlineRegressor,
-    PenaltyPath,
-    load,
-    models,
-    streams,
-)
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
+from onlinear.files import model_file
 from onlinear.streams.pairs import Pairs
 
 SOLVER = "comid,eta=0.5"
@@ -441,7 +432,7 @@ def test_files_hold_no_clock_host_or_path(rows, tmp_path):
     for name in ("a", "elsewhere/b"):
         classifier().fit(X, y).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "elsewhere/b").read_bytes()
-    header, _ = models.read(tmp_path / "a")
+    header, _ = model_file.read(tmp_path / "a")
     assert header["kind"] == "classifier"
     assert header["estimator"]["classes"] == ["no", "yes"]
 
@@ -836,7 +827,7 @@ def test_a_final_model_has_what_predicts_and_no_more(tmp_path, several):
     assert final.learner_.progressive_loss == model.learner_.progressive_loss
     used = final.learner_.all_columns()
     assert final.feature_names(used) == X.columns[used].tolist()
-    header, arrays = models.read(tmp_path / "final")
+    header, arrays = model_file.read(tmp_path / "final")
     assert [name for _, name in header["estimator"]["names"]] == X.columns[used].tolist()
     assert sum(array.size for array in arrays.values()) == 2 * np.count_nonzero(model.coef_) + len(model.intercept_)
     final.save(tmp_path / "again")
@@ -857,11 +848,11 @@ def test_a_final_models_size_is_that_of_its_non_zeros(tmp_path):
     blocks = [(wide[:, :10], [0.5, 0.0, 1.0])]
     model = OnlineRegressor().fit(blocks)
     model.save(tmp_path / "m", final=True)
-    header, arrays = models.read(tmp_path / "m")
+    header, arrays = model_file.read(tmp_path / "m")
     del header["digest"]
     header["size"] = header["estimator"]["features"] = 2_000_000_001
     arrays |= {"0.columns": np.array([5, 2_000_000_000], np.uint32), "0.values": np.array([1.5, -2.5])}
-    models.write(tmp_path / "wide", header, arrays)
+    model_file.write(tmp_path / "wide", header, arrays)
     expected = arrays["0.values"] + arrays["intercepts"]
     np.testing.assert_array_equal(load(tmp_path / "wide").predict(wide)[:2], expected)
 

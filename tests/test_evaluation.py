@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onlinear import OnlineClassifier, OnlineRegressor
-from onlinear.evaluation import evaluate
+from onlinear.models.evaluation import evaluate
 from onlinear.papers.optimum import mean_loss
 from onlinear.streams.pairs import Pairs
 
@@ -50,7 +50,7 @@ def found(model, X, y):
 
 
 def test_every_loss_is_tried():
-    from onlinear.build import LOSSES as KNOWN
+    from onlinear.learner.parts import LOSSES as KNOWN
 
     assert {name.partition(",")[0] for name in LOSSES} == set(KNOWN)
 

@@ -20,7 +20,7 @@ import pytest
 from scipy import sparse
 
 from onlinear import Learner
-from onlinear.build import LOSSES, build_loss
+from onlinear.learner.parts import LOSSES, build_loss
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.solvers import fiol
 

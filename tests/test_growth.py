@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import memory
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
-from onlinear.learner import LIMIT, state_limit
+from onlinear.learner.learner import LIMIT, state_limit
 from onlinear.streams import StreamError
 
 FAR = 400_000_000

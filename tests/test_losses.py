@@ -11,7 +11,7 @@ from numpy import longdouble as L
 
 from onlinear import losses
 from onlinear.jit import COMPILED, bind_loss, kernel
-from onlinear.names import parts_of
+from onlinear.text.form import parts_of
 
 OTHER_SETTINGS = [
     losses.Hinge(margin=0.0),

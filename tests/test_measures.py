@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import mean_absolute_error, r2_score, roc_auc_score
 
-from onlinear.measures import BINS, Area, ClassMeasures, NumberMeasures, bins
+from onlinear.training.metrics import BINS, Area, ClassMeasures, NumberMeasures, bins
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from sklearn.exceptions import InconsistentVersionWarning
 
-from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, load, models
-from onlinear.final import Final
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, load
+from onlinear.files import model_file
+from onlinear.models.predictor import Final
 from onlinear.solvers import SOLVERS
 
 RNG = np.random.default_rng(3)
@@ -54,7 +55,7 @@ def test_nothing_about_the_machine_is_in_the_file(path):
     content = path.read_bytes()
     for word in (os.getcwd(), str(path.parent), os.uname().nodename):
         assert word.encode() not in content
-    header, _ = models.read(path)
+    header, _ = model_file.read(path)
     assert sorted(header) == sorted({"version", "digest", "kind", *trained().freeze()[0]})
 
 
@@ -103,23 +104,23 @@ def test_other_safetensors_files_are_refused(tmp_path):
     ids=lambda text: text[:16],
 )
 def test_damaged_headers_are_refused(tmp_path, header):
-    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={models.FORMAT: header})
+    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={model_file.FORMAT: header})
     with pytest.raises(ModelFileError, match="header is damaged"):
         load(tmp_path / "m")
 
 
 def test_a_newer_file_says_upgrade(tmp_path):
-    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={models.FORMAT: json.dumps({"version": models.VERSION + 1})})
+    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={model_file.FORMAT: json.dumps({"version": model_file.VERSION + 1})})
     with pytest.raises(ModelFileError, match="model file version 2; this release reads up to 1"):
         load(tmp_path / "m")
 
 
 def rewritten(path, change):
     """The file with its header changed by someone who knows how to make a digest."""
-    header, arrays = models.read(path)
+    header, arrays = model_file.read(path)
     del header["digest"]
     change(header, arrays)
-    models.write(path, header, arrays)
+    model_file.write(path, header, arrays)
 
 
 HOSTILE = {
@@ -162,7 +163,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(models.os, "fsync", full)
+    monkeypatch.setattr(model_file.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         trained(slice(0, 9)).save(path)
     assert path.read_bytes() == before
@@ -422,12 +423,12 @@ def test_outputs_have_learnt_the_same_rows(tmp_path):
 
 
 def test_arrays_of_types_that_no_model_has_and_deep_headers_are_refused(tmp_path):
-    save_file({"w": np.zeros(3, np.float16)}, tmp_path / "m", metadata={models.FORMAT: '{"version":1}'})
+    save_file({"w": np.zeros(3, np.float16)}, tmp_path / "m", metadata={model_file.FORMAT: '{"version":1}'})
     with pytest.raises(ModelFileError, match="an array of the type F16"):
         load(tmp_path / "m")
     for depth in (500, 990, 3000):
         deep = '{"version":1,"x":' + "[" * depth + "]" * depth + "}"
-        save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={models.FORMAT: deep})
+        save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={model_file.FORMAT: deep})
         with pytest.raises(ModelFileError):
             load(tmp_path / "m")
 
@@ -480,15 +481,15 @@ def test_a_file_names_only_parts_on_the_list_with_settings_in_range(tmp_path, ro
 
 
 def test_every_part_on_the_list_comes_back(tmp_path):
-    from onlinear import build, specs
+    from onlinear.learner import parts, stored_parts
 
-    roles = {role: list(classes.values()) for role, classes in build.LISTED.items()}
-    assert set(build.LOSSES.values()) == set(roles["loss"])
+    roles = {role: list(classes.values()) for role, classes in parts.LISTED.items()}
+    assert set(parts.LOSSES.values()) == set(roles["loss"])
     assert {preset.solver for preset in SOLVERS.values()} == set(roles["solver"])
     for role, classes in roles.items():
         for cls in classes:
-            found = json.loads(json.dumps(specs.written(cls())))
-            assert build.made(role, found) == cls()
+            found = json.loads(json.dumps(stored_parts.written(cls())))
+            assert parts.made(role, found) == cls()
 
 
 AT_STEPS = ("comid", "rda", "sadmm", "odrs,relaxation=1.4", "fiol")
@@ -560,7 +561,7 @@ def test_settings_whose_product_is_0_are_divergence():
 
 def test_a_header_that_says_a_thing_twice_is_refused(tmp_path):
     header = '{"version":1,"size":1,"size":2}'
-    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={models.FORMAT: header})
+    save_file({"w": np.zeros(3)}, tmp_path / "m", metadata={model_file.FORMAT: header})
     with pytest.raises(ModelFileError, match="given twice"):
         load(tmp_path / "m")
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlinear import Learner, OnlineClassifier, OnlineRegressor, build, hints, losses, schedules
-from onlinear.names import chosen, kebab, number, parse, parts_of, unknown, unparse
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, losses, schedules
+from onlinear.learner import parts
 from onlinear.solvers import SOLVERS
+from onlinear.text import hints
+from onlinear.text.form import chosen, kebab, number, parse, parts_of, unknown, unparse
 
 
 def test_parse():
@@ -77,10 +79,10 @@ def test_number():
 
 REGISTRIES = {
     "solver": SOLVERS,
-    "loss": build.LOSSES,
-    "penalty": build.PENALTIES,
-    "average": build.AVERAGES,
-    "scale": build.SCALES,
+    "loss": parts.LOSSES,
+    "penalty": parts.PENALTIES,
+    "average": parts.AVERAGES,
+    "scale": parts.SCALES,
     "schedule": schedules.NAMED,
 }
 
@@ -105,7 +107,7 @@ def test_names_of_other_libraries_get_a_true_answer(kind):
             role = re.search(rf"(\w+)='{re.escape(advised)}'", answer)
             known = REGISTRIES[role[1] if role else kind]
             first = advised.partition(",")[0]
-            assert first in known or first.partition("=")[0] in build.BOUNDS, (name, advised)
+            assert first in known or first.partition("=")[0] in parts.BOUNDS, (name, advised)
 
 
 @pytest.mark.parametrize("name", ["ftrl", "adagrad", "saga", "sag", "adam", "lbfgs", "liblinear", "xgboost", "s"])

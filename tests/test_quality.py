@@ -11,9 +11,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
-from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams, tasks
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
 from onlinear.cli import app
-from onlinear.quality import Advice, Targets, best_constant, falling, of_classes, out_of_reach, sorted_rows
+from onlinear.models import base
+from onlinear.training.quality import Advice, Targets, best_constant, falling, of_classes, out_of_reach, sorted_rows
 
 OPEN = streams.open
 ADVICE = Advice(True, "fiol,eta=5", False, ("-1", "1"), 5000)
@@ -176,7 +177,7 @@ CLASSES = {
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("share", [0.5, 0.1, 1e-4])
 def test_the_best_constant_for_two_classes(name, share):
-    from onlinear.build import build_loss
+    from onlinear.learner.parts import build_loss
 
     found = best_constant(build_loss(name), of_classes(np.array([1 - share, share]) * 1e4, 1, -1.0))
     assert found.loss == pytest.approx(CLASSES[name](share), rel=1e-9)
@@ -282,7 +283,7 @@ def test_a_stream_of_one_class_is_named(tmp_path):
 
 @pytest.mark.parametrize("loss", ["absolute", "quantile,q=0.9", "huber", "epsilon-insensitive"])
 def test_targets_out_of_reach_are_named(loss, tmp_path, monkeypatch):
-    monkeypatch.setattr(tasks.Model, "_follows", lambda *parts: False)  # as for solvers whose steps cannot follow the targets
+    monkeypatch.setattr(base.Model, "_follows", lambda *parts: False)  # as for solvers whose steps cannot follow the targets
     X, _ = rows_of()
     y = 1e5 + X[:, 0]
     regressor = OnlineRegressor(loss, solver="fiol,eta=1", scale="none")

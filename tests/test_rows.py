@@ -177,8 +177,8 @@ def test_the_size_ends_at_the_last_non_zero():
 @pytest.mark.parametrize("kept", [0, 1 << 20])
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
 def test_many_rows_cross_the_scan_and_conversion_blocks(density, kept, monkeypatch):
-    monkeypatch.setattr(rows, "BLOCK", 700)
-    monkeypatch.setattr(rows, "LEAST_KEPT", kept)
+    monkeypatch.setattr("onlinear.rows.records.BLOCK", 700)
+    monkeypatch.setattr("onlinear.rows.reading.LEAST_KEPT", kept)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((333, 17)) * (rng.random((333, 17)) < density)
     wanted = rows.read(sp.csr_matrix(X))

@@ -11,10 +11,10 @@ from sklearn.datasets import load_diabetes
 from typer.testing import CliRunner
 
 from conftest import folder
-from onlinear import Learner, OnlineRegressor, checkpoints, load, streams
-from onlinear.cli import app
-from onlinear.run import Held, Report
+from onlinear import Learner, OnlineRegressor, load, streams
+from onlinear.cli import app, checkpoints
 from onlinear.streams.holdout import Marked
+from onlinear.training.training import Held, Report
 
 OPEN = streams.open
 BARE = ("--average", "none", "--scale", "none")  # as Learner is

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from onlinear import rows
 from onlinear.learner import Learner
-from onlinear.scaling import Scaler
+from onlinear.rows.scaling import Scaler
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((40, 6)) * (RNG.random((40, 6)) < 0.5) * 10.0 ** np.arange(-3, 3)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from onlinear import schedules
-from onlinear.build import build_schedule
 from onlinear.jit import kernel
-from onlinear.names import parts_of
+from onlinear.learner.parts import build_schedule
 from onlinear.schedules import NAMED, Power, TwoPhase
+from onlinear.text.form import parts_of
 
 TIMES = [1, 2, 3, 64, 10**6, 10**9, 2**53]
 SCHEDULES = [

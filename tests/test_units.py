@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import LinearSVC
 
-from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load, models
-from onlinear.build import LOSSES
-from onlinear.units import BAND, natural_step
+from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
+from onlinear.files import model_file
+from onlinear.learner.parts import LOSSES
+from onlinear.learner.units import BAND, natural_step
 
 pytestmark = pytest.mark.filterwarnings("ignore::onlinear.QualityWarning")
 RELATIVE = {"targets": "relative", "weights": "relative"}
@@ -126,9 +127,9 @@ def test_without_weights_and_targets_nothing_changes(rows):
 def test_files_with_units_that_no_run_could_have_are_refused(change, rule, rows, tmp_path):
     path = tmp_path / "m"
     learned("fiol,eta=3", "absolute", rows, average="adaptive", **RELATIVE).save(path)
-    header, arrays = models.read(path)
+    header, arrays = model_file.read(path)
     del header["digest"]
-    models.write(path, header, arrays | change)
+    model_file.write(path, header, arrays | change)
     with pytest.raises(ModelFileError, match=rule):
         load(path)
 

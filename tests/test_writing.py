@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import Learner, checkpoints, load, streams, writing
-from onlinear.cli import app
+from onlinear import Learner, load, streams
+from onlinear.cli import app, checkpoints
 from onlinear.cli.predict import _writer
+from onlinear.files import writing
 from onlinear.streams.sparse import write_sparse
 from onlinear.streams.text import write_svmlight
 

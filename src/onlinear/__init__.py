@@ -17,22 +17,21 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from onlinear.checks import DivergenceError
-    from onlinear.estimators import OnlineClassifier, OnlineRegressor, load
+    from onlinear.errors import DivergenceError, ModelFileError
     from onlinear.learner import Learner
-    from onlinear.models import ModelFileError
-    from onlinear.path import PenaltyPath
-    from onlinear.quality import QualityWarning
+    from onlinear.models.estimators import OnlineClassifier, OnlineRegressor, load
+    from onlinear.models.path import PenaltyPath
+    from onlinear.training.quality import QualityWarning
 
 _HOMES = {
-    "DivergenceError": "checks",
+    "DivergenceError": "errors",
     "Learner": "learner",
-    "ModelFileError": "models",
-    "OnlineClassifier": "estimators",
-    "OnlineRegressor": "estimators",
-    "PenaltyPath": "path",
-    "QualityWarning": "quality",
-    "load": "estimators",
+    "ModelFileError": "errors",
+    "OnlineClassifier": "models.estimators",
+    "OnlineRegressor": "models.estimators",
+    "PenaltyPath": "models.path",
+    "QualityWarning": "training.quality",
+    "load": "models.estimators",
 }
 
 

@@ -56,7 +56,7 @@ NAMED = {
 }
 
 
-ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better (learner.py)
+ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better
 
 
 @function

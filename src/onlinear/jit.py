@@ -65,7 +65,7 @@ from numba.extending import (
 )
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from onlinear import writing
+from onlinear.files import writing
 
 COMPILED = not config.DISABLE_JIT
 PACKAGE = __name__.rpartition(".")[0]

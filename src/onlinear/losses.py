@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.jit import adopt, function
-from onlinear.names import parts_of
+from onlinear.text.form import parts_of
 
 
 @function

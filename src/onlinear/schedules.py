@@ -10,7 +10,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from onlinear.jit import adopt
-from onlinear.names import parts_of
+from onlinear.text.form import parts_of
 
 
 class Power(NamedTuple):

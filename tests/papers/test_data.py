@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from onlinear.papers import data
 from onlinear.papers.data import MissingDataError, Where
-from onlinear.papers.experiments import DataSpec
+from onlinear.papers.data_spec import DataSpec
 from onlinear.papers.generators import GENERATORS
 from onlinear.papers.problems import FACTS, Problem, rows_of
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.linear_model import ElasticNet, Lasso
 
-from onlinear.build import build_loss, build_penalty
+from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.papers.optimum import optimum
 
 rng = np.random.default_rng(3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onlinear import Learner
-from onlinear.checks import DivergenceError
+from onlinear.errors import DivergenceError
 from onlinear.losses import Hinge
 from onlinear.papers import experiments, reproduce, runs
 from onlinear.papers.data import Split, Where

@@ -10,7 +10,7 @@ from sparse_rows import D, N, close, same_bits, stream
 
 from combinations import reference
 from onlinear import Learner
-from onlinear.build import LOSSES
+from onlinear.learner.parts import LOSSES
 
 
 def targets(loss: str, y: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import DivergenceError, Learner, load, rows
-from onlinear.build import build_average, build_loss, build_penalty, build_solver
 from onlinear.jit import COMPILED
+from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers import many
 from onlinear.solvers.engine import Problem
 from onlinear.solvers.many import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of

@@ -1,4 +1,4 @@
-"""The command ``onlinear``: options, progress and errors in words. What it runs is in ``run.py``, imported when needed.
+"""The command ``onlinear``: options, progress and errors in words. What it runs is in ``training/``, imported when needed.
 
 One module per command; each is found here by its import.
 """

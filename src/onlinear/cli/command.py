@@ -91,7 +91,7 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
 
     ``stream``: whether a pipe or device will do, which cannot be read again.
     """
-    from onlinear import writing
+    from onlinear.files import writing
 
     try:
         writing.check(path)

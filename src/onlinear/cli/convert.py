@@ -47,9 +47,9 @@ def convert(
     Without --float32 every number keeps all its bits. Comments and qid: are left out.
     """
     from onlinear.cli.reading import Watched, opened
+    from onlinear.files.writing import is_stream
     from onlinear.streams.sparse import write_sparse
     from onlinear.streams.text import write_svmlight
-    from onlinear.writing import is_stream
 
     columns = output.endswith(COLUMNS)
     if float32 and not columns:

@@ -12,7 +12,7 @@ from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import ended, say_errors
 
 if TYPE_CHECKING:
-    from onlinear.evaluation import Bin, Result
+    from onlinear.models.evaluation import Bin, Result
 
 NAMES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
 WIDTH = 80
@@ -34,8 +34,8 @@ def evaluate(
     AUC is exact; it needs 16 bytes of memory per row (24 if rows have weights).
     """
     from onlinear.cli.reading import Watched, opened
-    from onlinear.evaluation import evaluate as evaluated
-    from onlinear.tasks import load
+    from onlinear.models.base import load
+    from onlinear.models.evaluation import evaluate as evaluated
 
     learned = load(model)
     stream = opened(source, reading, learned, with_target=True)
@@ -64,8 +64,8 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
 
 def described(found: Result) -> list[str]:
     """A result as lines of at most 80 characters."""
-    from onlinear.quality import WORSE
     from onlinear.streams.labels import shown
+    from onlinear.training.quality import WORSE
 
     out = [""]
     for name, value in {"loss": found.loss, **{NAMES[name]: value for name, value in found.measures.items()}}.items():

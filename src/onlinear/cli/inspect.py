@@ -44,11 +44,11 @@ def inspect(
 
 def summary(path: str, top: int) -> dict[str, Any]:
     """All that is shown, for JSON."""
-    from onlinear import models
-    from onlinear.final import Final
-    from onlinear.tasks import load
+    from onlinear.files import model_file
+    from onlinear.models.base import load
+    from onlinear.models.predictor import Final
 
-    header, _ = models.read(path)
+    header, _ = model_file.read(path)
     model = load(path)
     learner = getattr(model, "learner_", model)
     final, bare = isinstance(learner, Final), learner is model
@@ -126,7 +126,7 @@ def weights(model: Any, learner: Any, top: int) -> tuple[int, list[Weight]]:
     """How many weights are not 0, and the largest of them, by what the penalty saw of them."""
     import numpy as np
 
-    from onlinear.final import Final
+    from onlinear.models.predictor import Final
 
     found = []
     if isinstance(learner, Final):

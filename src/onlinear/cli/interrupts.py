@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onlinear.run import Training
+    from onlinear.training.training import Training
 
 
 class Interrupts:
@@ -30,7 +30,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        from onlinear.run import Interrupted
+        from onlinear.training.training import Interrupted
 
         if self.training is None or self._asked:
             raise KeyboardInterrupt

@@ -40,7 +40,7 @@ def predict(
 ) -> None:
     """Predict: one line per row, in the order of the rows."""
     from onlinear.cli.reading import Watched, opened
-    from onlinear.tasks import load
+    from onlinear.models.base import load
 
     if kind not in KINDS:
         raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")
@@ -58,8 +58,8 @@ def predict(
 def columns(model: Any, kind: str) -> list[str]:
     """The names of the columns that ``predictions`` gives; raises ValueError where the model has no such predictions."""
     from onlinear.learner import Learner
+    from onlinear.models.base import gives_probabilities
     from onlinear.streams.labels import shown
-    from onlinear.tasks import gives_probabilities
 
     bare = isinstance(model, Learner)
     learner = model if bare else model.learner_
@@ -99,7 +99,7 @@ def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]
         yield lambda found: _none(sys.stdout.write(lines(found)))
         sys.stdout.flush()
         return
-    from onlinear.writing import new_file
+    from onlinear.files.writing import new_file
 
     writers = {".csv": _csv, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow, ".feather": _arrow, ".ipc": _arrow}
     with new_file(path) as file:

@@ -8,7 +8,7 @@ from typing import Any
 
 from onlinear import streams
 from onlinear.cli.command import Reading, usage
-from onlinear.streams import Block, Stream, formats
+from onlinear.streams import Block, Stream, formats, suffixes
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Wrapped
 
@@ -28,11 +28,11 @@ def opened(source: list[str], reading: Reading, model: Any = None, *, with_targe
 
 def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any]) -> bool:
     kind = formats.one_format(source, options["format"], encoding)
-    if kind not in formats.TABLES:
+    if kind not in suffixes.TABLES:
         return False
     from onlinear.streams.sparse import is_sparse
 
-    return kind == formats.CSV or not is_sparse(source[0])
+    return kind == suffixes.CSV or not is_sparse(source[0])
 
 
 def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, gu
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from onlinear.papers.reproduce import Outcome
+    from onlinear.papers.outcome import Outcome
 
 
 @app.command()
@@ -52,10 +52,10 @@ def reproduce(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from onlinear.files.writing import same
     from onlinear.papers.data import Where
     from onlinear.papers.reproduce import reproduce as run
     from onlinear.streams.ahead import cores
-    from onlinear.writing import same
 
     if data_dir is not None and same(out, data_dir):
         raise UsageError(f"--out {out}: is also --data-dir; the report needs a folder of its own.")

@@ -17,8 +17,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from onlinear.run import Held, Report, Training, Written
     from onlinear.streams import Stream
+    from onlinear.training.training import Held, Report, Training, Written
 
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDTH = 80  # characters of a line
@@ -134,7 +134,7 @@ class Shown(ABC):
 
     def event(self, event: Report | Held | Written) -> None:
         """Something has happened."""
-        from onlinear.run import Held, Report
+        from onlinear.training.training import Held, Report
 
         if isinstance(event, Report):
             self.report(event)

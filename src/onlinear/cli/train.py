@@ -30,8 +30,8 @@ from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import Lines, Nothing, Shown, Table
 
 if TYPE_CHECKING:
-    from onlinear.checkpoints import Checkpoints, Saved, Settings
-    from onlinear.run import Training
+    from onlinear.cli.checkpoints import Checkpoints, Saved, Settings
+    from onlinear.training.training import Training
 
 EPILOG = """Examples:
 
@@ -181,13 +181,14 @@ def train(
 
     The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
     """
-    from onlinear import checkpoints, run
+    from onlinear.cli import checkpoints
+    from onlinear.training.training import TASKS
 
     with Interrupts() as interrupts:
         found = None if resume is None else checkpoints.read(resume)
         with usage():
-            if task not in run.TASKS:
-                raise UsageError(f"--task must be one of {', '.join(run.TASKS)}, got {task!r}.")
+            if task not in TASKS:
+                raise UsageError(f"--task must be one of {', '.join(TASKS)}, got {task!r}.")
             if classes is not None and scan:
                 raise UsageError("--classes and --scan exclude each other.")
             if early_stop is not None and holdout is None and resume is None:
@@ -214,9 +215,9 @@ def train(
 
 def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: str | None) -> None:
     """Learn all rows, or end with what can be done about it."""
-    from onlinear.checkpoints import CheckpointError
-    from onlinear.checks import DivergenceError
-    from onlinear.run import Interrupted
+    from onlinear.cli.checkpoints import CheckpointError
+    from onlinear.errors import DivergenceError
+    from onlinear.training.training import Interrupted
 
     try:
         with shown.running(training):
@@ -244,7 +245,7 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: st
 
 def _left(training: Training, model: str | None) -> str:
     """What becomes of the learned rows without a checkpoint: a model beside the one that was asked for."""
-    from onlinear.writing import is_stream, suffixed
+    from onlinear.files.writing import is_stream, suffixed
 
     if not training.rows:
         return ""
@@ -265,7 +266,7 @@ def _stands(training: Training, keeper: Checkpoints | None) -> str:
     if keeper is None or training.written is None:
         return "There is no checkpoint."
     again = "" if training.stream.rereadable else ", give it the same rows on standard input again"
-    from onlinear.checkpoints import beside
+    from onlinear.cli.checkpoints import beside
 
     model = keeper.output["model"]
     named = "" if model is None or beside(keeper.path, model) else f" --model {shlex.quote(model)}"
@@ -274,7 +275,7 @@ def _stands(training: Training, keeper: Checkpoints | None) -> str:
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:
-    from onlinear.checkpoints import Settings
+    from onlinear.cli.checkpoints import Settings
 
     if not given["source"] and given["resume"] is None:
         raise UsageError("give at least one source: files, a pattern, - for standard input, or a bundled data set.")
@@ -321,8 +322,8 @@ def _said(name: str, value: Any) -> str:
 
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a resumed run keeps its places and its checkpoint."""
-    from onlinear.checkpoints import Checkpoints, beside
-    from onlinear.writing import is_stream, same, suffixed
+    from onlinear.cli.checkpoints import Checkpoints, beside
+    from onlinear.files.writing import is_stream, same, suffixed
 
     read = _inputs(given, saved)
     then = {} if saved is None else saved.output

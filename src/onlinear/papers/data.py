@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from onlinear.names import unknown
-from onlinear.papers.experiments import DataSpec
+from onlinear.papers.data_spec import DataSpec
 from onlinear.papers.generators import GENERATORS
+from onlinear.text.form import unknown
 
 Pair = tuple[Any, np.ndarray]
 

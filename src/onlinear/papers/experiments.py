@@ -6,7 +6,7 @@ The keys are described in docs/papers.md, "How to write an experiment".
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from importlib import resources
@@ -14,34 +14,17 @@ from itertools import product
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from onlinear.names import unknown
+from onlinear.papers.data_spec import DataSpec, Table
+from onlinear.text.form import unknown
 
 PAPERS = ("p1", "p2", "p3", "p4", "p5", "ours")
 ORDERS = ("replacement", "permutation", "rows")
 KINDS, BANDS, LOGS = ("curves", "grid", "problems", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
 ROWS, OVERS = ("methods", "problems"), ("problems", "once")
-Table = Mapping[str, Any]
 
 
 class ExperimentError(ValueError):
     """An experiment file that says something it cannot say."""
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """Rows: a real set by name or a generator with its settings, split and transformed."""
-
-    name: str
-    set: str | None = None
-    generator: str | None = None
-    settings: Table = field(default_factory=dict)
-    train: int | None = None
-    test: int | None = None
-    transforms: tuple[str, ...] = ()
-    positive: tuple[float, ...] | None = None
-    redraw: bool = False
-    substitute_for: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.names import unknown
+from onlinear.text.form import unknown
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from onlinear.build import build_loss, build_penalty
+from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.papers.data import Split, Where
 from onlinear.papers.data import split as split_rows
-from onlinear.papers.experiments import DataSpec
+from onlinear.papers.data_spec import DataSpec
 from onlinear.papers.optimum import Optimum, gram, mean_loss, optimum
 
 

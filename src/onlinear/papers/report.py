@@ -11,16 +11,16 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onlinear.files.writing import write as write_file
 from onlinear.papers.claims import VERDICTS, Judged, number
 from onlinear.papers.experiments import Column, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
 from onlinear.papers.study import Names, Problem, Study, value_of
-from onlinear.writing import write as write_file
 
 if TYPE_CHECKING:
-    from onlinear.papers.reproduce import Outcome
+    from onlinear.papers.outcome import Outcome
 
 TITLES = {
     "p1": "Tao, Gao, Chu, Wu: Stochastic learning via optimizing the variational inequalities (SADMM), IEEE TNNLS 25(10), 2014",

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,10 @@ from onlinear.papers import experiments
 from onlinear.papers.claims import NOT_RUN, Judged, judge
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import Experiment
+from onlinear.papers.outcome import Outcome
 from onlinear.papers.runs import Task, perform
 from onlinear.papers.store import Store
-from onlinear.papers.study import Study, conduct, needed
-
-
-@dataclass
-class Outcome:
-    """An experiment, and either its study or why there is none."""
-
-    experiment: Experiment
-    study: Study | None = None
-    claims: list[Judged] = field(default_factory=list)
-    needs: list[str] = field(default_factory=list)
-    failed: str = ""
-    wall: float = 0.0  # of all its work, kept or done now
-    cpu: float = 0.0  # of learning alone
+from onlinear.papers.study import conduct, needed
 
 
 def deaf_to_interrupts() -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear import Learner
-from onlinear.checks import DivergenceError
+from onlinear.errors import DivergenceError
 from onlinear.papers.data import SETS, Where
-from onlinear.papers.experiments import DataSpec, ExperimentError
+from onlinear.papers.data_spec import DataSpec
+from onlinear.papers.experiments import ExperimentError
 from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.optimum import Optimum
 from onlinear.papers.problems import FACTS, ByText, Problem, optimum_facts, rows_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import writing
+from onlinear.files import writing
 
 # What decides a run's numbers; the report's modules do not.
 CODE = (
@@ -20,10 +20,8 @@ CODE = (
     "penalties.py",
     "schedules.py",
     "averages.py",
-    "rows.py",
-    "scaling.py",
-    "build.py",
-    "learner.py",
+    "rows",
+    "learner",
     "solvers",
     "papers/data.py",
     "papers/generators.py",
@@ -41,7 +39,7 @@ def code_digest() -> str:
     total = hashlib.sha256()
     for name in CODE:
         path = home / name
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             total.update(f"{file.name}\n".encode() + file.read_bytes())
     return total.hexdigest()
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from onlinear.papers.data import Where, missing
-from onlinear.papers.experiments import DataSpec, Experiment, ExperimentError, Method, as_list
+from onlinear.papers.data_spec import DataSpec
+from onlinear.papers.experiments import Experiment, ExperimentError, Method, as_list
 from onlinear.papers.expressions import ExpressionError, NotThereError, Series, evaluate, fill
 from onlinear.papers.measures import MEASURES
 from onlinear.papers.problems import FACTS

@@ -6,8 +6,8 @@ import importlib
 import pkgutil
 from typing import Any
 
-from onlinear.names import parts_of
 from onlinear.solvers.engine import Preset
+from onlinear.text.form import parts_of
 
 
 def _enumerate() -> dict[str, Preset]:

@@ -34,7 +34,6 @@ import numpy as np
 
 from onlinear.jit import LANES, adopt, entries, function, gathered, gathered_pair, kernel, nothing, scatter, scatter_pair, total
 from onlinear.losses import Squared
-from onlinear.names import kebab
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
@@ -57,6 +56,7 @@ from onlinear.solvers.engine import (
     everything,
     scalars,
 )
+from onlinear.text.form import kebab
 
 # The solver's scalars: C; Y; <S, w> - Y, which is 0 after a projection; |S|^2; sum of s; the prefix sums E and F; |S|^2 as it
 # was last summed, 0 before that. The intercept is a coordinate with S_0 = (sum of s), whose p is at BIAS.

@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear import trust
 from onlinear.averages import close_fallen, fallen, record, turned
+from onlinear.files import trust
+from onlinear.files.trust import Span
 from onlinear.jit import (
     LANES,
     adopt,
@@ -72,7 +73,6 @@ from onlinear.solvers.engine import (
 )
 from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
 from onlinear.solvers.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
-from onlinear.trust import Span
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import moved, part_sum, record
+from onlinear.files.trust import Span
 from onlinear.jit import function, kernel
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
@@ -40,7 +41,6 @@ from onlinear.solvers.engine import (
     scalars,
 )
 from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
-from onlinear.trust import Span
 
 
 def why_not_relaxed(inexact: bool, problem: Problem) -> str | None:

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear import trust
 from onlinear.averages import Average
+from onlinear.errors import ModelFileError
+from onlinear.files import trust
+from onlinear.files.trust import Span
 from onlinear.jit import bind_loss, function
-from onlinear.models import ModelFileError
-from onlinear.names import kebab
 from onlinear.rows import Rows, Source
-from onlinear.trust import Span
+from onlinear.text.form import kebab
 
 # Scalars of a state, by place in ``State.now``.
 T, VISIT, BIAS, ONE, BIAS_SUM, BIAS_TOTAL, THETA, CAREFUL = range(8)

@@ -48,7 +48,6 @@ from onlinear.jit import (
     total,
 )
 from onlinear.losses import weighted
-from onlinear.names import kebab
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -69,6 +68,7 @@ from onlinear.solvers.engine import (
     needs_theta,
 )
 from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200

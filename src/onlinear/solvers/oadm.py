@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average
+from onlinear.files.trust import Span
 from onlinear.jit import adopt, function, kernel
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
@@ -46,7 +47,6 @@ from onlinear.solvers.engine import (
     needs_theta,
     scalars,
 )
-from onlinear.trust import Span
 
 
 class Oadm(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import trust
 from onlinear.averages import part_sum, record
+from onlinear.files import trust
 from onlinear.jit import function, kernel, load
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows

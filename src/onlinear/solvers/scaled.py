@@ -25,7 +25,6 @@ import numpy as np
 
 from onlinear.jit import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
 from onlinear.losses import weighted
-from onlinear.names import kebab
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -52,6 +51,7 @@ from onlinear.solvers.engine import (
     scalars,
     sums_due,
 )
+from onlinear.text.form import kebab
 
 SCALE, SCALE_SUM, LAG, NORM = CLOCK, CLOCK + 1, CLOCK + 2, OWN  # al, be, what al is too large by, |w|^2
 

@@ -13,16 +13,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from onlinear.names import unknown
 from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN, is_pipe
-from onlinear.streams.formats import FORMATS, TABLES, is_uri
+from onlinear.streams.formats import FORMATS
 from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
+from onlinear.streams.suffixes import TABLES, is_uri
 from onlinear.streams.svmlight import Svmlight
+from onlinear.text.form import unknown
 
 __all__ = ["BUNDLED", "FORMATS", "Block", "Shuffled", "Stream", "StreamError", "open"]
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onlinear.jit import kernel
-from onlinear.names import unknown
 from onlinear.rows import Rows, plain
 from onlinear.streams import encoding as enc
 from onlinear.streams import tables
@@ -39,9 +38,10 @@ from onlinear.streams.encoding import (
     Feature,
 )
 from onlinear.streams.files import is_pipe
-from onlinear.streams.formats import CSV
 from onlinear.streams.hashing import hash_texts, key_hash, tidy
+from onlinear.streams.suffixes import CSV
 from onlinear.streams.tables import NULLS, Place, Reading, Table
+from onlinear.text.form import unknown
 
 EXACT = 2**53
 MOST_ROWS = 1 << 16  # of a block

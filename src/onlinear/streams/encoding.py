@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from onlinear.names import unknown
 from onlinear.streams.hashing import BITS, MOST_BITS, SEED
+from onlinear.text.form import unknown
 
 VERSION = 1
 NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onlinear.streams.encoding import format_of
 from onlinear.streams.files import is_pipe
+from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, unpacked
 
-PARQUET, ARROW, CSV = "parquet", "arrow", "csv"
-SUFFIXES = {PARQUET: (".parquet", ".pq"), ARROW: (".arrow", ".feather", ".ipc"), CSV: (".csv", ".tsv")}
-PACKED = (".gz", ".bz2", ".xz", ".zst")
-TABLES = (PARQUET, ARROW, CSV)
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
 # option: the formats it is for, and the value that means nothing was asked
 ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -25,25 +21,6 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "missing": (TABLES, "error"),
     **dict.fromkeys(("nulls", "delimiter"), ((CSV,), None)),
 }
-
-
-def is_uri(name: str) -> bool:
-    """Whether the name is a filesystem URI such as s3://bucket/key."""
-    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
-
-
-def unpacked(path: str) -> str:
-    """The path in lower case, without a suffix that says how the file is compressed."""
-    name = path.lower()
-    return name.removesuffix(next((suffix for suffix in PACKED if name.endswith(suffix)), ""))
-
-
-def form_of(path: str) -> str | None:
-    """The format of columns that a file's suffix tells, None where it tells none."""
-    for form, suffixes in SUFFIXES.items():
-        if (unpacked(path) if form == CSV else path.lower()).endswith(suffixes):
-            return form
-    return None
 
 
 def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:

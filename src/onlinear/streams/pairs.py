@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import checks, rows
+from onlinear import rows
+from onlinear.rows import checks
 from onlinear.streams.blocks import Block, Stream, StreamError
 
 

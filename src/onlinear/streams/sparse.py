@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from onlinear.files.writing import new_file, scratch
 from onlinear.rows import LARGEST_COLUMN, Rows, plain, scan
 from onlinear.streams import ipc
 from onlinear.streams.ahead import cores, in_order
@@ -41,7 +42,6 @@ from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, val
 from onlinear.streams.blocks import Block, Reader, Stream, StreamError, joined
 from onlinear.streams.encoding import numbered
 from onlinear.streams.files import is_pipe
-from onlinear.writing import new_file, scratch
 
 KEY = b"onlinear-rows"
 VERSION = 1

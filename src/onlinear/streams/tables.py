@@ -25,7 +25,7 @@ from onlinear.streams import ipc
 from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, valid
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, ByteFile, is_pipe
-from onlinear.streams.formats import ARROW, CSV, PARQUET, is_uri, unpacked
+from onlinear.streams.suffixes import ARROW, CSV, PARQUET, is_uri, unpacked
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
 BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time

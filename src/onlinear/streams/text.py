@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.files.writing import new_file
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN
 from onlinear.streams.labels import shown
-from onlinear.writing import new_file
 
 
 def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | None = None) -> int:

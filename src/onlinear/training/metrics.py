@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from onlinear import trust
+from onlinear.files import trust
 
 DIGITS = 9  # binary digits of a score that its bin keeps
 LOWEST, HIGHEST = -32, 32  # exponents that bins tell apart

@@ -7,10 +7,6 @@ from typing import Any
 import numpy as np
 
 
-class DivergenceError(ArithmeticError):
-    """An explicit method's state stopped being finite; the learner that raised it refuses to continue."""
-
-
 def column(values: Any, name: str, n: int) -> np.ndarray:
     """``values`` as (n,) float64, finite."""
     array = _numbers(values, name)
@@ -57,13 +53,6 @@ def weights(values: Any, n: int) -> np.ndarray:
         row = int(np.argmax(array < 0.0))
         raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
     return array
-
-
-def flag(name: str, value: Any) -> bool:
-    """``value`` as a bool; raises TypeError for what is neither True nor False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
 
 
 def refuse_masked(values: Any, name: str) -> None:

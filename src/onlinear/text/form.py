@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.hints import elsewhere
+from onlinear.text.hints import elsewhere
 
 Value = float | bool | str
 
@@ -125,3 +125,10 @@ def number(
     if not inside:
         raise ValueError(f"{role}: {key} must be in {rule}, got {found!r}.")
     return found
+
+
+def flag(name: str, value: Any) -> bool:
+    """``value`` as a bool; raises TypeError for what is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from onlinear import averages, losses, penalties, schedules
 from onlinear.averages import Average
-from onlinear.checks import flag
-from onlinear.hints import elsewhere
 from onlinear.jit import adopt, is_ours
-from onlinear.names import Value, chosen, kebab, listed, number, parse, parts_of, unknown
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Preset
+from onlinear.text.form import Value, chosen, flag, kebab, listed, number, parse, parts_of, unknown
+from onlinear.text.hints import elsewhere
 
 LOSSES: dict[str, Any] = parts_of(vars(losses))
 PENALTIES: dict[str, tuple[str, ...]] = {

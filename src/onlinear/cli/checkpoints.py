@@ -14,10 +14,11 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onlinear import models, streams, trust, writing
-from onlinear.models import ModelFileError
+from onlinear import streams
+from onlinear.errors import ModelFileError
+from onlinear.files import model_file, trust, writing
+from onlinear.models.base import Classifier, Model, Regressor, load
 from onlinear.rows import LARGEST_COLUMN
-from onlinear.run import CLASSIFY, REGRESS, TASKS, Options, State, Training, Written
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.bundled import Bundled
@@ -26,7 +27,7 @@ from onlinear.streams.hashing import MOST_BITS
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced, class_totals, typed
-from onlinear.tasks import Classifier, Model, Regressor, load
+from onlinear.training.training import CLASSIFY, REGRESS, TASKS, Options, State, Training, Written
 
 VERSION = 1
 RUN = "run"
@@ -76,7 +77,7 @@ class Checkpoints:
         header, arrays = training.model.freeze()
         header[RUN] = {"version": VERSION, "settings": self.settings._asdict(), "output": self.output, **state.run}
         try:
-            models.write(self.path, header, arrays | {f"{RUN}.{name}": array for name, array in state.arrays.items()})
+            model_file.write(self.path, header, arrays | {f"{RUN}.{name}": array for name, array in state.arrays.items()})
         except OSError as error:
             raise CheckpointError(f"the checkpoint {self.path} cannot be written: {error.strerror or error}.") from None
         return Written(self.path, training.rows, os.path.getsize(self.path))
@@ -98,7 +99,7 @@ def beside(checkpoint: str, path: str) -> bool:
 
 def read(path: str) -> Saved:
     """Read a checkpoint; raises FileNotFoundError, ModelFileError."""
-    header, arrays = models.read(path)
+    header, arrays = model_file.read(path)
     run = header.get(RUN)
     if not isinstance(run, dict):
         raise ModelFileError(f"{path}: a model, not a checkpoint: it holds no run to resume.")

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.jit import bind_loss
-from onlinear.learner import Learner, add_losses
-from onlinear.measures import exact_area
-from onlinear.quality import Constant, best_constant, of_classes, of_numbers
+from onlinear.learner.learner import Learner, add_losses
+from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
-from onlinear.tasks import Classifier, gives_probabilities
+from onlinear.training.metrics import exact_area
+from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
 BINS = 10  # of the calibration table
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import trust
+from onlinear.files import trust
 from onlinear.jit import kernel
 from onlinear.solvers.engine import Steps
 

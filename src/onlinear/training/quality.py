@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear import trust
+from onlinear.files import trust
 from onlinear.jit import bind_loss
-from onlinear.learner import Learner, add_losses
+from onlinear.learner.learner import Learner, add_losses
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
-from onlinear.measures import BINS, bins
+from onlinear.training.metrics import BINS, bins
 
 ENOUGH = 1000  # rows before which nothing is said of a model's quality
 FEW = 10_000  # rows for which more passes cost little

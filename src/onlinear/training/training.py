@@ -20,20 +20,20 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from onlinear import trust
-from onlinear.build import build_loss
-from onlinear.checks import DivergenceError
-from onlinear.learner import ColumnsNeeded, Learner, add_losses, growth_error, state_limit
+from onlinear.errors import DivergenceError
+from onlinear.files import trust
+from onlinear.learner.learner import ColumnsNeeded, Learner, add_losses, growth_error, state_limit
+from onlinear.learner.parts import build_loss
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
-from onlinear.measures import ClassMeasures, Measures, NumberMeasures, running
-from onlinear.quality import Advice, Constant, Quality
 from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond, row_beyond
-from onlinear.scaling import Survey
+from onlinear.rows.scaling import Survey
 from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels, shown
 from onlinear.streams.weighted import ClassWeighted
+from onlinear.training.metrics import ClassMeasures, Measures, NumberMeasures, running
+from onlinear.training.quality import Advice, Constant, Quality
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 HELD = 1024  # held-out rows that are scored together

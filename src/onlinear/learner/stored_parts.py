@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.build import class_name, inside, made
 from onlinear.jit import is_ours
+from onlinear.learner.parts import class_name, inside, made
 
 ROLES = ("solver", "loss", "penalty", "average")
 LONGEST = 10_000  # characters of a part's text in a file

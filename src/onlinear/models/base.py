@@ -15,19 +15,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear import models, trust
 from onlinear.averages import ADAPTIVE
-from onlinear.build import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
-from onlinear.final import Final
-from onlinear.hints import argument
+from onlinear.errors import ModelFileError
+from onlinear.files import model_file, trust
 from onlinear.learner import Learner
-from onlinear.names import listed, unknown
-from onlinear.run import CLASSIFY, REGRESS
+from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
+from onlinear.learner.stored_parts import PartNeeded
+from onlinear.learner.units import RAW, RELATIVE
+from onlinear.models.predictor import Final
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine, Problem, can_multiply
-from onlinear.specs import PartNeeded
 from onlinear.streams import encoding
-from onlinear.units import RAW, RELATIVE
+from onlinear.text.form import listed, unknown
+from onlinear.text.hints import argument
+from onlinear.training.training import CLASSIFY, REGRESS
 
 PARTS = ("solver", "loss", "penalty", "average")
 OBJECT = {"part": "object"}
@@ -199,7 +200,7 @@ class Model(ABC):
         ``random_state`` that is neither an integer nor None, are not kept.
         """
         with self._learnt()._lock:
-            models.write(path, *self.freeze(final))
+            model_file.write(path, *self.freeze(final))
 
     def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""
@@ -392,25 +393,25 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
     for role in parts:
         if role not in PARTS:
             raise unknown("part", role, PARTS)
-    header, arrays = models.read(path)
+    header, arrays = model_file.read(path)
     try:
         return _restored(header, arrays, kinds or KINDS, parts)
     except PartNeeded:
         raise
-    except models.ModelFileError as error:
-        raise models.ModelFileError(f"{os.fspath(path)}: {error}") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except KeyError as error:
-        raise models.ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
+        raise ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
     except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         if parts:  # which may be what is wrong
             raise
-        raise models.ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
+        raise ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
 
 
-def _restored(header: dict[str, Any], arrays: models.Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
+def _restored(header: dict[str, Any], arrays: model_file.Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
     kind = header.get("kind")
     if kind not in ("learner", *kinds):
-        raise models.ModelFileError(f"holds a model of the unknown kind {kind!r}.")
+        raise ModelFileError(f"holds a model of the unknown kind {kind!r}.")
     learner = (Final if header.get("final") is True and kind in kinds else Learner).thaw(header, arrays, **parts)
     if kind == "learner":
         return learner
@@ -466,7 +467,7 @@ def quoted(classes: np.ndarray) -> str:
 
 def _must(true: bool, name: str) -> None:
     if not true:
-        raise models.ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
+        raise ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
 
 
 def _is_setting(name: str, value: Any) -> bool:

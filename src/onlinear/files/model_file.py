@@ -16,17 +16,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from onlinear import writing
+from onlinear.errors import ModelFileError
+from onlinear.files import writing
 
 FORMAT = "onlinear-model"
 VERSION = 1
 KINDS = ("F64", "I64", "U64", "U32", "U8", "BOOL")  # of arrays, as safetensors names them
 DEEPEST = 32  # lists and objects inside one another in a header
 Arrays = dict[str, np.ndarray]
-
-
-class ModelFileError(ValueError):
-    """A file that is no model file of a version this release reads."""
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:

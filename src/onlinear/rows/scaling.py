@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear import trust
+from onlinear.files import trust
 from onlinear.jit import function, kernel
 from onlinear.rows import Rows
 

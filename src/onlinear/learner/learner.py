@@ -17,18 +17,20 @@ from weakref import WeakSet
 
 import numpy as np
 
-from onlinear import checks, models, rows, specs, trust
+from onlinear import rows
 from onlinear.averages import ADAPTIVE
-from onlinear.build import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
-from onlinear.checks import DivergenceError
+from onlinear.errors import DivergenceError, ModelFileError
+from onlinear.files import model_file, trust
 from onlinear.jit import bind_loss, function, kernel
-from onlinear.names import unknown
-from onlinear.one_row import OneRow, add_loss
-from onlinear.rows import Source
-from onlinear.scaling import Scaler
+from onlinear.learner import stored_parts
+from onlinear.learner.learn_one import OneRow, add_loss
+from onlinear.learner.parts import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
+from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
+from onlinear.rows import Source, checks
+from onlinear.rows.scaling import Scaler
 from onlinear.solvers.engine import SCALARS, Engine, Problem, State, can_multiply
 from onlinear.solvers.many import Output, Team, in_threads, scores_means, threads_of
-from onlinear.units import KINDS, RAW, RELATIVE, Units
+from onlinear.text.form import flag, unknown
 
 
 @kernel
@@ -156,7 +158,7 @@ class Learner:
 
     ``weights="relative"`` divides the step sizes by the largest weight so far to the power 3/4. ``targets="relative"`` takes
     the first target as the zero of all targets (with an intercept). For losses with a bounded slope it also multiplies the step
-    sizes by the running deviation of the targets (units.py). Both are for ``fiol``, ``implicit-sgd``, ``comid`` and ``sgd``;
+    sizes by the running deviation of the targets. Both are for ``fiol``, ``implicit-sgd``, ``comid`` and ``sgd``;
     the default, ``"raw"``, takes weights and targets as they are. ``average="adaptive"`` is the weighted-t1 average, or the
     last iterate while that scores the recent rows better. With any of the three, ``learn_one`` takes the slower way of a block.
 
@@ -197,7 +199,7 @@ class Learner:
         self.penalty = build_penalty(penalty)
         self.solver, preset = build_solver(solver, self.penalty, total)
         self.average = build_average(preset.average if average is None else average, total)
-        self.fit_intercept = checks.flag("fit_intercept", fit_intercept)
+        self.fit_intercept = flag("fit_intercept", fit_intercept)
         self.n_outputs = _count("n_outputs", n_outputs)
         self.growing = n_features is None
         self.total = total
@@ -680,7 +682,7 @@ class Learner:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file from which ``load`` goes on exactly as this learner would."""
         header, arrays = self.freeze()
-        models.write(path, {"kind": "learner", **header}, arrays)
+        model_file.write(path, {"kind": "learner", **header}, arrays)
 
     @_reads
     def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -692,7 +694,7 @@ class Learner:
                 self._finite(self._computed(self.engine.mean, state, columns))
                 self._finite(np.array(self._computed(self.engine.mean_bias, state)))
         header = {
-            "spec": {role: specs.written(spec) for role, spec in self.spec.items()},
+            "spec": {role: stored_parts.written(spec) for role, spec in self.spec.items()},
             "scale": self.scaler.kind if self.scaler is not None else "none",
             "fit_intercept": self.fit_intercept,
             "n_outputs": self.n_outputs,
@@ -724,7 +726,7 @@ class Learner:
     def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
         """The learner that ``freeze`` described; parts from outside the package are passed by role."""
         _plausible(header, arrays)
-        spec = {role: specs.known(role, header["spec"][role], parts) for role in specs.ROLES}
+        spec = {role: stored_parts.known(role, header["spec"][role], parts) for role in stored_parts.ROLES}
         learner = cls(
             **spec,
             scale=header["scale"],
@@ -778,7 +780,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _HEADER: dict[str, Any] = {
-    "spec": lambda spec: isinstance(spec, dict) and set(spec) == set(specs.ROLES),
+    "spec": lambda spec: isinstance(spec, dict) and set(spec) == set(stored_parts.ROLES),
     "scale": lambda scale: isinstance(scale, str),
     "fit_intercept": lambda given: type(given) is bool,
     "n_outputs": lambda outputs: trust.count(outputs, 1),
@@ -792,12 +794,12 @@ def _plausible(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Refuse a header of other types, or one that asks for more memory than the file's own size."""
     for name, fits in _HEADER.items():
         if name not in header or not fits(header[name]):
-            raise models.ModelFileError(f"the model file's header has no {name}, or one that cannot be.")
+            raise ModelFileError(f"the model file's header has no {name}, or one that cannot be.")
     held = sum(array.nbytes for array in arrays.values()) // 8
     outputs = header["n_outputs"]
     if outputs * SCALARS > held or header["size"] * outputs > held:
         shape = f"{header['size']} features and {header['n_outputs']} outputs"
-        raise models.ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
+        raise ModelFileError(f"the model file's header says {shape}, its arrays hold {held} numbers.")
 
 
 def _by_output(arrays: dict[str, np.ndarray], outputs: int) -> list[dict[str, np.ndarray]]:
@@ -819,14 +821,14 @@ def _keep(found: dict[str, np.ndarray], state: State, engine: Engine) -> None:
     for name, array in found.items():
         span = spans.get(name)
         if span is None or array.ndim != 1 or array.dtype != span.dtype or not span.least <= len(array) <= span.most:
-            raise models.ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
+            raise ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
     columns = state.kept.get("columns")
     trust.must(columns is None or np.all(columns < state.size), "a last row with a column beyond its features")
 
 
 def _fill(target: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> None:
     if name not in arrays or arrays[name].shape != target.shape or arrays[name].dtype != np.float64:
-        raise models.ModelFileError(f"the model file's array {name!r} is missing or has another shape than {target.shape}.")
+        raise ModelFileError(f"the model file's array {name!r} is missing or has another shape than {target.shape}.")
     target[...] = arrays[name]
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.models import Arrays, ModelFileError
+from onlinear.errors import ModelFileError
+from onlinear.files.model_file import Arrays
 
 MOST_STEPS = 2**52  # rows that a run can have learned: beyond, a float would not tell a row from the next
 

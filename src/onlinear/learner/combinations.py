@@ -1,6 +1,6 @@
 """Which solver runs with which penalty and average: lazily, by its O(d) recursion, or not at all, and why (contract 6, 7).
 
-``python -m onlinear.compatibility`` prints the page docs/compatibility.md; a test pins that the file is what the code gives.
+``python -m onlinear.learner.combinations`` prints the page docs/compatibility.md; a test compares the two.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from onlinear import averages, schedules
-from onlinear.build import LOSSES, PENALTIES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
+from onlinear.learner.parts import (
+    LOSSES,
+    PENALTIES,
+    build_average,
+    build_loss,
+    build_penalty,
+    build_solver,
+    is_adaptive,
+    solver_name,
+)
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Problem
 
@@ -85,7 +94,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield "# What runs with what"
     yield ""
-    yield "Generated from the code by `python -m onlinear.compatibility`; do not edit."
+    yield "Generated from the code by `python -m onlinear.learner.combinations`; do not edit."
     yield ""
     yield f"- **{LAZY}**: exact, in time proportional to the non-zeros of the row."
     yield f"- **{DENSE}**: exact, by the method's own recursion over all features; the note says what stands in the way."

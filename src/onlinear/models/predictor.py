@@ -1,0 +1,173 @@
+"""The part of a learner that predicts: the non-zero weights in the columns' own units, in O(non-zeros).
+
+Its scores are bit-identical to those of the learner. It cannot learn.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from math import isfinite
+from typing import Any, NoReturn
+
+import numpy as np
+
+from onlinear import rows
+from onlinear.files import trust
+from onlinear.files.model_file import Arrays
+from onlinear.learner import Learner, stored_parts
+from onlinear.learner.parts import build_loss
+from onlinear.rows import LARGEST_COLUMN, Rows
+
+DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
+
+
+class Final:
+    """The predicting part of a learner: ``columns[k]`` ascending and ``values[k]`` for output k, and the intercepts."""
+
+    scaler = None
+    _lock = nullcontext()  # nothing changes it
+    names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
+
+    def __init__(
+        self,
+        spec: dict[str, Any],
+        columns: list[np.ndarray],
+        values: list[np.ndarray],
+        intercepts: np.ndarray,
+        *,
+        size: int,
+        growing: bool,
+        t: int,
+        progressive_loss: float,
+    ) -> None:
+        self.spec = spec
+        self.loss = build_loss(spec["loss"])
+        self.columns, self.values, self.intercepts = columns, values, intercepts
+        self.size, self.growing, self.t, self.progressive_loss = size, growing, t, progressive_loss
+
+    @classmethod
+    def of(cls, learner: Learner | Final) -> Final:
+        """The predicting part of ``learner``."""
+        if isinstance(learner, Final):
+            return learner
+        weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs).T
+        kept = [np.flatnonzero((w != 0.0) | np.signbit(w)).astype(np.uint32) for w in weights]
+        return cls(
+            learner.spec,
+            kept,
+            [w[columns] for w, columns in zip(weights, kept, strict=True)],
+            np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64)),
+            size=learner.size,
+            growing=learner.growing,
+            t=learner.t,
+            progressive_loss=learner.progressive_loss,
+        )
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs."""
+        return len(self.columns)
+
+    def all_columns(self) -> np.ndarray:
+        """The columns that have a weight in any output, ascending."""
+        return np.unique(np.concatenate(self.columns))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b, (n,) or (n, K); columns beyond those learned have weight 0."""
+        source = rows.read(X)
+        if not self.growing and source.size > self.size:
+            raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
+        out = np.empty((source.n, self.n_outputs))
+        for k, bias in enumerate(self.intercepts):
+            columns, values = self._looked_up(k)
+            for which, block in source.blocks():
+                out[which, k] = _scores(block, columns, values, bias)
+        return out[:, 0] if self.n_outputs == 1 else out
+
+    def _looked_up(self, k: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """Output k's columns and weights; no columns where the weights stand at their own places."""
+        columns, values = self.columns[k], self.values[k]
+        width = int(columns[-1]) + 1 if len(columns) else 0
+        if width > DENSE + 8 * len(columns):
+            return columns, values
+        table = np.zeros(width + 1)
+        table[columns] = values
+        return None, table
+
+    def weights(self, average: bool = True) -> np.ndarray:
+        """The weights that predict, (d,) or (d, K)."""
+        if not average:
+            raise ValueError("a final model holds only the weights that predict uses, not those after the last row.")
+        out = np.zeros((self.size, self.n_outputs))
+        for k, (columns, values) in enumerate(zip(self.columns, self.values, strict=True)):
+            out[columns, k] = values
+        return out[:, 0] if self.n_outputs == 1 else out
+
+    def intercept(self, average: bool = True) -> Any:
+        """The intercept, a float or (K,)."""
+        return float(self.intercepts[0]) if self.n_outputs == 1 else self.intercepts.copy()
+
+    # --- not learning ------------------------------------------------------------------------------------------------
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ValueError(
+            "this is a final model, which can only predict. Continue training from a file that was not saved as final."
+        )
+
+    learn = learn_one = solve = _learn = _checked = _refuse
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> tuple[dict[str, Any], Arrays]:
+        """Settings and weights as a JSON-able header and arrays."""
+        header = {
+            "final": True,
+            "spec": {role: stored_parts.written(spec) for role, spec in self.spec.items()},
+            "size": self.size,
+            "growing": self.growing,
+            "n_outputs": self.n_outputs,
+            "rows": self.t,
+            "loss": self.progressive_loss if isfinite(self.progressive_loss) else None,
+        }
+        arrays: Arrays = {"intercepts": self.intercepts}
+        for k in range(self.n_outputs):
+            arrays |= {f"{k}.columns": self.columns[k], f"{k}.values": self.values[k]}
+        return header, arrays
+
+    @classmethod
+    def thaw(cls, header: dict[str, Any], arrays: Arrays, **parts: Any) -> Final:
+        """What ``freeze`` described; a loss from outside the package is passed by role."""
+        size, outputs, t, loss, growing = (header[name] for name in ("size", "n_outputs", "rows", "loss", "growing"))
+        trust.must(trust.count(size, 0, LARGEST_COLUMN + 1), f"a final model of {size!r} features")
+        trust.must(trust.count(outputs, 1) and len(arrays) == 1 + 2 * outputs, f"a final model of {outputs!r} outputs")
+        trust.must(trust.count(t), f"{t!r} rows learned")
+        trust.must(loss is None or trust.real(loss), f"a loss of {loss!r}")
+        trust.must(type(growing) is bool, f"growing of {growing!r}")
+        intercepts = trust.array(arrays, "intercepts", np.float64, outputs)
+        trust.finite("intercepts", intercepts)
+        columns, values = [], []
+        for k in range(outputs):
+            columns.append(trust.array(arrays, f"{k}.columns", np.uint32, None))
+            values.append(trust.array(arrays, f"{k}.values", np.float64, len(columns[k])))
+            trust.finite(f"{k}.values", values[k])
+            inside = not len(columns[k]) or int(columns[k][-1]) < size
+            trust.must(inside and np.all(columns[k][1:] > columns[k][:-1]), "columns that do not ascend below its features")
+        spec = {
+            role: stored_parts.known(role, header["spec"][role], parts, needed=role == "loss") for role in stored_parts.ROLES
+        }
+        found = float("nan") if loss is None else float(loss)
+        return cls(spec, columns, values, intercepts, size=size, growing=growing, t=t, progressive_loss=found)
+
+
+def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: float) -> np.ndarray:
+    """<w, x> + b of each row."""
+    if columns is None:
+        picked = values[np.minimum(block.indices, np.uint32(len(values) - 1))]
+    else:
+        places = np.minimum(np.searchsorted(columns, block.indices), len(columns) - 1)
+        picked = np.where(columns[places] == block.indices, values[places], 0.0)
+    scores = np.full(block.count, bias)
+    rows.dot_rows(block, picked, scores)
+    return scores

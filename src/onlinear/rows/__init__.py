@@ -1,0 +1,44 @@
+"""Rows of data as the kernels take them, what is checked of rows, targets and weights, and column scales. Not public."""
+
+from __future__ import annotations
+
+from onlinear.rows.reading import NotFinite, Scan, dense, is_sparse, learnable, named_columns, read, scan
+from onlinear.rows.records import (
+    BLOCK,
+    LARGEST_COLUMN,
+    LARGEST_VALUE,
+    Room,
+    Rows,
+    Source,
+    beyond,
+    dot_rows,
+    fill_row,
+    permuted_rows,
+    plain,
+    row_beyond,
+    taken,
+)
+
+__all__ = [
+    "BLOCK",
+    "LARGEST_COLUMN",
+    "LARGEST_VALUE",
+    "NotFinite",
+    "Room",
+    "Rows",
+    "Scan",
+    "Source",
+    "beyond",
+    "dense",
+    "dot_rows",
+    "fill_row",
+    "is_sparse",
+    "learnable",
+    "named_columns",
+    "permuted_rows",
+    "plain",
+    "read",
+    "row_beyond",
+    "scan",
+    "taken",
+]

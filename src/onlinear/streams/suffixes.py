@@ -1,0 +1,29 @@
+"""What the name of a source tells of its format."""
+
+from __future__ import annotations
+
+import re
+
+PARQUET, ARROW, CSV = "parquet", "arrow", "csv"
+SUFFIXES = {PARQUET: (".parquet", ".pq"), ARROW: (".arrow", ".feather", ".ipc"), CSV: (".csv", ".tsv")}
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+TABLES = (PARQUET, ARROW, CSV)
+
+
+def is_uri(name: str) -> bool:
+    """Whether the name is a filesystem URI such as s3://bucket/key."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+def unpacked(path: str) -> str:
+    """The path in lower case, without a suffix that says how the file is compressed."""
+    name = path.lower()
+    return name.removesuffix(next((suffix for suffix in PACKED if name.endswith(suffix)), ""))
+
+
+def form_of(path: str) -> str | None:
+    """The format of columns that a file's suffix tells, None where it tells none."""
+    for form, suffixes in SUFFIXES.items():
+        if (unpacked(path) if form == CSV else path.lower()).endswith(suffixes):
+            return form
+    return None
