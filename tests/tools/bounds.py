@@ -1,8 +1,8 @@
 """Install the project with the lowest, or the newest, versions that pyproject.toml allows, and try it.
 
-    python tests/bounds.py lowest newest                           both; each in a virtual environment that is deleted after
-    python tests/bounds.py lowest --suite tests/test_names.py ...  part of the tests as well (all of them: --suite tests)
-    python tests/bounds.py lowest --folder FOLDER                  keep the virtual environment in FOLDER
+    python tests/tools/bounds.py lowest newest                     both; each in a virtual environment that is deleted after
+    python tests/tools/bounds.py lowest --suite tests/text ...     part of the tests as well (all of them: --suite tests)
+    python tests/tools/bounds.py lowest --folder FOLDER            keep the virtual environment in FOLDER
 
 What is tried: every command's --help at 80 columns; train, predict, evaluate, inspect and convert on a bundled data set; fit,
 save, load from Python. The exit code is 0 only if all of it works.
@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 EXTRAS = ("papers", "test")  # bench needs the peers, which have bounds of their own
 COMMANDS = ("train", "predict", "evaluate", "inspect", "convert", "reproduce")
 WIDTH = 80

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from combinations import NAMES, PENALTY_TEXTS, Case, build, covering, demands, is_lazy, variants
 from contract_checks import (
     examples,
@@ -18,6 +17,7 @@ from contract_checks import (
     tally,
     weight_0_is_a_step_without_loss,
 )
+
 from onlinear.jit import COMPILED
 
 CASES = covering(1, demands())

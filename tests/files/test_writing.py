@@ -326,7 +326,7 @@ def test_what_may_not_be_written_is_told_before_and_stays():
     """As another user than root, who may write everything."""
     code = """
         import os, sys
-        from onlinear import writing
+        from onlinear.files import writing
         if os.getuid() == 0:
             os.setuid(65534)
         for name, message in (("closed/m", "cannot be written to"), ("kept", "is write-protected")):
@@ -355,7 +355,7 @@ def test_what_may_not_be_written_is_told_before_and_stays():
 
 WAITS = """
 import sys, time
-from onlinear import writing
+from onlinear.files import writing
 with writing.new_file(sys.argv[1]) as file:
     file.write(b"half" * 10_000)
     file.flush()

@@ -1,6 +1,6 @@
 """Pull the plug: kill -9 at random moments of a training run, go on from its checkpoint, compare the models byte for byte.
 
-    python tests/kill.py --times 50 [--seed 0] [--rows 200000] [--folder FOLDER]
+    python tests/tools/kill.py --times 50 [--seed 0] [--rows 200000] [--folder FOLDER]
 
 Two runs are killed in turn. One has a small state and is killed at a random moment. The other has a large state, and is killed
 at the first moment after a random one at which a checkpoint is being written: its temporary file is there, and is left behind.

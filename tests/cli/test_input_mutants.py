@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 import input_mutants
+import pytest
 from input_mutants import CRASH, HANG, HARM, LARGE, RAW, READ, REFUSED, run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits of memory are set by the calls of POSIX")

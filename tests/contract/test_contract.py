@@ -16,7 +16,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from combinations import (
     AVERAGE_TEXTS,
     COMPILED_FREE,
@@ -40,10 +39,12 @@ from contract_checks import (
     tally,
     weight_0_is_a_step_without_loss,
 )
+
 from onlinear.learner import combinations
 from onlinear.solvers.engine import due
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
 CASES = covering(2, compiled_demands(), COMPILED_FREE)
 LAZY = [case for case in CASES if is_lazy(case)]
 
@@ -52,7 +53,7 @@ def test_interpreted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'own'}"]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
-        [*command, str(HERE / "contract_interpreted.py")], cwd=HERE.parent, env=environment, capture_output=True, text=True
+        [*command, str(HERE / "contract_interpreted.py")], cwd=ROOT, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
@@ -99,7 +100,7 @@ def test_every_solver_learns_something() -> None:
 
 
 def test_compatibility_page_is_what_the_code_does() -> None:
-    assert (HERE.parent / "docs" / "compatibility.md").read_text(encoding="utf-8") == combinations.page()
+    assert (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8") == combinations.page()
 
 
 def test_moments_at_which_a_run_may_visit_every_coordinate() -> None:

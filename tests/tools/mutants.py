@@ -1,7 +1,7 @@
 """Mutated model files and checkpoints through load, predict, learn, learn_one, save, inspect and resume: none may do harm.
 
-    python tests/mutants.py --count 100000 --seed 0        that many mutants
-    python tests/mutants.py --only 4711                    one of them, with its traceback
+    python tests/tools/mutants.py --count 100000 --seed 0        that many mutants
+    python tests/tools/mutants.py --only 4711                    one of them, with its traceback
 
 Each mutant is a golden file (tests/models), or a checkpoint made on the spot, of which bytes, entries of the header or numbers
 and shapes of arrays were changed; the digest is made anew, so that the change is believed. Mutants run in forks of this
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import save
 
-sys.path.append(str(Path(__file__).parent / "models"))
+sys.path.append(str(Path(__file__).parent.parent / "models"))
 from write import MORE, ROWS, SIGNS, D
 
 from onlinear import DivergenceError, Learner, ModelFileError, load
@@ -45,7 +45,7 @@ from onlinear.learner.stored_parts import PartNeeded
 from onlinear.streams import StreamError
 from onlinear.training.training import Interrupted
 
-HERE = Path(__file__).parent
+GOLDEN = Path(__file__).parent.parent / "models"
 BATCH = 1000
 PATIENCE = 60  # seconds for one mutant, in which a kernel may be compiled
 MEMORY = 1 << 30  # bytes above those of the process before
@@ -107,7 +107,7 @@ def text(kind: str) -> str:
 
 def subjects(folder: Path) -> list[Subject]:
     """All golden files, and checkpoints of short runs in ``folder``."""
-    paths = sorted((HERE / "models").glob("*.onlinear"))
+    paths = sorted(GOLDEN.glob("*.onlinear"))
     for name, (kind, options) in RUNS.items():
         (folder / f"{kind}.svm").write_text(text(kind))
         settings = checkpoints.Settings((str(folder / f"{kind}.svm"),), {}, **options)

@@ -1,7 +1,7 @@
 """Mutated svmlight text through the compiled reader and through the plain reference: the same rows, bits and refusals.
 
-    python tests/fuzz.py --lines 1000000 --seed 0          seeded mutations of valid lines
-    python tests/fuzz.py --atheris 200000 --seed 0         coverage-guided, on the parser as interpreted Python
+    python tests/tools/fuzz.py --lines 1000000 --seed 0          seeded mutations of valid lines
+    python tests/tools/fuzz.py --atheris 200000 --seed 0         coverage-guided, on the parser as interpreted Python
 
 Lines come in batches. Each batch is a file that is read with base 0 and 1, sorted and not, in one block and in blocks of a few
 bytes, with every wrong line skipped and with fewer skips than there are wrong lines. Each line is parsed once more where the
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parent / "streams"))
+sys.path.append(str(Path(__file__).parent.parent / "streams"))
 from reference import LAST_COLUMN, Read, Row, by_line, reference
 
 from onlinear import streams

@@ -368,7 +368,16 @@ def test_a_model_that_cannot_be_written_leaves_the_checkpoint(tmp_path, monkeypa
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_runs_end_with_the_bytes_of_the_uninterrupted_one(tmp_path):
-    tool = [sys.executable, Path(__file__).parent / "kill.py", "--times", "3", "--rows", "20000", "--seed", "5"]
+    tool = [
+        sys.executable,
+        Path(__file__).parent.parent / "tools" / "kill.py",
+        "--times",
+        "3",
+        "--rows",
+        "20000",
+        "--seed",
+        "5",
+    ]
     ran = subprocess.run([*tool, "--folder", tmp_path], capture_output=True, text=True, timeout=900, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "3 ended with the very bytes, and the lines of the table, of the uninterrupted run." in ran.stdout

@@ -1,6 +1,6 @@
 """Mutated data files through the real readers: each is refused in words or read, and none harms the process.
 
-    python tests/input_mutants.py --mutants 20000 --seed 0
+    python tests/tools/input_mutants.py --mutants 20000 --seed 0
 
 Arrow (file and stream format), Parquet and converted rows, CSV, Vowpal Wabbit and svmlight text, text also compressed. Bytes
 and structures are changed; each mutant is opened, read to its end and learned by a small model, in a child process with limits

@@ -623,7 +623,7 @@ def test_names_of_a_final_model_take_the_memory_of_those_asked_for():
 
 # --- golden files ----------------------------------------------------------------------------------------------------
 
-GOLDEN = Path(__file__).parent / "models"
+GOLDEN = Path(__file__).parent.parent / "models"
 SCORES = json.loads((GOLDEN / "scores.json").read_text())
 WRITTEN = {name: found for name, found in SCORES.items() if not name.startswith("pickle:")}
 

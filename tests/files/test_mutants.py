@@ -14,6 +14,6 @@ def test_mutated_files_do_no_harm():
 
     harmful = []
     total = mutants.fuzz(2000, 0, lambda found: harmful.extend(outcome for outcome in found if outcome.kind in mutants.HARM))
-    assert not harmful, f"{harmful[0]} (python tests/mutants.py --only {harmful[0].number})"
+    assert not harmful, f"{harmful[0]} (python tests/tools/mutants.py --only {harmful[0].number})"
     assert total[mutants.WORKS] > 200, "mutants that come further than the first check"
     assert total[mutants.DIVERGED] > 0

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from combinations import COMPILED_FREE, NAMES, Case, compiled_demands, covering
+
 from onlinear import Learner
 from onlinear.learner.parts import LOSSES, build_loss, build_penalty
 from onlinear.solvers.fiol import INNER, implicit_step

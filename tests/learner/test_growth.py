@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import memory
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import memory
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
 from onlinear.learner.learner import LIMIT, state_limit
 from onlinear.streams import StreamError

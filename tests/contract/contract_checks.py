@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from combinations import FEATURES, Case, reference
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from combinations import FEATURES, Case, reference
 from onlinear import DivergenceError, Learner, load
 from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.solvers.csgd import MASS, Y
