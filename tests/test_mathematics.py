@@ -83,7 +83,7 @@ def test_the_tests_that_a_page_names_exist(name: str) -> None:
 @pytest.mark.parametrize(("name", "number"), [("mathematics", "11.6b"), ("mathematics", "10"), ("contract", "6")])
 def test_a_heading_that_is_gone_is_told(name: str, number: str) -> None:
     text = re.sub(rf"^(#+) {re.escape(number)} ", r"\1 ", page(name), flags=re.MULTILINE)
-    told = without_heading(name, text)
+    told = set(without_heading(name, text)) - set(without_heading(name, page(name)))
     assert told
     assert all(line.endswith(f"cites {number}") for line in told)
 
