@@ -3,8 +3,9 @@
     python benchmarks/run.py --data FOLDER [--only throughput,peers] [--write .] [--json FOLDER]
 
 Prints what each prints. With --write ROOT, a benchmark's output replaces what stands between its markers
-(<!-- name: begin --> and <!-- name: end -->) in docs/benchmarks.md below ROOT, headed by the machine it ran on, or goes to the
-page of its own subject; plots go to docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take
+(<!-- name: begin --> and <!-- name: end -->, or <!-- name 1, 3-5: begin --> for some of its tables) in docs/benchmarks.md and
+docs/benchmarks-method.md below ROOT, headed by the machine it ran on, or goes to the page of its own subject; plots go to
+docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take
 long and change with the defaults alone run only where --only names them. session.py and claims.py stay apart: one records what
 a terminal shows, one composes pages from reports.
 """
@@ -18,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from pages import fill, machine
+from pages import machine, place
 
 HOME = Path(__file__).parent
 DATA = ("--data", "{data}")
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
 }
 OWN_PAGE = ("throughput", "many", "layouts", "penalty_path", "defaults")  # they write where their tables stand
 IF_NAMED = ("defaults",)
+PAGES = ("docs/benchmarks.md", "docs/benchmarks-method.md")  # results, and how they were reached with all their tables
 
 
 def measure(name: str, options: list[str]) -> str:
@@ -84,7 +86,7 @@ def main() -> int:
                 options += [option, value.format(**given, name=name)] if value else [option]
         text = measure(name, options)
         if root and name not in OWN_PAGE:
-            fill(root / "docs" / "benchmarks.md", name, f"{machine()}.\n\n{text}")
+            place([root / page for page in PAGES], name, f"{machine()}.\n\n{text}")
     return 0
 
 

@@ -50,6 +50,21 @@ def test_files_that_documents_name_exist():
             assert (page.parent / link).exists(), f"{page.name} links {link}"
 
 
+def anchors(page):
+    """The names that GitHub gives a page's headings."""
+    titles = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def test_headings_that_documents_link_exist():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for link, anchor in re.findall(r"\]\(((?!http)[^)#]*)#([^)]+)\)", page.read_text()):
+            target = page.parent / link if link else page
+            assert anchor in anchors(target), f"{page.name} links {link}#{anchor}"
+
+
 # Words that a reader stumbles over, and what to write: learned, continues, byte-identical, like, default, depends on.
 AVOIDED = (
     "learnt",
