@@ -6,7 +6,7 @@ with g(z) = mean_i s_i l(<z, a_i>, b_i) (MATH 10.1). The z-step minimises g(z) +
 linear system, (A' S A / n + I / lam) z = A' S b / n + v / lam, factored once; for other smooth losses Newton's method from v.
 Predictor: prox_{lam h}(u). Its fixed point minimises the objective, for any lam.
 
-Source: Shi, Liu, section 2; MATH 10 (the full g, not g_{t+1}, in the z-step). A system of n unknowns is solved where n < d.
+Source: Shi, Liu, section 2; MATH 10.1 (the full g, not g_{t+1}, in the z-step). A system of n unknowns is solved where n < d.
 Cost:   O(n d^2 + d^3) once or per Newton step, then O(d^2) per iteration. Needs: a loss with ``curvature``; the rows at once.
 """
 

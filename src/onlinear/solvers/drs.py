@@ -10,7 +10,7 @@ kappa = lam_t / lam_{t-1}: x = prox_{lam_{t-1} h}(u), the row's step starts at v
 u' = x - lam_t theta a (MATH 11.6b). A fixed lam keeps an asymptotic bias (MATH 13.3); schedule=growing-rho, lam_t = lam/sqrt t,
 converges. Predictor: x = prox(u).
 
-Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.2 for the identity with SADMM.
+Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.4 for the identity with SADMM.
 Lazy:   an idle step is u <- prox_{lam h}(u): V is the potential of u, and x is V read at the next clock (MATH 11.6).
         The inexact form needs z_t, which for idle columns is (1 + kappa) u_t - kappa u_{t-1}: V read at this clock and the
         one before; only for the columns of the row before is z kept. Relaxation: drs_relaxed.py.

@@ -5,7 +5,7 @@ r"""Online ADMM with a Bregman term: SADMM's splitting, the w-step also held nea
 
 eta is the setting ``bregman``; bregman=0 is SADMM. Predictor: z.
 
-Source: Wang, Banerjee, ICML 2012, with A = I, B = -I, c = 0; MATH 9.3.
+Source: Wang, Banerjee, ICML 2012, with A = I, B = -I, c = 0; MATH 9.8.
 Lazy:   l1 only, constant rho and eta (MATH 11.8). With a = w + mu_before/rho, k = l1/rho, th = rho/(rho + eta), z = soft(a, k):
         while |a| <= k the pair (w, q a), q^2 = th/(1 - th), is rotated and shrunk, and never leaves that strip once
         sqrt(w^2 + q^2 a^2) <= q k; while |a| > k, after one step, a = w + k sign(a), z = w, and w moves by th k per step.

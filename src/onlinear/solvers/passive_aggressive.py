@@ -1,6 +1,6 @@
 r"""Passive-aggressive learning: the nearest weights that give the row its margin (PA), or at a bounded cost (PA-I, PA-II).
 
-    loss = max(0, 1 - y <w_t, x_t>),     w_{t+1} = w_t + tau y x_t                                             (MATH 8.6)
+    loss = max(0, 1 - y <w_t, x_t>),     w_{t+1} = w_t + tau y x_t                                             (MATH 8.8)
 
     pa     tau = loss / |x|^2                      (C infinite)
     pa-1   tau = min(s C, loss / |x|^2)            = implicit SGD of the hinge with eta = C
