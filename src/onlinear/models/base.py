@@ -19,6 +19,7 @@ from onlinear.averages import ADAPTIVE
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
+from onlinear.learner.classes import best_class
 from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_parts import PartNeeded
 from onlinear.learner.units import RAW, RELATIVE
@@ -28,7 +29,7 @@ from onlinear.solvers.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
 from onlinear.text.form import listed, unknown
 from onlinear.text.hints import argument
-from onlinear.training.training import CLASSIFY, REGRESS
+from onlinear.training.options import CLASSIFY, REGRESS
 
 PARTS = ("solver", "loss", "penalty", "average")
 OBJECT = {"part": "object"}
@@ -70,7 +71,7 @@ class Model(ABC):
     task: str
     kind: str  # in a model file
     learner_: Any  # a Learner, or what predicts of one (Final)
-    n_features_in_: int
+    n_features_in_: int | None
     n_iter_: int
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
@@ -111,7 +112,7 @@ class Model(ABC):
 
     # --- the learner -------------------------------------------------------------------------------------------------
 
-    def _new(self, outputs: int, total: int | None) -> Learner:
+    def new_learner(self, outputs: int, total: int | None) -> Learner:
         solver, average = self._solver(), self._average()
         follows = self._follows(solver, average)
         return Learner(
@@ -119,7 +120,7 @@ class Model(ABC):
             self.loss,
             self.penalty,
             average,
-            scale=self._scale(),
+            scale=self.chosen_scale(),
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
@@ -169,7 +170,7 @@ class Model(ABC):
         engine = self._engine(solver, build_average(average, total=2))
         return engine is not None and can_multiply(engine)
 
-    def _scale(self) -> Any:
+    def chosen_scale(self) -> Any:
         """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
         if self.scale is not None:
             return self.scale
@@ -178,18 +179,54 @@ class Model(ABC):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
         return self.choice.scale if getattr(solver, "scales", True) else "none"
 
-    def _learnt(self) -> Any:
+    def fitted_learner(self) -> Any:
         """The learner; raises NotFittedError where there is none yet."""
-        if not hasattr(self, "learner_"):
+        if not self.is_fitted:
             from sklearn.exceptions import NotFittedError
 
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit or partial_fit first.")
         return self.learner_
 
+    # --- what a run over a stream tells ------------------------------------------------------------------------------
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it has a learner."""
+        return hasattr(self, "learner_")
+
+    def start_learner(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
+        """Make the learner, of so many columns, for so many rows in all; None where they are not known."""
+        self.n_features_in_ = features
+        learner = self.learner_ = self.new_learner(outputs, total)
+        return learner
+
+    def start_history(self) -> None:
+        """Forget the reports of the run before."""
+        self.history_ = []
+
+    def add_report(self, report: dict[str, float | None]) -> None:
+        """Add a report to the history."""
+        self.history_.append(report)
+
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        """Take what the rows have told: columns, how features became columns, and the classes; None for numbers."""
+        self.n_features_in_, self.encoding_ = features, encoding
+
+    def end_passes(self, passes: int, best: Learner | None) -> None:
+        """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
+        self.n_iter_ = passes
+        if best is not None:
+            self.learner_ = best
+            self.history_ = [entry for entry in self.history_ if entry["rows"] <= best.t]
+
+    def negative_target(self, outputs: int) -> float:
+        """The target of rows of other classes than an output's own."""
+        return -1.0
+
     @property
     def t_(self) -> int:
         """Rows learned, over all passes and calls."""
-        return int(self._learnt().t)
+        return int(self.fitted_learner().t)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -199,18 +236,18 @@ class Model(ABC):
         With ``final`` only what predicts is written, in O(non-zeros): what is loaded then learns no more. Callbacks, and a
         ``random_state`` that is neither an integer nor None, are not kept.
         """
-        with self._learnt()._lock:
+        with self.fitted_learner().reading():
             model_file.write(path, *self.freeze(final))
 
     def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""
-        learner = Final.of(self._learnt()) if final else self._learnt()
+        learner = Final.of(self.fitted_learner()) if final else self.fitted_learner()
         header, arrays = learner.freeze()
         return {"kind": self.kind, **header, "estimator": self._described(learner)}, arrays
 
     def feature_names(self, columns: np.ndarray) -> list[str | None]:
         """The names of some columns, as a data frame or a table gave them; None where there is none."""
-        learner = self._learnt()
+        learner = self.fitted_learner()
         if isinstance(learner, Final) and learner.names is not None:
             return [learner.names.get(int(j)) for j in columns]
         names = getattr(self, "feature_names_in_", None)
@@ -243,7 +280,7 @@ class Model(ABC):
         return described
 
     @abstractmethod
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
         self.history_, self.encoding_ = header["history"], header["encoding"]
         _must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
@@ -306,7 +343,7 @@ class Classifier(Model):
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The classes that scores say, (n,)."""
-        return self.classes_[np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)]
+        return self.classes_[best_class(scores.reshape(len(scores), -1), axis=1)]
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """What scores say of each class, (n, K)."""
@@ -316,17 +353,21 @@ class Classifier(Model):
         total = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
 
-    def _new(self, outputs: int, total: int | None) -> Learner:
+    def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) not in ("signs", "real"):
             known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
-        return super()._new(outputs, total)
+        return super().new_learner(outputs, total)
 
-    def _low(self, outputs: int) -> float:
-        """The target of the rows of other classes."""
+    def negative_target(self, outputs: int) -> float:
+        """The target of rows of other classes than an output's own."""
         if outputs == 1 or not isinstance(self.solver, str):
             return -1.0
         return 0.0 if SOLVERS[split(self.solver, "solver", SOLVERS)[0]].targets == "one-hot" else -1.0
+
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        super().describe_rows(features, encoding, classes)
+        self.classes_ = classes
 
     def _described(self, learner: Learner | Final) -> dict[str, Any]:
         values = [plain(value) for value in self.classes_]
@@ -334,8 +375,8 @@ class Classifier(Model):
             raise ValueError(f"classes must be text or numbers to be kept in a model file, got {quoted(self.classes_)}.")
         return super()._described(learner) | {"classes": values, "class dtype": self.classes_.dtype.str}
 
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        super()._restore(header, learner)
+    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+        super().restore(header, learner)
         values, kind = header["classes"], header["class dtype"]
         _must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")
         dtype = np.dtype(kind)
@@ -365,17 +406,21 @@ class Regressor(Model):
         mean = getattr(self.learner_.loss, "mean", None)
         return scores if mean is None else mean(scores)
 
-    def _new(self, outputs: int, total: int | None) -> Learner:
+    def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) == "signs":
             known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") != "signs")
             raise ValueError(f"loss {self.loss!r} is for two classes. Losses for numbers: {known}.")
-        return super()._new(outputs, total)
+        return super().new_learner(outputs, total)
+
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        super().describe_rows(features, encoding, classes)
+        self.columns_ = None
 
     def _described(self, learner: Learner | Final) -> dict[str, Any]:
         return super()._described(learner) | {"columns": self.columns_}
 
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        super()._restore(header, learner)
+    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+        super().restore(header, learner)
         self.columns_ = header["columns"]
         _must(self.columns_ is None or trust.count(self.columns_, 1), "columns")
         _must((self.columns_ or 1) == learner.n_outputs, "columns")
@@ -419,7 +464,7 @@ def _restored(header: dict[str, Any], arrays: model_file.Arrays, kinds: dict[str
     params = header["estimator"]["params"]
     _must(isinstance(params, dict) and all(_is_setting(name, value) for name, value in params.items()), "params")
     model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
-    model._restore(header["estimator"], learner)
+    model.restore(header["estimator"], learner)
     return model
 
 

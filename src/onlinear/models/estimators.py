@@ -26,6 +26,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from onlinear.learner import Learner
+from onlinear.learner.classes import best_class, one_against_rest, outputs_of
+from onlinear.learner.loss_sums import mean_loss
 from onlinear.learner.parts import split
 from onlinear.models.base import Classifier, Model, Regressor, gives_probabilities, loss_labels, quoted
 from onlinear.models.base import load as load_as
@@ -33,15 +35,15 @@ from onlinear.models.predictor import Final
 from onlinear.rows import Rows, Source, checks, learnable, named_columns, read
 from onlinear.rows.scaling import Survey
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.engine import Engine
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
 from onlinear.streams.weighted import balanced, class_totals
 from onlinear.text.form import number
-from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling, mean_loss
-from onlinear.training.training import CLASSIFY, REGRESS, Options, Training
+from onlinear.training.options import CLASSIFY, REGRESS, Options
+from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
+from onlinear.training.training import Training
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
 
@@ -138,18 +140,18 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with _unchanged_on_error(self), named_columns(X):
             self.history_, self.encoding_ = [], None
-            passes, shuffle, draw = _passes(self.passes), self._shuffle(), _generator(self.random_state)
+            passes, shuffle, draw = _passes(self.passes), self.chosen_shuffle(), _generator(self.random_state)
             _callbacks(self.callbacks)
-            X, y = self._validated(X, y, first=True)
-            y, weights, outputs = self._targets(y, sample_weight, None, first=True, balance=True)
+            X, y = self.validate_rows(X, y, first=True)
+            y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
-            learner = self._new(outputs, total=len(y) * passes)
-            if self._scale() == "standard":
+            learner = self.new_learner(outputs, total=len(y) * passes)
+            if self.chosen_scale() == "standard":
                 _fix_scales(learner, X, weights)
-            if _is_batch(learner):
+            if learner.engine.batch:
                 return self._solve(learner, X, y, weights, passes)
-            source, y, weights = learner._checked(X, y, weights)
+            source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
         source = source.stored() if passes > 1 else source
         task = Task(source, y, weights, _orders(draw, source.n, shuffle, passes), source.n * passes)
@@ -161,16 +163,16 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
     def _doubts(self, X: Any, task: Task, scored: _Scored | None, *, ordered: bool) -> list[str]:
         """Why the model that ``fit`` made of arrays may be of no use."""
         learner, source = self.learner_, task.source
-        classes, outputs, low = getattr(self, "classes_", ()), learner.n_outputs, -1.0
+        classes, outputs, negative = getattr(self, "classes_", ()), learner.n_outputs, -1.0
         places = None
         if isinstance(self, OnlineClassifier):
-            places, low = np.argmax(task.y, axis=1) if outputs > 1 else (task.y[:, 0] > 0.0).astype(np.intp), self._low(outputs)
+            places, negative = best_class(task.y, axis=1), self.negative_target(outputs)
         solver = learner.spec["solver"]
         averaged = learner.average is not None and not learner.racing
         advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)
-        rows = (lambda which: X[which]) if learner._centred else source.take
+        rows = (lambda which: X[which]) if learner.centres_rows else source.take
         trained = Trained(rows, task.y, task.weights, places, ordered)
-        found = doubts_of_arrays(learner, trained, len(classes), low, advice)
+        found = doubts_of_arrays(learner, trained, len(classes), negative, advice)
         if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(learner.loss), advice)):
             found.append(more)
         return found
@@ -190,14 +192,14 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         first = not hasattr(self, "learner_")
         with _unchanged_on_error(self), named_columns(X):
             _callbacks(self.callbacks)
-            X, y = self._validated(X, y, first=first)
-            y, weights, outputs = self._targets(y, sample_weight, classes, first=first, balance=False)
+            X, y = self.validate_rows(X, y, first=first)
+            y, weights, outputs = self.make_targets(y, sample_weight, classes, first=first, balance=False)
             if first:
                 self.history_, self.encoding_ = [], None
-            learner = self._new(outputs, total=None) if first else self.learner_
-            if _is_batch(learner):
+            learner = self.new_learner(outputs, total=None) if first else self.learner_
+            if learner.engine.batch:
                 raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
-            source, y, weights = learner._checked(X, y, weights)
+            source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Task(source, y, weights, iter([None]), learner.t + source.n))
 
@@ -206,7 +208,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         if y is not None or sample_weight is not None:
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
         self._refuse_shuffle()
-        if not anew and not hasattr(self, "learner_") and self._scale() == "standard":
+        if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
         passes, told = _passes(passes), _callbacks(self.callbacks)
         stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
@@ -259,16 +261,16 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         """Say what the rows have told: features, their names, classes; the history is that of ``fit``."""
         if isinstance(stream, Pairs):
             if stream.width > self.learner_.size:
-                self.learner_._grow(stream.width)
+                self.learner_.grow(stream.width)
             if stream.columns is not None:
                 self.feature_names_in_ = np.array(stream.columns, dtype=object)
-        training._name()
+        training.describe_rows()
         if not anew:
             self.history_, self.n_iter_ = before.get("history_", []), before.get("n_iter_", 1)
             self.encoding_ = self.encoding_ or before.get("encoding_")
 
     def _refuse_shuffle(self) -> None:
-        if self.shuffle is not None and self._shuffle():
+        if self.shuffle is not None and self.chosen_shuffle():
             raise ValueError(
                 f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learned in its order: "
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
@@ -280,14 +282,14 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
             if self.verbose:
                 told = [stack.enter_context(_bar(self.t_, task.total)), *told]
             for source, y, weights in task.blocks():
-                scores = self.learner_._learn(source, y, weights)
+                scores = self.learner_.learn_checked(source, y, weights)
                 if scored is not None:
                     scored.parts.append((scores[1].T, y, weights))
                 for callback in told:
                     callback(Progress(self, task.total))
         return self
 
-    def _shuffle(self) -> bool | str:
+    def chosen_shuffle(self) -> bool | str:
         if self.shuffle is not None:
             if isinstance(self.shuffle, (bool, np.bool_)):
                 return bool(self.shuffle)
@@ -297,7 +299,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         preset = SOLVERS[split(self.solver, "solver", SOLVERS)[0]].shuffle if isinstance(self.solver, str) else None
         return True if preset is None else preset
 
-    def _validated(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Any]:
+    def validate_rows(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Any]:
         _refuse_unseen(X)
         checks.refuse_masked(y, "y")
         if sp.issparse(y):
@@ -307,13 +309,13 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return validate_data(self, X, y, reset=first, **_ROWS, **kinds)
 
     def _refuse_sparse(self, X: Any) -> None:
-        if self._scale() == "standard" and sp.issparse(X):
+        if self.chosen_scale() == "standard" and sp.issparse(X):
             raise ValueError("scale='standard' centres the columns, which needs dense rows; for sparse X use scale='rms'.")
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
-        self._learnt()
+        self.fitted_learner()
         if isinstance(X, Stream):
             return self._stream_scores(X)
         _refuse_unseen(X)
@@ -329,7 +331,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
         return np.concatenate(found) if found else self.learner_.predict(sp.csr_matrix((0, width)))
 
     def _coef(self, average: bool) -> np.ndarray:
-        return np.ascontiguousarray(self._learnt().weights(average=average).T)
+        return np.ascontiguousarray(self.fitted_learner().weights(average=average).T)
 
     @property
     def sparsity_(self) -> float:
@@ -349,7 +351,7 @@ class _Online(BaseEstimator, Model):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._scale() != "standard"
+        tags.input_tags.sparse = self.chosen_scale() != "standard"
         return tags
 
 
@@ -430,14 +432,14 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts: (1,) for two classes, else (K,)."""
-        return np.atleast_1d(np.asarray(self._learnt().intercept(average=True)))
+        return np.atleast_1d(np.asarray(self.fitted_learner().intercept(average=True)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = False
         return tags
 
-    def _targets(
+    def make_targets(
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[np.ndarray, np.ndarray, int]:
         check_classification_targets(y)
@@ -450,9 +452,8 @@ class OnlineClassifier(ClassifierMixin, _Online, Classifier):  # type: ignore[mi
         places = self._places(y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * self._class_weights(places, weights, balance)[places]
-        outputs = len(self.classes_) if len(self.classes_) > 2 else 1
-        own = np.arange(outputs) if outputs > 1 else np.ones(1)
-        return np.where(places[:, None] == own, 1.0, self._low(outputs)), weights, outputs
+        outputs = outputs_of(len(self.classes_))
+        return one_against_rest(places, outputs, self.negative_target(outputs)), weights, outputs
 
     def _places(self, y: np.ndarray) -> np.ndarray:
         """Each label's place among the classes."""
@@ -535,7 +536,7 @@ class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
     @property
     def intercept_(self) -> Any:
         """The intercept, a float, or (K,) for y of shape (n, K)."""
-        found = self._learnt().intercept(average=True)
+        found = self.fitted_learner().intercept(average=True)
         return found if self.columns_ is None else np.atleast_1d(found)
 
     def __sklearn_tags__(self) -> Any:
@@ -550,7 +551,7 @@ class OnlineRegressor(RegressorMixin, _Online, Regressor):  # type: ignore[misc]
         except (TypeError, ValueError):
             return "real"
 
-    def _targets(
+    def make_targets(
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[np.ndarray, np.ndarray, int]:
         columns = None if y.ndim == 1 else y.shape[1]
@@ -649,11 +650,6 @@ def _fix_scales(learner: Learner, X: Any, weights: np.ndarray) -> None:
     for which, rows in source.blocks():
         survey.add(rows, source.width, weights[which])
     learner.scaler.fix(*survey.result(source.width))  # type: ignore[union-attr]
-
-
-def _is_batch(learner: Learner) -> bool:
-    """Whether the solver works on all rows at once."""
-    return type(learner.engine).solve is not Engine.solve
 
 
 def _refuse_unseen(X: Any) -> None:
