@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from onlinear import streams
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust, writing
-from onlinear.models.base import Classifier, Model, Regressor, load
+from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.loading import load
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead

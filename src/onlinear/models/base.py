@@ -6,62 +6,25 @@ The scikit-learn estimators extend these models; the commands use them without s
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from onlinear.averages import ADAPTIVE
-from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
-from onlinear.learner.stored_parts import PartNeeded
 from onlinear.learner.units import RAW, RELATIVE
+from onlinear.models.defaults import Choice, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
+from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
-from onlinear.text.form import listed, unknown
-from onlinear.text.hints import argument
 from onlinear.training.options import CLASSIFY, REGRESS
-
-PARTS = ("solver", "loss", "penalty", "average")
-OBJECT = {"part": "object"}
-FAR = 1e9  # a residual beyond the settings of any loss
-LONGEST_CLASS = 1 << 16  # characters of the name of a class in a model file
-MOST_CLASSES = 1 << 28  # bytes of all classes of a model file
-CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
-
-
-class Choice(NamedTuple):
-    """What an estimator takes where nothing is named; measured, see docs/defaults.md."""
-
-    step: float  # step size times |l'|, the slope of the loss at a score of 0, or 1 for losses of numbers
-    bounded: float  # step size for losses of numbers whose slope is bounded
-    quantile: float  # step size for the quantile loss, whose share of rows above and below larger steps forget
-    single: float  # without an average, a share of these
-    scale: str
-
-
-def told(init: Callable[..., None]) -> Callable[..., None]:
-    """``__init__`` whose error for an argument that it does not have names the class and what to write instead."""
-    known = list(signature(init).parameters)[1:]
-
-    @wraps(init)
-    def checked(self: Any, *args: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                hint = argument(name) or f"Arguments: {listed(known)}."
-                raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
-        init(self, *args, **settings)
-
-    return checked
 
 
 class Model(ABC):
@@ -76,7 +39,7 @@ class Model(ABC):
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
 
-    @told
+    @explain_arguments
     def __init__(
         self,
         loss: Any = "squared",
@@ -113,6 +76,7 @@ class Model(ABC):
     # --- the learner -------------------------------------------------------------------------------------------------
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
+        """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
         solver, average = self._solver(), self._average()
         follows = self._follows(solver, average)
         return Learner(
@@ -243,7 +207,7 @@ class Model(ABC):
         """What a model file holds: a JSON-able header, and arrays that this model shares."""
         learner = Final.of(self.fitted_learner()) if final else self.fitted_learner()
         header, arrays = learner.freeze()
-        return {"kind": self.kind, **header, "estimator": self._described(learner)}, arrays
+        return {"kind": self.kind, **header, "estimator": self.describe(learner)}, arrays
 
     def feature_names(self, columns: np.ndarray) -> list[str | None]:
         """The names of some columns, as a data frame or a table gave them; None where there is none."""
@@ -255,17 +219,10 @@ class Model(ABC):
             return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        params = {name: value for name, value in self.settings().items() if name not in ("callbacks", "n_jobs")}
-        for role in PARTS:  # what an object is, the learner's header says
-            params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
-        if not isinstance(params["random_state"], (int, np.integer)):
-            params["random_state"] = None
-        if isinstance(params.get("class_weight"), dict):
-            params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
+    def describe(self, learner: Learner | Final) -> dict[str, Any]:
         names = getattr(self, "feature_names_in_", None)
         described = {
-            "params": {name: plain(value) for name, value in params.items()},
+            "params": store_params(self.settings()),
             "features": self.n_features_in_,
             "names": None if names is None else names.tolist(),
             "passes": self.n_iter_,
@@ -281,21 +238,22 @@ class Model(ABC):
 
     @abstractmethod
     def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+        """Take what ``describe`` gave; raises ModelFileError for what no model gives."""
         self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
         self.history_, self.encoding_ = header["history"], header["encoding"]
-        _must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
-        _must(trust.count(self.n_iter_, 1), "passes")
-        _must(_is_history(self.history_), "history")
+        must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
+        must(trust.count(self.n_iter_, 1), "passes")
+        must(is_history(self.history_), "history")
         if self.encoding_ is not None:
             encoding.must_be_known(self.encoding_)
         names = header["names"]
         if names is None:
             return
         if isinstance(learner, Final):
-            _must(all(trust.count(column, 0, learner.size - 1) and isinstance(name, str) for column, name in names), "names")
+            must(all(trust.count(column, 0, learner.size - 1) and isinstance(name, str) for column, name in names), "names")
             learner.names = dict(names)
         else:
-            _must(trust.texts(names) and len(names) == self.n_features_in_, "names")
+            must(trust.texts(names) and len(names) == self.n_features_in_, "names")
             self.feature_names_in_ = np.array(names, dtype=object)
 
 
@@ -307,7 +265,7 @@ class Classifier(Model):
     kind = "classifier"
     classes_: np.ndarray
 
-    @told
+    @explain_arguments
     def __init__(
         self,
         loss: Any = "logistic",
@@ -343,7 +301,7 @@ class Classifier(Model):
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The classes that scores say, (n,)."""
-        return self.classes_[best_class(scores.reshape(len(scores), -1), axis=1)]
+        return self.classes_[best_class(scores[:, None] if scores.ndim == 1 else scores, axis=1)]
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """What scores say of each class, (n, K)."""
@@ -369,26 +327,15 @@ class Classifier(Model):
         super().describe_rows(features, encoding, classes)
         self.classes_ = classes
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        values = [plain(value) for value in self.classes_]
-        if any(not isinstance(value, (str, int, float)) for value in values):
-            raise ValueError(f"classes must be text or numbers to be kept in a model file, got {quoted(self.classes_)}.")
-        return super()._described(learner) | {"classes": values, "class dtype": self.classes_.dtype.str}
+    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+        classes = store_classes(self.classes_)
+        return super().describe(learner) | classes
 
     def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super().restore(header, learner)
-        values, kind = header["classes"], header["class dtype"]
-        _must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")
-        dtype = np.dtype(kind)
-        kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
-        wanted = learner.n_outputs if learner.n_outputs > 1 else 2
-        _must(isinstance(values, list) and len(values) == wanted, "classes")
-        _must(all(isinstance(value, kinds[dtype.kind]) for value in values), "classes")
-        _must(dtype.itemsize <= 4 * LONGEST_CLASS and len(values) * dtype.itemsize <= MOST_CLASSES, "classes")
-        self.classes_ = np.array(values, dtype=dtype)
-        _must(bool(np.all(self.classes_[1:] > self.classes_[:-1])), "classes")
+        self.classes_ = restore_classes(header, learner.n_outputs)
         if isinstance(self.class_weight, list):
-            _must(all(isinstance(key, (str, int, float)) for key, _ in self.class_weight), "class weights")
+            must(all(isinstance(key, (str, int, float)) for key, _ in self.class_weight), "class weights")
             self.class_weight = dict(self.class_weight)
 
 
@@ -416,56 +363,14 @@ class Regressor(Model):
         super().describe_rows(features, encoding, classes)
         self.columns_ = None
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        return super()._described(learner) | {"columns": self.columns_}
+    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+        return super().describe(learner) | {"columns": self.columns_}
 
     def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
         super().restore(header, learner)
         self.columns_ = header["columns"]
-        _must(self.columns_ is None or trust.count(self.columns_, 1), "columns")
-        _must((self.columns_ or 1) == learner.n_outputs, "columns")
-
-
-KINDS: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
-
-
-def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **parts: Any) -> Any:
-    """The ``Learner``, ``Classifier`` or ``Regressor`` in a model file; ``kinds``: other classes for the last two.
-
-    Parts from outside the package are passed by role, e.g. ``load(path, loss=MyLoss())``. Raises FileNotFoundError,
-    ModelFileError.
-    """
-    for role in parts:
-        if role not in PARTS:
-            raise unknown("part", role, PARTS)
-    header, arrays = model_file.read(path)
-    try:
-        return _restored(header, arrays, kinds or KINDS, parts)
-    except PartNeeded:
-        raise
-    except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
-    except KeyError as error:
-        raise ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
-    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
-        if parts:  # which may be what is wrong
-            raise
-        raise ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
-
-
-def _restored(header: dict[str, Any], arrays: model_file.Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
-    kind = header.get("kind")
-    if kind not in ("learner", *kinds):
-        raise ModelFileError(f"holds a model of the unknown kind {kind!r}.")
-    learner = (Final if header.get("final") is True and kind in kinds else Learner).thaw(header, arrays, **parts)
-    if kind == "learner":
-        return learner
-    _must(isinstance(header["estimator"], dict), "estimator")
-    params = header["estimator"]["params"]
-    _must(isinstance(params, dict) and all(_is_setting(name, value) for name, value in params.items()), "params")
-    model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
-    model.restore(header["estimator"], learner)
-    return model
+        must(self.columns_ is None or trust.count(self.columns_, 1), "columns")
+        must((self.columns_ or 1) == learner.n_outputs, "columns")
 
 
 def gives_probabilities(model: Any) -> bool:
@@ -477,60 +382,3 @@ def gives_probabilities(model: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return hasattr(loss, "probability")
-
-
-def is_residual(loss: Any) -> bool:
-    """Whether a loss depends on s - y alone."""
-    return bool(getattr(build_loss(loss), "residual", False))
-
-
-def natural_eta(choice: Choice, loss: Any) -> float:
-    """The step size that suits a loss, by its slope."""
-    if getattr(loss, "labels", "real") == "signs":
-        slope = abs(float(loss.slope(0.0, 1.0)))
-        return choice.step / slope if slope > 0.0 else choice.step
-    if hasattr(loss, "q"):
-        return choice.quantile
-    return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
-
-
-def loss_labels(loss: Any) -> str:
-    """Which targets a loss takes: signs, counts or real numbers."""
-    return str(getattr(build_loss(loss), "labels", "real"))
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def quoted(classes: np.ndarray) -> str:
-    """The first of the classes as Python writes them, for messages."""
-    names = [repr(plain(value)) for value in classes[:20]]
-    return ", ".join(names) + (", ..." if len(classes) > 20 else "")
-
-
-def _must(true: bool, name: str) -> None:
-    if not true:
-        raise ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
-
-
-def _is_setting(name: str, value: Any) -> bool:
-    """Whether an estimator's setting is of a kind that files hold; what a text or number means is checked where it is used."""
-    if name in ("callbacks", "n_jobs"):
-        return False
-    if name == "solver" and isinstance(value, str):
-        return split(value, name, SOLVERS) is not None
-    if name == "class_weight" and isinstance(value, list):
-        return all(isinstance(pair, list) and len(pair) == 2 and trust.real(pair[1]) for pair in value)
-    if value == OBJECT:
-        return name in PARTS
-    return value is None or isinstance(value, (bool, str)) or trust.real(value)
-
-
-def _is_history(reports: Any) -> bool:
-    """Whether these are reports: numbers, or None, by name."""
-    if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
-        return False
-    named = all({"rows", "loss", "since"} <= set(report) and trust.count(report["rows"]) for report in reports)
-    return named and all(value is None or trust.real(value) for report in reports for value in report.values())

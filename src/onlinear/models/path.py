@@ -32,18 +32,10 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.limits import growth_error
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.side_by_side import SideBySide
-from onlinear.models.estimators import (
-    KINDS,
-    OnlineClassifier,
-    Task,
-    _fix_scales,
-    _generator,
-    _orders,
-    _passes,
-    _unchanged_on_error,
-    in_turn,
-    without_turn,
-)
+from onlinear.models.arguments import check_passes, fix_scales, make_generator
+from onlinear.models.estimators import KINDS, OnlineClassifier
+from onlinear.models.feed import Feed, orders
+from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import Source, named_columns
 from onlinear.solvers.many import Team, threads_of
 
@@ -97,7 +89,7 @@ class Together(SideBySide):
 
 def _offers(name: str) -> Any:
     """A method that the path has where its estimator has it."""
-    return available_if(lambda path: getattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
+    return available_if(lambda path: getattr(path.any_model(), name))
 
 
 class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -133,23 +125,23 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     @in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
         """Learn the estimator's ``passes`` over the rows from the start, every model from the same rows in the same order."""
-        with _unchanged_on_error(self), named_columns(X):
+        with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
-            passes, shuffle, draw = _passes(lead.passes), lead.chosen_shuffle(), _generator(lead.random_state)
+            passes, shuffle, draw = check_passes(lead.passes), lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead.chosen_scale() == "standard":
-                _fix_scales(lead.learner_, X, weights)
+                fix_scales(lead.learner_, X, weights)
             source, y, weights = group.check(X, y, weights)
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
         source = source.stored() if passes > 1 else source
-        for done, order in enumerate(_orders(draw, source.n, shuffle, passes)):
-            self._run(Task(source, y, weights, iter([order]), source.n), seen=done > 0)
+        for done, order in enumerate(orders(draw, source.n, shuffle, passes)):
+            self._run(Feed(source, y, weights, iter([order]), source.n), seen=done > 0)
         return self
 
     @in_turn
@@ -158,13 +150,13 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         first = not hasattr(self, "_models")
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
-        with _unchanged_on_error(self), _unchanged_on_error(lead), named_columns(X):
+        with unchanged_on_error(self), unchanged_on_error(lead), named_columns(X):
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, classes, first=first, balance=False)
             group = self._begin(fresh, outputs, total=None) if first else self._together()
             source, y, weights = group.check(X, y, weights)
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
-        self._run(Task(source, y, weights, iter([None]), source.n), seen=False)
+        self._run(Feed(source, y, weights, iter([None]), source.n), seen=False)
         return self
 
     def _new_models(self) -> list[Any]:
@@ -208,10 +200,10 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self._group = self._of(self._models)
         return self._group
 
-    def _run(self, task: Task, *, seen: bool) -> None:
+    def _run(self, feed: Feed, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
         before, tally = self._sums(), self._tally
-        for source, y, weights in task.blocks():
+        for source, y, weights in feed.blocks():
             scores = self._together().learn(source, y, weights)
             if not seen and isinstance(self.estimator, OnlineClassifier):
                 own, true = best_class(scores, axis=1), best_class(y, axis=1)
@@ -220,7 +212,7 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss += self._sums() - before
-            tally.later_rows += task.total
+            tally.later_rows += feed.total
         if self.grow:
             for model in self._models:
                 model.n_features_in_ = max(1, model.learner_.size)
@@ -296,6 +288,10 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         model = copy(self._fitted()[place])
         model.learner_ = deepcopy(model.learner_)
         return model
+
+    def any_model(self) -> Any:
+        """The first model, or the estimator before there is one: all have the same methods."""
+        return self._models[0] if hasattr(self, "_models") else self.estimator
 
     def _fitted(self) -> list[Any]:
         check_is_fitted(self)
