@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from onlinear.jit import kernel
+from onlinear.compiled import kernel
 from onlinear.rows import Rows, plain
 from onlinear.streams import encoding as enc
 from onlinear.streams import tables

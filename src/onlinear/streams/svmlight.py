@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
 from onlinear.streams.encoding import numbered
 from onlinear.streams.files import Text, count_byte

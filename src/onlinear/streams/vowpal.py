@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.rows import Rows
 from onlinear.streams.encoding import hashed_text
 from onlinear.streams.files import Text
