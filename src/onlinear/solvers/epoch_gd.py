@@ -7,7 +7,7 @@ sigma is the penalty's l2. The restart belongs to the last step of its epoch. ``
 last complete epoch (0 before the first is complete).
 
 Source: Hazan, Kale, COLT 2011 / JMLR 15, 2014. Intercept: MATH 17.
-Lazy:   inside an epoch SGD's scaled vector with the uniform average (core/scaled_vector.py); O(d) at the log2(T) epoch ends.
+Lazy:   inside an epoch SGD's scaled vector with the uniform average (scaled_vector.py); O(d) at the log2(T) epoch ends.
 Cost:   O(nnz(x_t)) per row; with l1 (by sign(w)) the dense step, O(d).   Needs: l2 > 0.
 """
 

@@ -9,7 +9,7 @@ r"""Passive-aggressive learning: the nearest weights that give the row its margi
 with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry (and intercept) change nothing.
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
-Lazy:   an idle weight does not change; an average keeps SGD's companion (core/scaled_vector.py, al = 1).
+Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled_vector.py, al = 1).
 Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
 """
 

@@ -11,7 +11,7 @@ with Pi the projection on the ball |w| <= radius, if any.
 
 Source: Lacoste-Julien, Schmidt, Bach, 2012 (SGD-W); Rakhlin, Shamir, Sridharan, ICML 2012 (suffix); Shalev-Shwartz, Singer,
         Srebro, ICML 2007 (Pegasos); Shao et al., J. Software 25(9), 2014, Alg. 1. Intercept: MATH 17.
-Lazy:   no penalty or l2, any schedule, average and ball: scaled vector (core/scaled_vector.py). l1 with a constant step, without l2,
+Lazy:   no penalty or l2, any schedule, average and ball: scaled vector (scaled_vector.py). l1 with a constant step, without l2,
         average and ball: closed form of the oscillation (signs.py). Any other l1: the dense step, O(d).
 Cost:   O(nnz(x_t)) per row, O(d) where dense.   Needs: none, l1, l2 or elastic-net (a subgradient).
 """

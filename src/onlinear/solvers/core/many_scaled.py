@@ -1,4 +1,4 @@
-"""SGD and implicit SGD with l2 or no penalty for eight outputs at once: the kernel of scaled_vector.py, lane by lane, same bits."""
+"""SGD and implicit SGD with l2 or no penalty for eight outputs at once: scaled_vector.py's kernel, lane by lane, same bits."""
 
 from __future__ import annotations
 
