@@ -139,6 +139,7 @@ class Lazy(PotentialEngine):
 
     kernel = staticmethod(learn_rows)
     scores_means = stepped = True
+    implicit = False
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

@@ -298,6 +298,8 @@ def has_constant(rows):
 class Unconstrained(Engine):
     """Adaline in O(non-zeros)."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         arrays = {"p": w + 0.0}
         if self.average is not None:

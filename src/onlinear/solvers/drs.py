@@ -452,6 +452,8 @@ class Inexact(SplittingEngine):
     """ioDRs, isDRs in O(non-zeros): the potentials of u, each beside z for the last row's columns (NaN elsewhere: it follows
     from u), so that a row finds both in one place."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
         apart = {name: np.ascontiguousarray(vector) for name, vector in state.vectors().items()}

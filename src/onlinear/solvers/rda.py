@@ -272,6 +272,8 @@ def replay(penalty, gamma, average, first, last, table):
 class Lazy(Engine):
     """RDA in O(non-zeros). With an average, A + B + (what the table adds) is the sum of the predictors, negated as G is."""
 
+    implicit = False
+
     def __init__(self, solver: Any, problem: Problem) -> None:
         super().__init__(solver, problem)
         self.bounds = (self.penalty.lower, self.penalty.upper) if isinstance(self.penalty, Box) else None

@@ -243,6 +243,7 @@ class Engine(ABC):
 
     lazy = True
     why = ""
+    implicit = True  # whether its kernel takes implicit steps: the loss's theta is compiled for it
     own_average = False
     grows = True  # whether the number of features may grow with the rows
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
@@ -256,7 +257,7 @@ class Engine(ABC):
         self.problem = problem
         self.penalty = problem.penalty
         self.average = problem.average
-        self.loss = bind_loss(problem.loss)
+        self.loss = bind_loss(problem.loss, self.implicit)
 
     @abstractmethod
     def start(self, w: np.ndarray, b: float) -> State:

@@ -177,6 +177,7 @@ class Scaled(Engine):
     """Subgradient steps with an L2 penalty or none, in O(non-zeros)."""
 
     scores_means = stepped = True
+    implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)
