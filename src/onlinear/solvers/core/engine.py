@@ -67,8 +67,8 @@ def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
 
 @function
 def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
-    """The entries before which to ask for the states of four entries AHEAD: none where states are near. A loop over a row asks
-    before the lesser of this and the row's end, which is one comparison where this alone would be two."""
+    """The entries before which the states of four entries AHEAD may be asked for: none where states are near. A row asks if it
+    ends before: one comparison a row, where the rest of a block is not worth one an entry."""
     last = AHEAD + np.uint64(4)
     count = np.uint64(indices.shape[0])
     return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
