@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, typeof, types
 from numba.extending import NativeValue, intrinsic, models, overload, register_model, unbox
 
-from onlinear.compiled._private import populate_array, to_fixed_tuple
+from onlinear.compiled._private import populate_array
 from onlinear.compiled.cache import COMPILED, HeldType, keep_on_disk
 from onlinear.compiled.lanes import INTEGER
 from onlinear.compiled.methods import all_ours, function
@@ -147,8 +147,8 @@ def load(like: tuple[float, ...], array: np.ndarray, first: int) -> tuple[float,
 
 @overload(load)
 def _load(like, array, first):  # type: ignore[no-untyped-def]
-    size = len(like)
-    return lambda like, array, first: to_fixed_tuple(array[first : first + size], size)
+    numbers = ", ".join(f"array[first + {k}]" for k in range(len(like)))  # a slice takes longer to compile
+    return eval(f"lambda like, array, first: ({numbers},)")
 
 
 @function

@@ -206,7 +206,7 @@ class Learner:
         first = _start(start, n_features, self.n_outputs)
         size = len(first)
         self.factor = float(getattr(self.loss, "factor", 1.0))
-        self._loss = bind_loss(self.loss)
+        self._loss = bind_loss(self.loss, implicit=False)
         self.engine: Engine = self.solver.engine(
             Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(solver))
         )

@@ -51,7 +51,7 @@ class _Sums:
 
     def __init__(self, model: Any) -> None:
         self.learner = model.learner_
-        self._loss = bind_loss(self.learner.loss)
+        self._loss = bind_loss(self.learner.loss, implicit=False)
         self._factor = float(getattr(self.learner.loss, "factor", 1.0))
         self._losses = np.zeros(2)
         self.parts: list[tuple[np.ndarray, ...]] = []

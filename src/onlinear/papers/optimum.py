@@ -82,8 +82,8 @@ def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
     """(1/n) sum_i l(score_i, y_i), the sum compensated."""
     from onlinear.learner.learner import add_losses
 
-    total = np.zeros(2)
-    add_losses(bind_loss(loss), np.ascontiguousarray(scores), y, np.full(len(y), getattr(loss, "factor", 1.0)), total)
+    total, weights = np.zeros(2), np.full(len(y), getattr(loss, "factor", 1.0))
+    add_losses(bind_loss(loss, implicit=False), np.ascontiguousarray(scores), y, weights, total)
     return float(total.sum()) / len(y)
 
 

@@ -140,7 +140,7 @@ class Triangular(Engine):
 
     lazy = False
     why = "P is dense: O(d^2)"
-    grows = False
+    grows = implicit = False
     shared = ("P",)
 
     def start(self, w: np.ndarray, b: float) -> State:

@@ -67,7 +67,7 @@ def of_numbers(targets: np.ndarray, weights: np.ndarray) -> Points:
 
 def best_constant(loss: Any, points: Points) -> Constant | None:
     """The best constant score for each output, and what it achieves; None without rows of any weight."""
-    bound = bind_loss(loss)
+    bound = bind_loss(loss, implicit=False)
     factor = float(getattr(loss, "factor", 1.0))
     weight = float(points.weights[0].sum())
     if not weight > 0.0:
@@ -412,7 +412,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float,
 
 def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
-    bound = bind_loss(loss)
+    bound = bind_loss(loss, implicit=False)
     factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
     for k in range(y.shape[1]):
         add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)

@@ -89,6 +89,8 @@ def read(h, t, V, last, columns, out):
 class Signs(Engine):
     """Subgradient steps with an L1 penalty and a constant step, in O(non-zeros)."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",))
 
