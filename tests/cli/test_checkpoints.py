@@ -20,7 +20,8 @@ from onlinear.cli import app, checkpoints
 from onlinear.cli.command import Reading
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, writing
-from onlinear.training.training import State, Written
+from onlinear.training.events import Written
+from onlinear.training.saved import State
 
 OPEN = streams.open
 LABELS = {

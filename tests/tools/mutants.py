@@ -43,7 +43,7 @@ from onlinear.files import model_file
 from onlinear.learner.parts import LOSSES
 from onlinear.learner.stored_parts import PartNeeded
 from onlinear.streams import StreamError
-from onlinear.training.training import Interrupted
+from onlinear.training.events import Interrupted
 
 GOLDEN = Path(__file__).parent.parent / "models"
 BATCH = 1000

@@ -14,7 +14,7 @@ from conftest import folder
 from onlinear import Learner, OnlineRegressor, load, streams
 from onlinear.cli import app, checkpoints
 from onlinear.streams.holdout import Marked
-from onlinear.training.training import Held, Report
+from onlinear.training.events import Held, Report
 
 OPEN = streams.open
 BARE = ("--average", "none", "--scale", "none")  # as Learner is

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from onlinear import streams
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust, writing
-from onlinear.models.base import Classifier, Model, Regressor, load
+from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.loading import load
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead
@@ -27,7 +28,11 @@ from onlinear.streams.hashing import MOST_BITS
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced, class_totals, typed
-from onlinear.training.training import CLASSIFY, REGRESS, TASKS, Options, State, Training, Written
+from onlinear.training.events import Written
+from onlinear.training.options import CLASSIFY, REGRESS, TASKS, Options
+from onlinear.training.saved import State
+from onlinear.training.trainable import Trainable
+from onlinear.training.training import Training
 
 VERSION = 1
 RUN = "run"
@@ -305,7 +310,7 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
         settings.passes, settings.task, settings.loss, classes, settings.n_features, others, weights, settings.early_stop
     )
 
-    def make(task: str) -> Model:
+    def make(task: str) -> Trainable:
         if settings.class_weight is not None and task != CLASSIFY:
             raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
         return _model(settings, task, reader) if saved is None else load(saved.path)

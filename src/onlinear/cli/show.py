@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlinear.streams import Stream
-    from onlinear.training.training import Held, Report, Training, Written
+    from onlinear.training.events import Held, Report, Written
+    from onlinear.training.training import Training
 
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDTH = 80  # characters of a line
@@ -104,7 +105,7 @@ def spent(training: Training) -> dict[str, float]:
 def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
     """What a run was, and where its time went since ``since``."""
     constant = training.constant
-    measure = training.tally.measures.names[0].lower()
+    measure = training.measure_names[0].lower()
     return {
         "rows": training.rows,
         "rows_here": training.rows - training.rows_before,
@@ -134,7 +135,7 @@ class Shown(ABC):
 
     def event(self, event: Report | Held | Written) -> None:
         """Something has happened."""
-        from onlinear.training.training import Held, Report
+        from onlinear.training.events import Held, Report
 
         if isinstance(event, Report):
             self.report(event)
@@ -196,7 +197,7 @@ class Lines(Shown):
 
         training.warm_up()
         learner, labels = training.learner, training.labels
-        self._names = [name.lower() for name in training.tally.measures.names]
+        self._names = [name.lower() for name in training.measure_names]
         self._say(
             "start",
             version=__version__,
@@ -277,7 +278,7 @@ class Table(Shown):
         if (seconds := time.perf_counter() - began) > 1.0:
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say()
-        first, second = self._names = training.tally.measures.names
+        first, second = self._names = training.measure_names
         self._holdout, averaged = training.holding, training.averaged
         extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
         heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]

@@ -182,7 +182,7 @@ def train(
     The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
     """
     from onlinear.cli import checkpoints
-    from onlinear.training.training import TASKS
+    from onlinear.training.options import TASKS
 
     with Interrupts() as interrupts:
         found = None if resume is None else checkpoints.read(resume)
@@ -217,7 +217,7 @@ def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: st
     """Learn all rows, or end with what can be done about it."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
-    from onlinear.training.training import Interrupted
+    from onlinear.training.events import Interrupted
 
     try:
         with shown.running(training):

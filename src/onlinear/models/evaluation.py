@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import bind_loss
-from onlinear.learner.learner import Learner, add_losses
+from onlinear.learner import Learner
+from onlinear.learner.classes import best_class, one_against_rest
+from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
@@ -51,23 +52,12 @@ class _Sums:
 
     def __init__(self, model: Any) -> None:
         self.learner = model.learner_
-        self._loss = bind_loss(self.learner.loss, implicit=False)
-        self._factor = float(getattr(self.learner.loss, "factor", 1.0))
-        self._losses = np.zeros(2)
+        self.losses = LossSum(self.learner.loss)
         self.parts: list[tuple[np.ndarray, ...]] = []
 
     def scores(self, block: Block) -> np.ndarray:
         """(n, K)."""
         return self.learner.predict(block.within(max(1, self.learner.size))).reshape(block.n, -1)
-
-    def add_loss(self, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
-        s = self._factor * weights
-        for k in range(scores.shape[1]):
-            y = np.ascontiguousarray(targets[:, k])
-            add_losses(self._loss, np.ascontiguousarray(scores[:, k]), y, s, self._losses)
-
-    def loss(self, weight: float) -> float:
-        return float(self._losses.sum()) / weight
 
     def columns(self, name: str) -> list[np.ndarray]:
         """What was kept, over all rows; raises StreamError where there is none."""
@@ -97,9 +87,8 @@ def _classes(model: Classifier, stream: Stream) -> Result:
         labels = labels or Labels(stream, model.classes_.tolist())
         places, scores, weights = labels.places(block), sums.scores(block), block.importance
         outputs = scores.shape[1]
-        own = np.arange(outputs) if outputs > 1 else 1
-        sums.add_loss(scores, np.where(places[:, None] == own, 1.0, model._low(outputs)), weights)
-        guessed = np.argmax(scores, axis=1) if several else (scores[:, 0] > 0.0).astype(np.intp)
+        sums.losses.add(scores, one_against_rest(places, outputs, model.negative_target(outputs)), weights)
+        guessed = best_class(scores, axis=1)
         sums.parts.append((guessed if several else scores[:, 0], places.astype(np.float64), weights))
         if chances:
             p = model.probabilities_of(scores if several else scores[:, 0])
@@ -120,11 +109,11 @@ def _classes(model: Classifier, stream: Stream) -> Result:
     matrix: Any = np.bincount((count * places + guessed).astype(np.intp), weights, count * count).reshape(count, count)
     totals = np.bincount(places.astype(np.intp), weights, count)
     outputs = model.learner_.n_outputs
-    constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model._low(outputs)))
+    constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model.negative_target(outputs)))
     return Result(
         len(weights),
         weight,
-        sums.loss(weight),
+        mean(sums.losses.value, weight),
         measures,
         constant,
         model.classes_.tolist(),
@@ -139,7 +128,7 @@ def _numbers(model: Any, stream: Stream) -> Result:
     sums = _Sums(model)
     for block in _labelled(stream):
         scores = sums.scores(block)
-        sums.add_loss(scores, block.y[:, None], block.importance)
+        sums.losses.add(scores, block.y[:, None], block.importance)
         sums.parts.append((np.ravel(model.means_of(scores[:, 0])), block.y, block.importance))
     predicted, y, weights = sums.columns(stream.name)
     weight = float(weights.sum())
@@ -152,7 +141,7 @@ def _numbers(model: Any, stream: Stream) -> Result:
         "r2": 1.0 - square / spread if varies and spread > 0.0 else None,
     }
     constant = best_constant(model.learner_.loss, of_numbers(y, weights))
-    return Result(len(y), weight, sums.loss(weight), measures, constant)
+    return Result(len(y), weight, mean(sums.losses.value, weight), measures, constant)
 
 
 def _labelled(stream: Stream) -> Iterable[Block]:

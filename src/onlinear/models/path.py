@@ -3,7 +3,7 @@
     for k = 1 .. K:   minimise  mean_i s_i l(<w, x_i> + b, y_i) + r_k(w)
 
 All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learned
-side by side (``core/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
+side by side (``solvers/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
 before it is learned, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
 penalty with the smallest one needs no rows held out and no second pass.
 
@@ -17,7 +17,7 @@ import os
 from contextlib import ExitStack
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -27,37 +27,32 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlinear.errors import DivergenceError, ModelFileError
 from onlinear.files import model_file
-from onlinear.learner.learner import Learner, growth_error
+from onlinear.learner import Learner
+from onlinear.learner.classes import best_class
+from onlinear.learner.limits import growth_error
 from onlinear.learner.parts import build_penalty
-from onlinear.models.estimators import (
-    KINDS,
-    OnlineClassifier,
-    Task,
-    _fix_scales,
-    _generator,
-    _is_batch,
-    _orders,
-    _passes,
-    _unchanged_on_error,
-    in_turn,
-    without_turn,
-)
-from onlinear.rows import Rows, Source, named_columns
-from onlinear.solvers.core.many import Team, in_threads, threads_of
+from onlinear.learner.side_by_side import SideBySide
+from onlinear.models.arguments import check_passes, fix_scales, make_generator
+from onlinear.models.estimators import KINDS, OnlineClassifier
+from onlinear.models.feed import Feed, orders
+from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
+from onlinear.rows import Source, named_columns
+from onlinear.solvers.core.many import Team, threads_of
 
 
-class Together:
-    """Learners of one stream that differ in their penalty; they share the scales of its columns."""
+class Together(SideBySide):
+    """Learners of one stream that differ in their penalty; they share the scales of its columns and the units of targets."""
 
     def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
-        self._learners, self._penalties, self._threads = learners, penalties, threads
         for learner in learners[1:]:
             learner.scaler, learner.units = learners[0].scaler, learners[0].units
-        self._team = Team([output for learner in learners for output in learner.outputs()], threads)
+        self._outputs_team = Team([output for learner in learners for output in learner.outputs()], threads)
+        super().__init__(learners, self._outputs_team, threads)
+        self._learners, self._penalties = learners, penalties
 
     def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
         """Rows, targets and weights that all learners can learn; raises before anything is learned."""
-        found = self._learners[0]._checked(X, y, weights)
+        found = self._learners[0].check_input(X, y, weights)
         for learner in self._learners[1:]:
             learner.engine.check_rows(found[2])
         return found
@@ -66,68 +61,35 @@ class Together:
         """Learn checked rows; give the scores before each step, (K, outputs, n). Whoever reads a learner waits."""
         with ExitStack() as stack:
             for learner in self._learners:
-                stack.enter_context(learner._lock)
-                learner._refuse_if_diverged()
-            return self._learn(source, y, weights)
+                stack.enter_context(learner.lock)
+                learner.refuse_if_diverged()
+            self._make_room(source)
+            scores = super().learn(source, y, weights)[0]
+        return scores.reshape(len(self._learners), -1, source.n)
 
-    def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _make_room(self, source: Source) -> None:
         lead = self._learners[0]
-        if source.size > lead.size:
-            wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
-            if wrong is not None:
-                raise ValueError(f"X: {wrong}")
-            self._team.grow(source.size)
-            if lead.scaler is not None:
-                lead.scaler.grow(source.size)
-        scores = np.empty((len(self._learners), lead.n_outputs, source.n))
-        for which, rows in source.blocks():
-            block, largest, s = lead._weighed(rows, source.largest, weights[which])
-            targets, parts = lead._stretches(y[which], weights[which])
-            for part in parts:
-                for learner in self._learners:
-                    learner._multiply_steps(lead.units)
-                piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
-                found = scores[:, :, which][:, :, part]
-                found[:] = self._learn_rows(piece, largest, targets[part], s[part], which.start + part.start)
-                found += 0.0 if lead.units is None else lead.units.zero[:, None]
-        return scores
+        if source.size <= lead.size:
+            return
+        wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
+        if wrong is not None:
+            raise ValueError(f"X: {wrong}")
+        self._outputs_team.grow(source.size)
+        lead.grow_scales(source.size)
 
-    def _learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
-        lead, before = self._learners[0], self._learners[0].t
-        shape = len(self._learners), lead.n_outputs, len(s)
-        scores, outputs = np.empty(shape), (shape[0] * shape[1], len(s))
-        racing = any(learner.racing for learner in self._learners)
-        means = np.empty(shape) if racing else None
-        more = () if means is None else (means.reshape(outputs),)
-        done, culprit = self._team.learn(block, largest, y, s, scores.reshape(outputs), *more)
-        self._add_losses(scores, y, s, done)
-        if means is not None:
-            for learner, last, mean in zip(self._learners, scores, means, strict=True):
-                if learner.racing:
-                    learner._compare(last, mean, y[:done], s, before)
-        if done < len(s):
-            self._diverge(culprit // lead.n_outputs, first + done, before + done + 1)
-        return scores
-
-    def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
-        def add(k: int) -> None:
-            self._learners[k]._add_losses(scores[k], y, s, done)
-
-        in_threads(add, range(len(self._learners)), self._threads, scores.size)
-
-    def _diverge(self, k: int, row: int, t: int) -> None:
+    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
         try:
-            self._learners[k]._diverge(f"at row {row} of this call ", t)
+            super()._diverge(k, where, t)
         except DivergenceError as error:
-            told = f"penalty {self._penalties[k]!r}: {error}"
-            for learner in self._learners:
-                learner._diverged = told
-            raise DivergenceError(told) from None
+            why = f"penalty {self._penalties[k]!r}: {error}"
+        for learner in self._learners:
+            learner.stopped = why
+        raise DivergenceError(why)
 
 
 def _offers(name: str) -> Any:
     """A method that the path has where its estimator has it."""
-    return available_if(lambda path: getattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
+    return available_if(lambda path: getattr(path.any_model(), name))
 
 
 class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -163,23 +125,23 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     @in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
         """Learn the estimator's ``passes`` over the rows from the start, every model from the same rows in the same order."""
-        with _unchanged_on_error(self), named_columns(X):
+        with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
-            passes, shuffle, draw = _passes(lead.passes), lead._shuffle(), _generator(lead.random_state)
+            passes, shuffle, draw = check_passes(lead.passes), lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             group = self._begin(fresh, outputs, total=len(y) * passes)
-            if lead._scale() == "standard":
-                _fix_scales(lead.learner_, X, weights)
+            if lead.chosen_scale() == "standard":
+                fix_scales(lead.learner_, X, weights)
             source, y, weights = group.check(X, y, weights)
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
         source = source.stored() if passes > 1 else source
-        for done, order in enumerate(_orders(draw, source.n, shuffle, passes)):
-            self._run(Task(source, y, weights, iter([order]), source.n), seen=done > 0)
+        for done, order in enumerate(orders(draw, source.n, shuffle, passes)):
+            self._run(Feed(source, y, weights, iter([order]), source.n), seen=done > 0)
         return self
 
     @in_turn
@@ -188,13 +150,13 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         first = not hasattr(self, "_models")
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
-        with _unchanged_on_error(self), _unchanged_on_error(lead), named_columns(X):
+        with unchanged_on_error(self), unchanged_on_error(lead), named_columns(X):
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, classes, first=first, balance=False)
             group = self._begin(fresh, outputs, total=None) if first else self._together()
             source, y, weights = group.check(X, y, weights)
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
-        self._run(Task(source, y, weights, iter([None]), source.n), seen=False)
+        self._run(Feed(source, y, weights, iter([None]), source.n), seen=False)
         return self
 
     def _new_models(self) -> list[Any]:
@@ -214,8 +176,8 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self, lead: Any, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[Any, np.ndarray, np.ndarray, int]:
         """Rows as the estimator checks them: X, y (n, outputs), weights, outputs."""
-        X, y = lead._validated(X, y, first=first or self.grow)
-        return X, *lead._targets(y, sample_weight, classes, first=first, balance=balance)
+        X, y = lead.validate_rows(X, y, first=first or self.grow)
+        return X, *lead.make_targets(y, sample_weight, classes, first=first, balance=balance)
 
     def _begin(self, fresh: list[Any], outputs: int, total: int | None) -> Together:
         lead = fresh[0]
@@ -225,8 +187,8 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         known = {name: value for name, value in vars(lead).items() if name.endswith("_")}
         for penalty, model in zip(self.penalties, fresh, strict=True):
             vars(model).update(known)
-            model.learner_ = model._new(outputs, total)
-            if _is_batch(model.learner_):
+            model.learner_ = model.new_learner(outputs, total)
+            if model.learner_.engine.batch:
                 raise ValueError(f"solver {model.solver!r} needs all rows at once; a path learns {penalty!r} row by row.")
         return self._of(fresh)
 
@@ -238,25 +200,25 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self._group = self._of(self._models)
         return self._group
 
-    def _run(self, task: Task, *, seen: bool) -> None:
+    def _run(self, feed: Feed, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
         before, tally = self._sums(), self._tally
-        for source, y, weights in task.blocks():
+        for source, y, weights in feed.blocks():
             scores = self._together().learn(source, y, weights)
             if not seen and isinstance(self.estimator, OnlineClassifier):
-                own, true = _guessed(scores), _guessed(y.T[None])
+                own, true = best_class(scores, axis=1), best_class(y, axis=1)
                 tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)
                 tally.counted += int(np.count_nonzero(weights))
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss += self._sums() - before
-            tally.later_rows += task.total
+            tally.later_rows += feed.total
         if self.grow:
             for model in self._models:
                 model.n_features_in_ = max(1, model.learner_.size)
 
     def _sums(self) -> np.ndarray:
-        return np.array([model.learner_._losses.sum() for model in self._models])
+        return np.array([model.learner_.total_loss for model in self._models])
 
     # --- the path ----------------------------------------------------------------------------------------------------
 
@@ -326,6 +288,10 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         model = copy(self._fitted()[place])
         model.learner_ = deepcopy(model.learner_)
         return model
+
+    def any_model(self) -> Any:
+        """The first model, or the estimator before there is one: all have the same methods."""
+        return self._models[0] if hasattr(self, "_models") else self.estimator
 
     def _fitted(self) -> list[Any]:
         check_is_fitted(self)
@@ -441,13 +407,8 @@ def _model(k: int, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any
     if "0/scales" in arrays:
         own["scales"] = arrays["0/scales"]
     model = KINDS[header["kind"]](**header["estimator"]["params"])
-    model._restore(header["estimator"], Learner.thaw(header, own))
+    model.restore(header["estimator"], Learner.thaw(header, own))
     return model
-
-
-def _guessed(scores: np.ndarray) -> np.ndarray:
-    """The class that scores (.., outputs, n) stand for, as its place; of targets, the row's own class."""
-    return np.argmax(scores, axis=-2) if scores.shape[-2] > 1 else (scores[..., 0, :] > 0.0).astype(np.intp)
 
 
 def _squeezed(values: Any, dimensions: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinear.compiled import COMPILED, kernel
 from onlinear.rows.checks import refuse_masked
-from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Room, Rows, Source, beyond, plain, row_of
+from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Room, Rows, Source, plain, row_of, unlearnable
 from onlinear.rows.tidying import tidy
 
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
@@ -53,8 +53,8 @@ def _read_dense(array: np.ndarray, name: str) -> Source:
 
 def learnable(source: Source, name: str) -> Source:
     """The rows, none of whose values is so large that its square is infinite, which no method could learn."""
-    row, value = beyond(source) if source.largest > LARGEST_VALUE else (0, 0.0)
-    if value > LARGEST_VALUE:
+    if (found := unlearnable(source)) is not None:
+        row, value = found
         raise ValueError(
             f"{name} holds a value of size {value:g} at row {row}; values must be at most {LARGEST_VALUE:g} in "
             "size, so that their squares are finite."
