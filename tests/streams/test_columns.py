@@ -34,7 +34,7 @@ from onlinear.streams import encoding as enc
 from onlinear.streams import tables as tables_module
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import joined
-from onlinear.streams.sparse import write_sparse
+from onlinear.streams.converted_writer import write_converted
 
 DAY = datetime.date(1970, 1, 1)
 NOON = datetime.datetime(1970, 1, 1)
@@ -698,7 +698,7 @@ def test_converted_rows_are_known_by_what_is_in_them(tmp_path, suffix):
     (tmp_path / "a.svm").write_text("1 1:2 5:3\n-1 2:1\n")
     text = streams.open(tmp_path / "a.svm")
     path = tmp_path / f"a{suffix}"
-    write_sparse(path, text)
+    write_converted(path, text)
     assert rows_of(streams.open(path)) == rows_of(text)
     assert rows_of(streams.open(path, format="columns")) == rows_of(text)
     with pytest.raises(ValueError, match="target is for columns with names"):

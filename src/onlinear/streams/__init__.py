@@ -94,11 +94,11 @@ def open(
         encoding = None  # says nothing of names
     if kind in TABLES:
         from onlinear.streams.columns import Columns, Options
-        from onlinear.streams.sparse import Sparse
+        from onlinear.streams.converted_reader import Converted
 
         places = _places(paths)
-        if formats.converted(places, kind, options):
-            return Sparse(tuple(place.path for place in places))
+        if formats.hold_converted_rows(places, kind, options):
+            return Converted(tuple(place.path for place in places))
         own = {name: value for name, value in options.items() if name in Options._fields and value is not None}
         table = Options(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
         return Columns(places, kind, table, encoding, block_bytes)

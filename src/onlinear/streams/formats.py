@@ -77,22 +77,22 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
         raise ValueError(f"encoding: expected one of {kind} input, got one of {described}.")
 
 
-def converted(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
+def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
     """Whether the files hold sparse rows, as ``onlinear convert`` writes them, and not columns with names.
 
     Raises ValueError where only some do, and for options that such rows do not have.
     """
-    from onlinear.streams.sparse import is_sparse
+    from onlinear.streams.converted import is_converted
 
     if kind == CSV:
         return False
-    sparse = [place for place in places if place.filesystem is None and is_sparse(place.path)]
-    if not sparse:
+    found = [place for place in places if place.filesystem is None and is_converted(place.path)]
+    if not found:
         return False
-    other = next((place for place in places if place not in sparse), None)
+    other = next((place for place in places if place not in found), None)
     if other is not None:
-        raise ValueError(f"source: expected files of one kind, got {sparse[0].name} (converted rows) and {other.name}.")
+        raise ValueError(f"source: expected files of one kind, got {found[0].name} (converted rows) and {other.name}.")
     for name, value in options.items():
         if value != ONLY_FOR[name][1]:
-            raise ValueError(f"{name} is for columns with names; {sparse[0].name} holds converted rows, which have none.")
+            raise ValueError(f"{name} is for columns with names; {found[0].name} holds converted rows, which have none.")
     return True
