@@ -31,7 +31,7 @@ from sklearn.utils import murmurhash3_32
 from onlinear import Learner, streams
 from onlinear.streams import StreamError
 from onlinear.streams import encoding as enc
-from onlinear.streams import tables as tables_module
+from onlinear.streams import csv_table
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import joined
 from onlinear.streams.converted_writer import write_converted
@@ -413,7 +413,7 @@ def packed(content, suffix):
 
 def test_csv_from_standard_input(monkeypatch, tmp_path):
     text = "y,x\n" + "".join(f"1,{k}\n" for k in range(1, 150_000))
-    assert len(text) > tables_module.HEAD
+    assert len(text) > csv_table.HEAD
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     stream = streams.open("-", format="csv", target="y")
     assert np.concatenate([block.rows.values for block in Ahead(stream)]).tolist() == list(range(1, 150_000))

@@ -46,7 +46,7 @@ def test_a_small_file_of_large_batches_takes_no_memory(tmp_path):
     path = tmp_path / "a.arrow"
     path.write_bytes(written(pa.table({"y": np.zeros(6 << 20), "x": np.zeros(6 << 20)}), "zstd"))
     code = f"""
-import onlinear.streams.tables as tables
+import onlinear.streams.columnar_table as tables
 from onlinear import streams
 tables.LARGEST_BATCH = 1 << 26
 list(streams.open({str(path)!r}, target="y"))

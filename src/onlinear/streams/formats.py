@@ -43,9 +43,9 @@ def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | N
 def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
     """The format that a suffix tells, or the files in a folder; where none does, that of the encoding, else svmlight."""
     if os.path.isdir(path) or is_uri(path):
-        from onlinear.streams import tables
+        from onlinear.streams.places import find_places
 
-        forms = {form_of(place.path) for place in tables.places(path)}
+        forms = {form_of(place.path) for place in find_places(path)}
         if len(forms) > 1 or None in forms:
             raise IsADirectoryError(
                 f"{path} is a folder; expected a file, or a folder of Parquet, Arrow or CSV files of one kind."
