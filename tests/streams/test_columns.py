@@ -87,7 +87,7 @@ def reference(table, types, *, categories, hash_bits, missing):
     """The rows as dictionaries column -> value, by plain Python."""
     numeric = [name for name in types if TYPES[types[name]][0] != "text"]
     texts = [name for name in types if name not in numeric]
-    numbers, labels = enc.policies(missing)
+    numbers, labels = enc.read_policies(missing)
     offset = len(numeric) * (2 if numbers == "indicator" else 1)
     dictionary, rows = {}, []
     for record in table.to_pylist():
@@ -722,7 +722,7 @@ def test_names_of_more_columns_than_features(tmp_path):
     assert enc.names(one, 7) == ["x", *["c (hashed)"] * 4, None, None]
     assert enc.names(one, 2) == ["x", "c (hashed)"]
     assert enc.names(two, 3) == ["(hashed)", "(hashed)", None]
-    assert enc.names(None, 2) == enc.names(enc.hashed_text(3), 2) == [None, None]
+    assert enc.names(None, 2) == enc.names(enc.describe_hashing(3), 2) == [None, None]
 
 
 def test_reading_ahead_gives_the_same_rows_and_the_dictionary_that_belongs_to_them(tmp_path):

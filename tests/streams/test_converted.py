@@ -19,7 +19,7 @@ from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.converted import KEY, is_converted
 from onlinear.streams.converted_reader import Converted
 from onlinear.streams.converted_writer import write_converted
-from onlinear.streams.encoding import numbered
+from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.svmlight import Svmlight
 
 SUFFIXES = [".parquet", ".arrow"]
@@ -111,7 +111,13 @@ def test_text_converted_reads_as_the_text_in_groups_of_bounded_size(tmp_path, te
             assert max(len(block.rows.values) for block in blocks) <= 2 * entries
             assert blocks[-1].where(0) == f"{path}:{int(blocks[-1].lines[0])}"
             assert stream.done == stream.rows == 3000
-    assert (stream.base, stream.task, stream.classes, stream.labels, stream.encoding) == (1, None, None, None, numbered(1))
+    assert (stream.base, stream.task, stream.classes, stream.labels, stream.encoding) == (
+        1,
+        None,
+        None,
+        None,
+        describe_numbering(1),
+    )
     assert os.listdir(tmp_path) == ["a.svm", f"a{suffix}"] or os.listdir(tmp_path) == [f"a{suffix}", "a.svm"]
 
 
@@ -128,7 +134,7 @@ def test_the_metadata_say_what_the_rows_are(tmp_path, text, suffix):
         "version": 1, "rows": 3000, "n_features": 14, "base": 0,
         "task": None, "classes": [-1.0, 1.0], "labels": None, "encoding": None, "float32": False,
     }  # fmt: skip
-    assert (Converted((path,)).base, Converted((path,)).encoding) == (0, numbered(0))
+    assert (Converted((path,)).base, Converted((path,)).encoding) == (0, describe_numbering(0))
     stream = Given([(0, 1, {0: 1.0}), (1, 1, {1: 2.0})], "classify", [0.0, 1.0], ("no", "yes"), {"bits": 4})
     write_converted(path, stream)
     back = Converted((path,))

@@ -20,16 +20,16 @@ class Parts(NamedTuple):
 
     numbers: np.ndarray  # a row for each column that numeric features have: the values, 0 where missing
     texts: Any  # the text features, one after the other, as a large_string array, null where missing
-    labels: Any  # the same of a target that is text
+    labels: Any  # a target that is text, as a large_string array; else None
     y: np.ndarray
     weights: np.ndarray | None
 
 
 class Layout(NamedTuple):
-    """Where the batches of a file have the columns that are wanted."""
+    """Where the batches of a file have the columns of a plan."""
 
     schema: Any
-    numeric: list[tuple[str, ColumnGroup]]  # with what they hold
+    numeric: list[tuple[str, ColumnGroup]]  # with their kind
     texts: ColumnGroup
     others: dict[str, ColumnGroup]  # target and weight
 

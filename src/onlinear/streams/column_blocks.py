@@ -54,20 +54,20 @@ class BlockMaker:
 
 
 class Keys(NamedTuple):
-    """What stands before the value in the keys of each text feature: ``text[starts[k] : starts[k + 1]]``."""
+    """The beginning ``name=`` of the hashed keys of each text feature: ``text[starts[k] : starts[k + 1]]`` for feature k."""
 
     text: np.ndarray
     starts: np.ndarray
 
     @classmethod
     def of(cls, encoding: Encoding) -> Keys:
-        """Those of an encoding."""
+        """The keys of an encoding."""
         parts = [f"{feature.name}=".encode() for feature in encoding.texts]
         return cls(plain(np.frombuffer(b"".join(parts), np.uint8)), np.cumsum([0, *map(len, parts)]))
 
 
 def _hash_columns(encoding: Encoding, keys: Keys, array: Any, columns: np.ndarray, values: np.ndarray) -> None:
-    """The entries of all text features, hashed."""
+    """Write the entries of all text features, hashed, to ``columns`` and ``values``."""
     _, ends, text = array.buffers()
     offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
     content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
@@ -83,7 +83,7 @@ def _hash_columns(encoding: Encoding, keys: Keys, array: Any, columns: np.ndarra
 
 
 def _number_columns(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarray, values: np.ndarray, source: str) -> None:
-    """The entries of all text features by the dictionary; new values get their numbers row by row."""
+    """Write the entries of all text features by the dictionary; new values get their columns row by row."""
     n, indicator = columns.shape[1], encoding.missing.categories == INDICATOR
     coded = []
     new: list[tuple[int, int, str | None]] = []
@@ -95,7 +95,7 @@ def _number_columns(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarr
         firsts[codes[::-1]] = np.arange(n)[::-1]  # of repeated places the last assignment holds: the first row
         known.append(None)
         there = [k for k in range(len(known)) if firsts[k] < n and (indicator or k < len(known) - 1)]
-        new += [(int(firsts[k]), place, known[k]) for k in there if not encoding.known(place, known[k])]
+        new += [(int(firsts[k]), place, known[k]) for k in there if not encoding.has_column(place, known[k])]
         coded.append((codes, known, there))
     for _, place, value in sorted(new, key=lambda item: item[:2]):
         try:

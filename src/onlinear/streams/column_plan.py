@@ -133,14 +133,14 @@ class Plan:
         for name in self.kinds:
             if name not in there:
                 raise unknown("text and numbers: the column", name, names)
-        others = [name for name in enc.chosen(names, options.features, options.exclude) if name != self.target]
+        others = [name for name in enc.choose_columns(names, options.features, options.exclude) if name != self.target]
         features = [name for name in others if name != options.weight]
         if not features:
             raise ValueError(f"{table.place.name}: no column is left as a feature.")
         return Encoding(
             [Feature(name, self._kind(table, name)) for name in features],
-            **enc.checked(options.categories, options.hash_bits, options.dates),
-            missing=enc.policies(options.missing),
+            **enc.check_options(options.categories, options.hash_bits, options.dates),
+            missing=enc.read_policies(options.missing),
             target=self.target,
         )
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from onlinear.streams import ipc
-from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, first_line, named, valid
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, check_batch, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.places import Place
@@ -47,7 +47,7 @@ class ColumnarTable(Table):
                 else pa.ipc.open_file(self._file)
             )
             self._stored = self._reader.schema_arrow if form == PARQUET else self._reader.schema
-            self.schema = self.with_keys(named(self._stored))
+            self.schema = self.with_keys(check_names(self._stored))
         except BaseException as error:
             self._file.close()
             if isinstance(error, ERRORS):
@@ -99,7 +99,7 @@ class ColumnarTable(Table):
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
         most = max(rows, min(256, MOST_BYTES // (8 * len(columns) + 8)))
-        for batch in map(valid, self._reader.iter_batches(batch_size=most, columns=columns)):
+        for batch in map(check_batch, self._reader.iter_batches(batch_size=most, columns=columns)):
             for first in range(0, batch.num_rows, rows):
                 yield batch.slice(first, rows)
 
@@ -108,6 +108,6 @@ class ColumnarTable(Table):
         self._file.seek(0)
         reader = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
         for k in range(reader.num_record_batches):
-            batch = valid(reader.get_batch(k))
+            batch = check_batch(reader.get_batch(k))
             for first in range(0, batch.num_rows, rows):
                 yield batch.slice(first, rows)

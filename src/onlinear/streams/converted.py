@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from onlinear.rows import LARGEST_COLUMN
-from onlinear.streams.arrow import ERRORS, first_line, named
+from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import is_pipe
 
@@ -113,9 +113,9 @@ def _is_plausible(header: Header) -> bool:
 
 def _read_schema(path: str) -> Any:
     if Path(path).suffix in PARQUET:
-        return named(pq.read_schema(path, memory_map=False))
+        return check_names(pq.read_schema(path, memory_map=False))
     with pa.memory_map(path) as file:
-        return named(pa.ipc.open_file(file).schema)
+        return check_names(pa.ipc.open_file(file).schema)
 
 
 def explain_damage(path: str, parts: Iterator[T]) -> Iterator[T]:

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from onlinear.streams import ipc
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.arrow import LARGEST_BATCH, valid
+from onlinear.streams.arrow import LARGEST_BATCH, check_batch
 from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.converted import COLUMNS, PARQUET, explain_damage, read_header
 from onlinear.streams.converted_blocks import GroupColumns, RowGroup, block_of_group, one_array
-from onlinear.streams.encoding import numbered
+from onlinear.streams.encoding import describe_numbering
 
 LARGEST_GROUP = LARGEST_BATCH
 
@@ -49,7 +49,7 @@ class Converted(Reader):
         self.rows = self.total = sum(header.rows for header in self._headers)
         self.n_features = max(header.n_features for header in self._headers)
         self.base, self.task = first.base, first.task
-        self.encoding = numbered(first.base) if first.encoding is None else first.encoding
+        self.encoding = describe_numbering(first.base) if first.encoding is None else first.encoding
         self.labels = None if first.labels is None else tuple(first.labels)
         self.classes = None
         if first.task == "classify" and all(header.classes is not None for header in self._headers):
@@ -89,12 +89,12 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
         reader = pa.ipc.open_file(file)
         for at in range(reader.num_record_batches):
             batch = reader.get_batch(at)
-            yield GroupColumns(batch.num_rows, partial(valid, batch))
+            yield GroupColumns(batch.num_rows, partial(check_batch, batch))
 
 
 def _read_row_group(path: str, metadata: Any, at: int) -> Any:
     with pq.ParquetFile(path, metadata=metadata) as file:
-        return valid(file.read_row_group(at, use_threads=False))
+        return check_batch(file.read_row_group(at, use_threads=False))
 
 
 def _load(group: RowGroup) -> tuple[Block, float, float]:

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from onlinear.streams.arrow import ERRORS, first_line, named
+from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import ByteFile
 from onlinear.streams.places import Place
-from onlinear.streams.suffixes import unpacked
+from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
 
 HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
@@ -33,7 +33,7 @@ class CsvTable(Table):
         super().__init__(place)
         self._settings = settings
         self._file = _Rewindable(_open_bytes(place))
-        tabs = unpacked(place.path).endswith(".tsv")
+        tabs = strip_packing(place.path).endswith(".tsv")
         self._delimiter = settings.delimiter or ("\t" if tabs else ",")
         self._longest = LONGEST_ROW
         self._wrong: list[tuple[int, str]] = []
@@ -61,7 +61,7 @@ class CsvTable(Table):
             self._settings.schemas.clear()
             self._settings.schemas[key] = schema
         try:
-            self._names = named(schema).names
+            self._names = check_names(schema).names
         except UnicodeError as error:
             raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {first_line(error)}") from None
         return pa.schema([(field.name, self._settings.types.get(field.name) or _widen(field.type)) for field in schema])

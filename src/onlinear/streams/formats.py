@@ -8,10 +8,10 @@ from typing import Any
 
 from onlinear.streams.encoding import format_of
 from onlinear.streams.files import is_pipe
-from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, unpacked
+from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, strip_packing
 
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
-# option: the formats it is for, and the value that means nothing was asked
+# option: the formats it is for, and its default, which means that nothing was asked
 ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "base": (("svmlight",), None),
     "sort": (("svmlight",), False),
@@ -24,7 +24,7 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
 
 
 def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:
-    """The format of all the files; raises ValueError where they differ, or are not what was asked."""
+    """The format of all the files. Raises ValueError where they have several, or not the one that was asked for."""
     if asked in ("vw", "svmlight", *TABLES):
         folder = next((path for path in paths if os.path.isdir(path)), None)
         if folder is not None and asked not in TABLES:
@@ -41,7 +41,7 @@ def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | N
 
 
 def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
-    """The format that a suffix tells, or the files in a folder; where none does, that of the encoding, else svmlight."""
+    """The format by the suffix of a file, or of the files in a folder; else that of the encoding, else svmlight."""
     if os.path.isdir(path) or is_uri(path):
         from onlinear.streams.places import find_places
 
@@ -54,7 +54,7 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
     found = form_of(path)
     if found is not None:
         return found
-    if unpacked(path).endswith(".vw"):
+    if strip_packing(path).endswith(".vw"):
         return "vw"
     if encoding is None or not is_pipe(path):
         return "svmlight"
