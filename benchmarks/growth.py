@@ -32,7 +32,8 @@ from sklearn.linear_model import SGDClassifier
 from defaults import table
 from onlinear import Learner, OnlineClassifier
 from onlinear.models.path import Together
-from onlinear.solvers import comid, engine
+from onlinear.solvers import comid
+from onlinear.solvers.core import engine
 from onlinear.streams import Shuffled
 from onlinear.streams.pairs import Pairs
 from tools import versions

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt, function
+from onlinear.compiled import adopt, function
 
 
 class Average(NamedTuple):

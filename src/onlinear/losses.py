@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt, function
+from onlinear.compiled import adopt, function
 from onlinear.text.form import parts_of
 
 

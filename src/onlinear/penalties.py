@@ -12,7 +12,7 @@ per step for all coordinates, and a coordinate keeps a number, its *potential*, 
 For the elastic net (MATH 11.1): P_t = prod (1 + eta l2), Q_t = l1 sum eta P_{t-1}; |v| = P|w| + Q. A user's penalty offers
 ``value`` and ``prox`` (of one weight, or of a vector), and the three methods above with ``start()``, the first clock, if it
 is not (1.0, 0.0). Kernels work with raw weights, P w (``unit(clock)`` is P, 1 for a user's penalty), four at a time: the raw
-methods take numbers or lanes (jit.py).
+methods take numbers or lanes (compiled/lanes.py).
 
 Dual averaging asks for the primal point of a sum of gradients,
 
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt, function, kept_function
+from onlinear.compiled import adopt, function, kept_function
 
 Clock = tuple[float, float, float, float]
 

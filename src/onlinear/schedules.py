@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from onlinear.jit import adopt
+from onlinear.compiled import adopt
 from onlinear.text.form import parts_of
 
 

@@ -13,8 +13,8 @@ import pytest
 from reference import reference
 
 import fuzz
-from onlinear.streams.numbers import LOWEST_POWER
 from fuzz import EVERY, GUARDS, Guarded, batch_text, compiled, cut, run
+from onlinear.streams.numbers import LOWEST_POWER
 
 
 def test_twenty_thousand_lines():

@@ -19,17 +19,17 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.averages import ADAPTIVE
+from onlinear.compiled import bind_loss, function, kernel
 from onlinear.errors import DivergenceError, ModelFileError
 from onlinear.files import model_file, trust
-from onlinear.jit import bind_loss, function, kernel
 from onlinear.learner import stored_parts
 from onlinear.learner.learn_one import OneRow, add_loss
 from onlinear.learner.parts import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.rows import Source, checks
 from onlinear.rows.scaling import Scaler
-from onlinear.solvers.engine import SCALARS, Engine, Problem, State, can_multiply
-from onlinear.solvers.many import Output, Team, in_threads, scores_means, threads_of
+from onlinear.solvers.core.engine import SCALARS, Engine, Problem, State, can_multiply
+from onlinear.solvers.core.many import Output, Team, in_threads, scores_means, threads_of
 from onlinear.text.form import flag, unknown
 
 

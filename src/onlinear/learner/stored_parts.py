@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import is_ours
+from onlinear.compiled import is_ours
 from onlinear.learner.parts import class_name, inside, made
 
 ROLES = ("solver", "loss", "penalty", "average")

@@ -24,7 +24,7 @@ from onlinear.learner.stored_parts import PartNeeded
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.models.predictor import Final
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.engine import Engine, Problem, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
 from onlinear.text.form import listed, unknown
 from onlinear.text.hints import argument

@@ -33,7 +33,7 @@ from onlinear.models.predictor import Final
 from onlinear.rows import Rows, Source, checks, learnable, named_columns, read
 from onlinear.rows.scaling import Survey
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.engine import Engine
+from onlinear.solvers.core.engine import Engine
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.labels import scan

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import bind_loss
+from onlinear.compiled import bind_loss
 from onlinear.learner.learner import Learner, add_losses
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.streams import Block, Stream, StreamError

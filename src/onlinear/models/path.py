@@ -3,7 +3,7 @@
     for k = 1 .. K:   minimise  mean_i s_i l(<w, x_i> + b, y_i) + r_k(w)
 
 All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learned
-side by side (``solvers/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
+side by side (``core/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
 before it is learned, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
 penalty with the smallest one needs no rows held out and no second pass.
 
@@ -43,7 +43,7 @@ from onlinear.models.estimators import (
     without_turn,
 )
 from onlinear.rows import Rows, Source, named_columns
-from onlinear.solvers.many import Team, in_threads, threads_of
+from onlinear.solvers.core.many import Team, in_threads, threads_of
 
 
 class Together:

@@ -23,7 +23,7 @@ from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.optimum import Optimum
 from onlinear.papers.problems import FACTS, ByText, LearningProblem, optimum_facts, rows_of
 from onlinear.papers.store import Store, digest
-from onlinear.solvers.engine import Engine
+from onlinear.solvers.core.engine import Engine
 
 BLOCK = 1 << 16  # rows drawn at once
 ENTRIES = 1 << 23  # entries copied at once

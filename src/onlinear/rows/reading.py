@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import COMPILED, kernel
+from onlinear.compiled import COMPILED, kernel
 from onlinear.rows.checks import refuse_masked
 from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Room, Rows, Source, beyond, plain, row_of
 

@@ -20,11 +20,11 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.jit import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
+from onlinear.compiled import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
 from onlinear.losses import weighted
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, choose, dot, intercept_step, prox_but_first
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
@@ -40,7 +40,7 @@ from onlinear.solvers.engine import (
     T,
     entries_to_fetch,
 )
-from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 
 
 class Comid(NamedTuple):

@@ -32,13 +32,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import LANES, adopt, entries, function, gathered, gathered_pair, kernel, nothing, scatter, scatter_pair, total
+from onlinear.compiled import (
+    LANES,
+    adopt,
+    entries,
+    function,
+    gathered,
+    gathered_pair,
+    kernel,
+    nothing,
+    scatter,
+    scatter_pair,
+    total,
+)
 from onlinear.losses import Squared
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
-from onlinear.solvers.dense import all_finite, dot
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, dot
+from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,

@@ -27,9 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.files import trust
-from onlinear.files.trust import Span
-from onlinear.jit import (
+from onlinear.compiled import (
     LANES,
     adopt,
     entries,
@@ -45,13 +43,14 @@ from onlinear.jit import (
     total,
     where,
 )
+from onlinear.files import trust
+from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import Box
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, choose, dot, prox_but_first
-from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, choose, dot, prox_but_first
+from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     CAREFUL,
@@ -71,8 +70,9 @@ from onlinear.solvers.engine import (
     kept_vector,
     needs_theta,
 )
-from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
-from onlinear.solvers.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 

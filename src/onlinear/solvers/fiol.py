@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.jit import (
+from onlinear.compiled import (
     LANES,
     adopt,
     bind_loss,
@@ -51,7 +51,7 @@ from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
@@ -67,7 +67,7 @@ from onlinear.solvers.engine import (
     everything,
     needs_theta,
 )
-from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12

@@ -9,7 +9,7 @@ r"""Passive-aggressive learning: the nearest weights that give the row its margi
 with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry (and intercept) change nothing.
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
-Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled.py, al = 1).
+Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled_vector.py, al = 1).
 Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
 """
 
@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import LANES, adopt, entries, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, adopt, entries, function, gathered, kernel, nothing, scatter, total
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
-from onlinear.solvers.dense import all_finite, dot
-from onlinear.solvers.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, sums_due
-from onlinear.solvers.scaled import SCALE_SUM, Scaled, visit
+from onlinear.solvers.core.dense import all_finite, dot
+from onlinear.solvers.core.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, sums_due
+from onlinear.solvers.core.scaled_vector import SCALE_SUM, Scaled, visit
 
 
 @function

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import record, up_to
-from onlinear.jit import LANES, adopt, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, adopt, entries, fetch, function, gathered, kernel, nothing, scatter, total
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
-from onlinear.solvers.dense import Dense, all_finite, dot
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import Dense, all_finite, dot
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS_SUM,
     BIAS_TOTAL,

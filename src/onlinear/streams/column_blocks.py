@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from onlinear.jit import kernel
+from onlinear.compiled import kernel
 from onlinear.rows import Rows, plain
 from onlinear.streams.blocks import Block, StreamError
 from onlinear.streams.column_arrays import Parts

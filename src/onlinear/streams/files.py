@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import kernel
+from onlinear.compiled import kernel
 from onlinear.streams.blocks import StreamError, Timing
 
 STDIN = "-"

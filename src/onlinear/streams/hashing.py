@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.jit import function, kept_function, kernel
+from onlinear.compiled import function, kept_function, kernel
 from onlinear.rows import Rows
 
 SEED = 0

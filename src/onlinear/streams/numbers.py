@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from onlinear.jit import function
+from onlinear.compiled import function
 
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
 from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte

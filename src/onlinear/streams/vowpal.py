@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.rows import Rows
 from onlinear.streams.encoding import describe_hashing
 from onlinear.streams.files import WholeLines

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.compiled import bind_loss
 from onlinear.files import trust
-from onlinear.jit import bind_loss
 from onlinear.learner.learner import Learner, add_losses
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.training.metrics import BINS, bins

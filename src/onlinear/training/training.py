@@ -27,7 +27,7 @@ from onlinear.learner.parts import build_loss
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.rows import BLOCK, LARGEST_VALUE, Rows, Source, beyond, row_beyond
 from onlinear.rows.scaling import Survey
-from onlinear.solvers.engine import Engine
+from onlinear.solvers.core.engine import Engine
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels, shown

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average
+from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.jit import bind_loss, function
 from onlinear.rows import Rows, Source
 from onlinear.text.form import kebab
 

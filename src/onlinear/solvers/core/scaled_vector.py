@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, dot, intercept_step
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, dot, intercept_step
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,

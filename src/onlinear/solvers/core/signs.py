@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.losses import weighted
 from onlinear.rows import Rows
-from onlinear.solvers.dense import all_finite, intercept_step
-from onlinear.solvers.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, State, T, scalars
+from onlinear.solvers.core.dense import all_finite, intercept_step
+from onlinear.solvers.core.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, State, T, scalars
 
 
 @function
