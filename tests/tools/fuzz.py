@@ -311,7 +311,8 @@ class Guarded:
         """The rows and the wrong lines that the compiled loop finds in lines without their last line end."""
         text = np.frombuffer(lines + b"\n", np.uint8)
         arrays = svmlight.make_arrays(text, lines.count(b"\n") + 1, EVERY)
-        placed = svmlight.SvmlightArrays(*(self._placed(name, array) for name, array in zip(arrays._fields, arrays, strict=True)))
+        copies = (self._placed(name, array) for name, array in zip(arrays._fields, arrays, strict=True))
+        placed = svmlight.SvmlightArrays(*copies)
         with np.errstate(over="ignore"):
             svmlight.parse(self._placed("text", text), len(text), 1, True, svmlight.powers(), *placed)
         return int(placed.found[svmlight.ROWS]), int(placed.found[svmlight.WRONGS])

@@ -27,7 +27,7 @@ from onlinear.cli.command import (
     writable,
 )
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import JsonDisplay, QuietDisplay, Display, TableDisplay
+from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay
 
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved, Settings

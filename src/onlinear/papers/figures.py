@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinear.papers.experiments import Experiment, Figure, Panel
 from onlinear.papers.measures import MEASURES
-from onlinear.papers.study import Curve, StudyProblem, Study
+from onlinear.papers.study import Curve, Study, StudyProblem
 
 # Okabe and Ito's colours and their neighbours: told apart by colour-blind readers, and in grey by line style.
 COLOURS = {

@@ -17,7 +17,7 @@ from onlinear.papers.experiments import Column, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
-from onlinear.papers.study import Names, StudyProblem, Study, value_of
+from onlinear.papers.study import Names, Study, StudyProblem, value_of
 
 if TYPE_CHECKING:
     from onlinear.papers.outcome import Outcome
