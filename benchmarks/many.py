@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from onlinear import Learner
 from onlinear.models.path import Together
-from onlinear.solvers import many
+from onlinear.solvers.core import many
 from onlinear.threads import Pool
 from pages import fill
 from throughput import text_like

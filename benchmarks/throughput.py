@@ -30,7 +30,7 @@ from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, rows
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
-from onlinear.solvers.engine import Engine, Problem
+from onlinear.solvers.core.engine import Engine, Problem
 from pages import fill
 
 Case = tuple[str, str, str, str, str, float | None]  # label, solver, loss, penalty, average, target ratio

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlinear.averages import NAMED, Average, alive, moved, part_sum, record
-from onlinear.jit import kernel
+from onlinear.compiled import kernel
 from onlinear.penalties import ElasticNet
 
 AVERAGES = {**NAMED, "suffix": Average(1.0, 0.0, 37.0), "late growth": Average(1.0, 1.0, 5.0)}

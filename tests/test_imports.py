@@ -13,13 +13,13 @@ HOME = Path(onlinear.__file__).parent
 FLOORS = [
     {"errors", "text", "threads"},
     {"files"},
-    {"jit"},
+    {"compiled"},
     {"losses", "penalties", "schedules", "averages", "rows"},
     {"solvers"},
     {"learner", "streams"},
     {"training"},
     {"models"},
-    {"papers", "estimators", "path", "final"},
+    {"papers", "jit", "estimators", "path", "final"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(FLOORS) for name in layer}
@@ -97,14 +97,22 @@ def test_no_relative_imports():
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
 
 
+def numba_imports(path):
+    """The modules of Numba and llvmlite that a file imports from."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        yield from (name for name in names if name.partition(".")[0] in ("numba", "llvmlite"))
+
+
 def test_only_the_bridge_knows_numba():
-    users = set()
-    for path in HOME.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            users |= {path.relative_to(HOME).as_posix() for name in names if name.partition(".")[0] in ("numba", "llvmlite")}
-    assert users == {"jit.py"}
+    assert {path.parent.name for path in HOME.rglob("*.py") if any(numba_imports(path))} == {"compiled"}
+
+
+def test_private_names_of_numba_stand_in_one_file():
+    public = {"numba", "numba.extending", "numba.types", "llvmlite"}
+    users = {path.name for path in (HOME / "compiled").glob("*.py") if not set(numba_imports(path)) <= public}
+    assert users <= {"_private.py"}
 
 
 def test_solvers_name_no_loss():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy import longdouble as L
 
 from onlinear import losses
-from onlinear.jit import COMPILED, bind_loss, kernel
+from onlinear.compiled import COMPILED, bind_loss, kernel
 from onlinear.text.form import parts_of
 
 OTHER_SETTINGS = [

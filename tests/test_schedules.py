@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onlinear import schedules
-from onlinear.jit import kernel
+from onlinear.compiled import kernel
 from onlinear.learner.parts import build_schedule
 from onlinear.schedules import NAMED, Power, TwoPhase
 from onlinear.text.form import parts_of

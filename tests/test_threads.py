@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 import onlinear
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
-from onlinear.solvers import many
+from onlinear.solvers.core import many
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
 from onlinear.threads import Pool

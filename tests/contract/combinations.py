@@ -12,8 +12,8 @@ import numpy as np
 from onlinear import Learner, averages, schedules
 from onlinear.learner.parts import LOSSES, PENALTIES, RANGES
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.dense import Dense
-from onlinear.solvers.engine import Engine, Problem
+from onlinear.solvers.core.dense import Dense
+from onlinear.solvers.core.engine import Engine, Problem
 
 TOTAL = 40  # the T told to whatever needs it
 FEATURES = 5

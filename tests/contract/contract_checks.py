@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from onlinear import DivergenceError, Learner, load
 from onlinear.learner.parts import build_loss, build_penalty
+from onlinear.solvers.core.engine import ONE, OWN, VISIT, T, everything
 from onlinear.solvers.csgd import MASS, Y
-from onlinear.solvers.engine import ONE, OWN, VISIT, T, everything
 
 TOLERANCE = 1e-10  # of the largest absolute value of a vector
 UNSTABLE = 1e-11  # a run that moves by more under a perturbation of its data by 1e-14 has no stable recursion

@@ -18,7 +18,7 @@ from contract_checks import (
     weight_0_is_a_step_without_loss,
 )
 
-from onlinear.jit import COMPILED
+from onlinear.compiled import COMPILED
 
 CASES = covering(1, demands())
 LAZY = [case for case in CASES if is_lazy(case)]

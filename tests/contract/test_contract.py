@@ -41,7 +41,7 @@ from contract_checks import (
 )
 
 from onlinear.learner import combinations
-from onlinear.solvers.engine import due
+from onlinear.solvers.core.engine import due
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

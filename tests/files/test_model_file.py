@@ -449,7 +449,7 @@ def part(name, *fields):
 POWER = part("schedules:Power", 0.5, 0.0, 0.5)
 PARTS = {
     "addresses": ("loss", part("jit:BoundLoss", 1, 1, 1, 0)),
-    "addresses without fields": ("loss", {"class": "onlinear.jit:BoundLoss", "text": "x"}),
+    "addresses without fields": ("loss", {"class": "onlinear.compiled.loss_address:BoundLoss", "text": "x"}),
     "rows as a penalty": ("penalty", part("rows:Rows", 1, 2, 3)),
     "a solver as a loss": ("loss", part("solvers.comid:Comid", POWER, False)),
     "a loss as a penalty": ("penalty", part("losses:Squared", 1.0)),
@@ -512,7 +512,7 @@ def test_step_numbers_that_no_run_has_are_refused(tmp_path, solver):
 
 @pytest.mark.parametrize("rule", ["sums_due", "due"])
 def test_the_next_visit_is_the_first_that_is_due(rule):
-    from onlinear.solvers import engine
+    from onlinear.solvers.core import engine
 
     is_due = getattr(engine, rule)
     moments = [t for t in range(1 << 20) if is_due(t)] + [1 << 20]

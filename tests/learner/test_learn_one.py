@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlinear import DivergenceError, Learner
-from onlinear.jit import bind_loss
+from onlinear.compiled import bind_loss
 from onlinear.learner.loss_sums import add_losses
 from onlinear.losses import Absolute
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 
 from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath
-from onlinear.solvers import many
+from onlinear.solvers.core import many
 
 N, D = 240, 25
 PENALTIES = ["none", *(f"l1,l1={l1:g}" for l1 in np.geomspace(1e-3, 0.3, 5)), "l2,l2=0.05"]

@@ -11,8 +11,8 @@ from sparse_rows import close, same_bits, stream
 
 from onlinear import DivergenceError, Learner
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.dense import Dense
-from onlinear.solvers.engine import Problem
+from onlinear.solvers.core.dense import Dense
+from onlinear.solvers.core.engine import Problem
 
 SOLVERS_ = ["csgd,m=70,eta=0.2", "ncsgd,eta=0.2", "c-adaline,eta=0.2", "adaline,eta=0.05"]
 AVERAGES = ["none", "uniform", "uniform-post", "weighted-t1", "suffix,alpha=0.5,total=120"]

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import DivergenceError, Learner, load, rows
-from onlinear.jit import COMPILED
+from onlinear.compiled import COMPILED
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
-from onlinear.solvers import many
-from onlinear.solvers.engine import Problem
-from onlinear.solvers.many import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
+from onlinear.solvers.core import many
+from onlinear.solvers.core.engine import Problem
+from onlinear.solvers.core.many import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
 
 N, D = 300, 30
 needs_kernels = pytest.mark.skipif(not COMPILED, reason="packs exist in compiled code only")

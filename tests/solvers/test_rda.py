@@ -9,7 +9,7 @@ import pytest
 from sparse_rows import close, same_bits, stream
 
 from onlinear import Learner
-from onlinear.solvers.engine import Problem
+from onlinear.solvers.core.engine import Problem
 from onlinear.solvers.rda import Primal
 
 PENALTIES = ["none", "l1,l1=0.02", "l2,l2=0.3", "elastic-net,l1=0.02,l2=0.3", "l1,l1=0.01,lower=-0.4,upper=0.2"]

@@ -6,15 +6,15 @@ from math import exp, expm1, log1p, sqrt
 
 import numpy as np
 import pytest
+from combinations import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sparse_rows import D, N, close, same_bits, stream
 
-from combinations import reference
 from onlinear import DivergenceError, Learner
+from onlinear.solvers.core.signs import drifted
 from onlinear.solvers.epoch_gd import epoch_of
-from onlinear.solvers.signs import drifted
 
 LAZY = [
     ("sgd", "logistic", "none", "none"),

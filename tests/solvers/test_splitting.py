@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner
-from onlinear.solvers.dense import Dense
-from onlinear.solvers.engine import Problem
+from onlinear.solvers.core.dense import Dense
+from onlinear.solvers.core.engine import Problem
 
 
 def problem(seed=0):

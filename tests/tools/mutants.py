@@ -37,10 +37,10 @@ from onlinear import DivergenceError, Learner, ModelFileError, load
 from onlinear.cli import checkpoints, runs
 from onlinear.cli.command import UsageError
 from onlinear.cli.inspect import described, summary
-from onlinear.cli.train import _output
 from onlinear.cli.settings import Settings
+from onlinear.cli.train import _output
+from onlinear.compiled import bind_loss
 from onlinear.files import model_file
-from onlinear.jit import bind_loss
 from onlinear.learner.parts import LOSSES
 from onlinear.learner.stored_parts import PartNeeded
 from onlinear.streams import StreamError
@@ -242,8 +242,9 @@ CLASSES = [
     "onlinear.penalties:Box", "onlinear.penalties:ElasticNet", "onlinear.penalties:FusedLasso", "onlinear.averages:Average",
     "onlinear.schedules:Power", "onlinear.schedules:TwoPhase", "onlinear.solvers.comid:Comid", "onlinear.solvers.fiol:Fiol",
     "onlinear.solvers.fiol:Partition", "onlinear.solvers.fiol:Newton", "onlinear.solvers.drs:Drs", "onlinear.solvers.rls:Rls",
-    "onlinear.jit:BoundLoss", "onlinear.rows:Rows", "onlinear.rows:Source", "onlinear.solvers.engine:Problem", "os:system",
-    "builtins:eval", "onlinear.solvers.engine:Preset", "onlinear.streams:Block", "somewhere:Loss", "", ":",
+    "onlinear.compiled.loss_address:BoundLoss", "onlinear.rows.records:Rows", "onlinear.rows.records:Source",
+    "onlinear.solvers.core.engine:Problem", "os:system", "builtins:eval",
+    "onlinear.solvers.core.engine:Preset", "onlinear.streams:Block", "somewhere:Loss", "", ":",
 ]  # fmt: skip
 TEXTS: dict[str, list[str]] = {
     "solver": [
@@ -280,7 +281,7 @@ OBJECTS: dict[str, list[tuple[str, list[Any]]]] = {
     ],
     "loss": [
         ("onlinear.losses:Hinge", [1.0, 1.0]), ("onlinear.losses:Squared", [1.0]), ("onlinear.losses:Logistic", [1.0]),
-        ("onlinear.losses:Quantile", [1.0, 0.5]), ("onlinear.jit:BoundLoss", [1, 1, 1, 1]),
+        ("onlinear.losses:Quantile", [1.0, 0.5]), ("onlinear.compiled.loss_address:BoundLoss", [1, 1, 1, 1]),
     ],
     "penalty": [
         ("onlinear.penalties:ElasticNet", [0.01, 0.1]), ("onlinear.penalties:Box", [0.01, 0.1, -1.0, 1.0]),

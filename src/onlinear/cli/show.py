@@ -122,7 +122,7 @@ def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[
     }
 
 
-class Shown(ABC):
+class Display(ABC):
     """How a run is told."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ class Shown(ABC):
             self.seconds = time.perf_counter() - began
 
 
-class Nothing(Shown):
+class QuietDisplay(Display):
     """``--quiet``."""
 
     def start(self, training: Training, resumed: str | None) -> None:
@@ -189,7 +189,7 @@ class Nothing(Shown):
         say_errors(training.stream)
 
 
-class Lines(Shown):
+class JsonDisplay(Display):
     """``--json``: one object per line on standard output, and nothing else; numbers that do not exist are null."""
 
     def start(self, training: Training, resumed: str | None) -> None:
@@ -236,7 +236,7 @@ class Lines(Shown):
         typer.echo(json.dumps({"kind": kind, **plain}))
 
 
-class Table(Shown):
+class TableDisplay(Display):
     """The growing table, with a progress bar under it where standard output is a terminal."""
 
     def __init__(self) -> None:

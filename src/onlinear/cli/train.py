@@ -27,7 +27,7 @@ from onlinear.cli.command import (
     writable,
 )
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import Lines, Nothing, Shown, Table
+from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay
 
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved
@@ -196,7 +196,7 @@ def train(
                 raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
             if quiet and json:
                 raise UsageError("--quiet and --json exclude each other.")
-            shown: Shown = Nothing() if quiet else Lines() if json else Table()
+            shown: Display = QuietDisplay() if quiet else JsonDisplay() if json else TableDisplay()
             saved = None if found is None else _agreed(ctx, found, reading)
             model, final, keeper = _output(ctx.params, saved)
             training = runs.start(_settings(ctx.params, reading), keeper) if saved is None else runs.resume(saved, keeper)
@@ -211,7 +211,7 @@ def train(
         shown.end(training, model)
 
 
-def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: str | None) -> None:
+def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> None:
     """Learn all rows, or end with what can be done about it."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError

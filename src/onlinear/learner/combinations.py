@@ -21,7 +21,7 @@ from onlinear.learner.parts import (
     solver_name,
 )
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.engine import Problem
+from onlinear.solvers.core.engine import Problem
 
 PENALTY_TEXTS = (
     *(",".join([name, *(f"{key}=0.1" for key in keys)]) for name, keys in PENALTIES.items()),

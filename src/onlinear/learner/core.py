@@ -14,8 +14,8 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.averages import ADAPTIVE
+from onlinear.compiled import bind_loss
 from onlinear.errors import DivergenceError
-from onlinear.jit import bind_loss
 from onlinear.learner.arguments import count, first_weights
 from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, state_limit
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights
@@ -25,8 +25,8 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
-from onlinear.solvers.engine import Engine, Problem, State, can_multiply
-from onlinear.solvers.many import Output, Team, scores_means, threads_of
+from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply
+from onlinear.solvers.core.many import Output, Team, scores_means, threads_of
 from onlinear.text.form import check_flag, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
@@ -83,7 +83,7 @@ class Core(Guarded):
     def _build_state(self, first: np.ndarray, scale: str, started: bool) -> None:
         """The engine and the outputs' states at the first weights (d, K); ``started``: whether these were given."""
         self.factor = factor_of(self.loss)
-        self.raw_loss = bind_loss(self.loss)  # as kernels take it
+        self.raw_loss = bind_loss(self.loss, implicit=False)  # as kernels take it
         problem = Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(self.spec["solver"]))
         self.engine: Engine = self.solver.engine(problem)
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import Held, function, kept_function, opened
+from onlinear.compiled import Held, function, kept_function, opened
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.scaling import in_scale
-from onlinear.solvers.engine import VISIT, LastRow, T
+from onlinear.solvers.core.engine import VISIT, LastRow, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED = range(5)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import bind_loss, function, kernel
+from onlinear.compiled import bind_loss, function, kernel
 
 
 @function
@@ -43,7 +43,7 @@ class LossSum:
     """The sum of s_i l(score_i, y_i) over rows and outputs. ``total``: the sum and its correction."""
 
     def __init__(self, loss: Any) -> None:
-        self._loss, self._raw = loss, bind_loss(loss)
+        self._loss, self._raw = loss, bind_loss(loss, implicit=False)
         self.total = np.zeros(2)
 
     @property

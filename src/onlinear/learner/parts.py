@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from onlinear import averages, losses, penalties, schedules
 from onlinear.averages import Average
-from onlinear.jit import adopt, is_ours
+from onlinear.compiled import adopt, is_ours
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.engine import Preset
+from onlinear.solvers.core.engine import Preset
 from onlinear.text.form import Value, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
 from onlinear.text.hints import advise
 

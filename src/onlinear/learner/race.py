@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled import function, kernel
 from onlinear.files import trust
-from onlinear.jit import function, kernel
 from onlinear.learner.loss_sums import add_loss
 
 MOST = 1e300  # of the losses of a race: sums that overflow, or are no numbers, stay comparable

@@ -15,7 +15,7 @@ from onlinear.files import trust
 from onlinear.learner import stored_parts
 from onlinear.learner.core import Core
 from onlinear.learner.units import RAW, RELATIVE
-from onlinear.solvers.engine import SCALARS
+from onlinear.solvers.core.engine import SCALARS
 
 Arrays = dict[str, np.ndarray]
 

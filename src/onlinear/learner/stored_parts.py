@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import is_ours
+from onlinear.compiled import is_ours
 from onlinear.learner.parts import check_description, class_name, make_part
 
 ROLES = ("solver", "loss", "penalty", "average")

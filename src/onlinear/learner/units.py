@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled import kernel
 from onlinear.files import trust
-from onlinear.jit import kernel
-from onlinear.solvers.engine import Steps
+from onlinear.solvers.core.engine import Steps
 
 RAW, RELATIVE = "raw", "relative"
 KINDS = (RAW, RELATIVE)

@@ -22,7 +22,7 @@ from onlinear.models.defaults import Choice, explain_arguments, is_residual, los
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.engine import Engine, Problem, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
 from onlinear.training.options import CLASSIFY, REGRESS
 

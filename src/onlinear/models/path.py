@@ -37,7 +37,7 @@ from onlinear.models.estimators import KINDS, OnlineClassifier
 from onlinear.models.feed import Feed, orders
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import Source, named_columns
-from onlinear.solvers.many import Team, threads_of
+from onlinear.solvers.core.many import Team, threads_of
 
 
 class Together(SideBySide):

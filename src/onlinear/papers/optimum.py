@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear import rows
-from onlinear.jit import bind_loss, kernel
+from onlinear.compiled import bind_loss, kernel
 from onlinear.learner import loss_sums
 from onlinear.losses import Squared
 from onlinear.penalties import ElasticNet, soft

@@ -15,7 +15,7 @@ from onlinear.files import writing
 
 # What decides a run's numbers; the report's modules do not.
 CODE = (
-    "jit.py",
+    "compiled",
     "losses.py",
     "penalties.py",
     "schedules.py",

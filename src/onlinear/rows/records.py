@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 
 BLOCK = 1 << 20  # entries of a dense array that are converted at a time
 LARGEST_COLUMN = 2**31 - 2

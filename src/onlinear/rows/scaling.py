@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled import function, kernel
 from onlinear.files import trust
-from onlinear.jit import function, kernel
 from onlinear.rows import Rows
 
 

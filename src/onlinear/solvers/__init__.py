@@ -6,13 +6,15 @@ import importlib
 import pkgutil
 from typing import Any
 
-from onlinear.solvers.engine import Preset
+from onlinear.solvers.core.engine import Preset
 from onlinear.text.form import parts_of
 
 
 def _enumerate() -> dict[str, Preset]:
     found: dict[str, Preset] = {}
     for info in pkgutil.iter_modules(__path__):
+        if info.ispkg:
+            continue
         module = importlib.import_module(f"{__name__}.{info.name}")
         solvers: dict[str, Any] = {
             name: cls for name, cls in parts_of(vars(module)).items() if callable(getattr(cls, "engine", None))

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import kernel
+from onlinear.compiled import kernel
 from onlinear.losses import Squared, weighted
 from onlinear.rows import Source
+from onlinear.solvers.core.engine import ONE, Engine, Problem, State, T, scalars
 from onlinear.solvers.drs import first_dual
-from onlinear.solvers.engine import ONE, Engine, Problem, State, T, scalars
 
 NEWTON_STEPS, NEWTON_ACCURACY = 100, 1e-14
 

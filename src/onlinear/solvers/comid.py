@@ -20,11 +20,11 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.jit import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
+from onlinear.compiled import LANES, adopt, fetch, four, gather, kernel, load, nothing, put_back, store, total
 from onlinear.losses import weighted
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, choose, dot, intercept_step, prox_but_first
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, choose, dot, intercept_step, prox_but_first
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
@@ -40,7 +40,7 @@ from onlinear.solvers.engine import (
     T,
     entries_to_fetch,
 )
-from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 
 
 class Comid(NamedTuple):
@@ -88,12 +88,13 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
         begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(clock)
 
         product, falls = nothing(), nothing()
-        soon = end if end < known else known
+        asks = end < known
         for k in range(begin, end, LANES):
-            if k < soon:
+            if asks:
                 fetch(V, indices, k + AHEAD)
-            v = gathered(V, indices, k, end)
-            product += penalty.raw_weight(v, clock) * entries(values, k, end)
+            at, x = four(indices, values, k, end)
+            v = gather(V, at)
+            product += penalty.raw_weight(v, clock) * x
             if B is not None:
                 falls += fallen(v, clock[1])
         p = total(product) / unit + b * one
@@ -116,12 +117,13 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, tab
                 close_fallen(table, c, mark, V, B, indices, begin, end)
             step = eta * g * unit
             for k in range(begin, end, LANES):
-                old = gathered(V, indices, k, end)
-                new = penalty.raw_deposit(penalty.raw_weight(old, clock) - step * entries(values, k, end), eta, clock, after)
+                at, x = four(indices, values, k, end)
+                old = gather(V, at)
+                new = penalty.raw_deposit(penalty.raw_weight(old, clock) - step * x, eta, clock, after)
                 if B is not None:
                     gained, new = turned(mark, old, new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter(V, indices, k, end, new)
+                    put_back(B, at, gather(B, at) + gained)
+                put_back(V, at, new)
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -139,6 +141,7 @@ class Lazy(PotentialEngine):
 
     kernel = staticmethod(learn_rows)
     scores_means = stepped = True
+    implicit = False
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

@@ -32,13 +32,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import LANES, adopt, entries, function, gathered, gathered_pair, kernel, nothing, scatter, scatter_pair, total
+from onlinear.compiled import (
+    LANES,
+    adopt,
+    fetch,
+    four,
+    function,
+    gather,
+    kernel,
+    nothing,
+    put_back,
+    total,
+)
 from onlinear.losses import Squared
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
-from onlinear.solvers.dense import all_finite, dot
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, dot
+from onlinear.solvers.core.engine import (
+    AHEAD,
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -53,6 +65,7 @@ from onlinear.solvers.engine import (
     State,
     T,
     due,
+    entries_to_fetch,
     everything,
     scalars,
 )
@@ -174,6 +187,7 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    known = entries_to_fetch(p, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if due(t) and now[VISIT] != t:
@@ -183,12 +197,17 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
         b = now[BIAS] - before * now[MASS] * one
         begin, end = indptr[i], indptr[i + 1]
         product, product_S, squares = nothing(), nothing(), nothing()
+        asks = end < known
         for k in range(begin, end, LANES):
-            x = entries(values, k, end)
+            if asks:
+                fetch(p, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
+            at, x = four(indices, values, k, end)
             if pS is None:
-                product += gathered(p, indices, k, end) * x
+                product += gather(p, at) * x
             else:
-                p_k, S_k = gathered_pair(pS, indices, k, end)
+                p_k, S_k = gather(pS, at)
                 product += p_k * x
                 product_S += S_k * x
                 squares += x * x
@@ -217,15 +236,15 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
             now[BIAS_SUM] += om * b
         if weight > 0.0 and (S is not None or r != 0.0):
             for k in range(begin, end, LANES):
-                x = entries(values, k, end)
+                at, x = four(indices, values, k, end)
                 if pS is None:
-                    scatter(p, indices, k, end, gathered(p, indices, k, end) + move * x)
+                    put_back(p, at, gather(p, at) + move * x)
                 else:
-                    p_k, S_k = gathered_pair(pS, indices, k, end)
-                    scatter_pair(pS, indices, k, end, p_k + move * x, S_k + weight * x)
+                    p_k, S_k = gather(pS, at)
+                    put_back(pS, at, (p_k + move * x, S_k + weight * x))
                 if B is not None:
                     change = move * x * now[E] - (weight * now[F] if S is not None else 0.0) * x
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) - change)
+                    put_back(B, at, gather(B, at) - change)
             now[BIAS] += move * one
             if S is not None:
                 now[MASS] += weight
@@ -286,6 +305,8 @@ def has_constant(rows):
 class Unconstrained(Engine):
     """Adaline in O(non-zeros)."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         arrays = {"p": w + 0.0}
         if self.average is not None:
@@ -301,7 +322,7 @@ class Unconstrained(Engine):
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         p, S, B, A = self.vectors(state)
-        pS = state.arrays.get("pS")
+        pS = (p, S) if S is not None else None
         return learn_rows, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:

@@ -27,31 +27,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.files import trust
-from onlinear.files.trust import Span
-from onlinear.jit import (
+from onlinear.compiled import (
     LANES,
     adopt,
-    entries,
+    fetch,
+    four,
     function,
-    gathered,
-    gathered_pair,
+    gather,
     kernel,
     load,
     nothing,
-    scatter,
-    scatter_pair,
+    put_back,
     store,
     total,
     where,
 )
+from onlinear.files import trust
+from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import Box
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, choose, dot, prox_but_first
-from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, choose, dot, prox_but_first
+from onlinear.solvers.core.engine import (
+    AHEAD,
     BIAS,
     BIAS_SUM,
     CAREFUL,
@@ -67,12 +66,14 @@ from onlinear.solvers.engine import (
     Problem,
     State,
     T,
+    entries_to_fetch,
     everything,
     kept_vector,
     needs_theta,
 )
-from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
-from onlinear.solvers.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 
@@ -156,6 +157,7 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
     clock = load(penalty.start(), now, CLOCK)
     before = load(penalty.start(), now, OWN)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
+    known = entries_to_fetch(V, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if time_to_visit(t, now[VISIT], clock[0], B):
@@ -167,8 +169,14 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
 
         begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(after)
         product, product_u, squares, falls = nothing(), nothing(), nothing(), nothing()
+        asks = end < known
         for k in range(begin, end, LANES):
-            v, x = gathered(V, indices, k, end), entries(values, k, end)
+            if asks:
+                fetch(V, indices, k + AHEAD)
+                if M is not None:
+                    fetch(M, indices, k + AHEAD)
+            at, x = four(indices, values, k, end)
+            v = gather(V, at)
             product += penalty.raw_weight(v, after) * x
             product_u += penalty.raw_weight(v, clock) * x
             squares += x * x
@@ -192,14 +200,15 @@ def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M,
                 close_fallen(table, c, mark, V, B, indices, begin, end)
             step = lam * theta * unit
             for k in range(begin, end, LANES):
-                v, x = gathered(V, indices, k, end), entries(values, k, end)
+                at, x = four(indices, values, k, end)
+                v = gather(V, at)
                 new = penalty.raw_potential(penalty.raw_weight(v, after) - step * x, after)
                 if B is not None:
                     gained, new = turned(mark, v, new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
+                    put_back(B, at, gather(B, at) + gained)
                 if M is not None:
-                    scatter(M, indices, k, end, gathered(M, indices, k, end) - theta * x)
-                scatter(V, indices, k, end, new)
+                    put_back(M, at, gather(M, at) - theta * x)
+                put_back(V, at, new)
             b -= lam * theta * one
         now[THETA] = theta
         before, clock = clock, after
@@ -215,6 +224,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
     clock = load(penalty.start(), now, CLOCK)
     before = load(penalty.start(), now, OWN)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
+    known = entries_to_fetch(V, indices)
     careful = largest > HUGE or now[CAREFUL] > 0.0
     moved = True
     done = y.shape[0]
@@ -232,9 +242,14 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
         begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(after)
         factors = z_factors(penalty, kappa_before, clock, before)
         product, product_z, falls = nothing(), nothing(), nothing()
+        asks = end < known
         for k in range(begin, end, LANES):
-            v, kept = gathered_pair(VZ, indices, k, end)
-            x = entries(values, k, end)
+            if asks:
+                fetch(V, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
+            at, x = four(indices, values, k, end)
+            v, kept = gather(VZ, at)
             product += penalty.raw_weight(v, after) * x
             product_z += z_of(penalty, factors, clock, before, v, kept) * x
             if B is not None:
@@ -258,13 +273,14 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                 close_fallen(table, c, mark, V, B, indices, begin, end)
             step, (of_x, of_u) = lam * g, z_factors(penalty, kappa, after, clock)
             for k in range(begin, end, LANES):
-                v, _ = gathered_pair(VZ, indices, k, end)
-                move, u, X = step * entries(values, k, end), penalty.raw_weight(v, clock), penalty.raw_weight(v, after)
+                at, x = four(indices, values, k, end)
+                v, _ = gather(VZ, at)
+                move, u, X = step * x, penalty.raw_weight(v, clock), penalty.raw_weight(v, after)
                 new = penalty.raw_potential(X - move * unit, after)
                 if B is not None:
                     gained, new = turned(mark, v, new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter_pair(VZ, indices, k, end, new, of_x * X - of_u * u - move)
+                    put_back(B, at, gather(B, at) + gained)
+                put_back(VZ, at, (new, of_x * X - of_u * u - move))
             b -= step * one
             if careful or abs(p) > HUGE or abs(step) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -452,6 +468,8 @@ class Inexact(SplittingEngine):
     """ioDRs, isDRs in O(non-zeros): the potentials of u, each beside z for the last row's columns (NaN elsewhere: it follows
     from u), so that a row finds both in one place."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
         apart = {name: np.ascontiguousarray(vector) for name, vector in state.vectors().items()}
@@ -479,8 +497,8 @@ class Inexact(SplittingEngine):
         means: np.ndarray | None = None,
     ) -> Any:
         state.prepare(len(y))
-        B, A = state.arrays.get("B"), state.arrays.get("A")
-        arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]
+        V, Z, B, A = self.potentials(state), self.kept_z(state), state.arrays.get("B"), state.arrays.get("A")
+        arrays = V, B, A, Z, (V, Z), state.buffers["tail"]
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 

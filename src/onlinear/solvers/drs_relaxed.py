@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import moved, part_sum, record
+from onlinear.compiled import function, kernel
 from onlinear.files.trust import Span
-from onlinear.jit import function, kernel
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -40,7 +40,7 @@ from onlinear.solvers.engine import (
     everything,
     scalars,
 )
-from onlinear.solvers.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
 
 
 def why_not_relaxed(inexact: bool, problem: Problem) -> str | None:

@@ -7,7 +7,7 @@ sigma is the penalty's l2. The restart belongs to the last step of its epoch. ``
 last complete epoch (0 before the first is complete).
 
 Source: Hazan, Kale, COLT 2011 / JMLR 15, 2014. Intercept: MATH 17.
-Lazy:   inside an epoch SGD's scaled vector with the uniform average (scaled.py); O(d) at the log2(T) epoch ends.
+Lazy:   inside an epoch SGD's scaled vector with the uniform average (scaled_vector.py); O(d) at the log2(T) epoch ends.
 Cost:   O(nnz(x_t)) per row; with l1 (by sign(w)) the dense step, O(d).   Needs: l2 > 0.
 """
 
@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average
-from onlinear.jit import adopt, function
+from onlinear.compiled import adopt, function
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.dense import Dense
-from onlinear.solvers.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Problem, State, everything
-from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, Scaled, check_subgradient, learn_rows, strong_convexity
+from onlinear.solvers.core.dense import Dense
+from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Problem, State, everything
+from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, Scaled, check_subgradient, learn_rows, strong_convexity
 from onlinear.solvers.sgd import Sgd
 
 UNIFORM = Average()

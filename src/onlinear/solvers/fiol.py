@@ -28,21 +28,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.jit import (
+from onlinear.compiled import (
     LANES,
     adopt,
     bind_loss,
-    entries,
     fetch,
+    four,
     function,
-    gathered,
+    gather,
     kernel,
     load,
     nothing,
     numbers,
     put,
+    put_back,
     room,
-    scatter,
     store,
     taken,
     total,
@@ -51,7 +51,7 @@ from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
@@ -67,7 +67,7 @@ from onlinear.solvers.engine import (
     everything,
     needs_theta,
 )
-from onlinear.solvers.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
 from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
@@ -333,11 +333,12 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
 
         threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
         product, A, D, falls = nothing(), nothing(), nothing(), nothing()
-        soon = end if end < known else known
+        asks = end < known
         for k in range(begin, end, LANES):
-            if k < soon:
+            if asks:
                 fetch(V, indices, k + AHEAD)
-            x_k, state = entries(values, k, end), gathered(V, indices, k, end)
+            at, x_k = four(indices, values, k, end)
+            state = gather(V, at)
             v_k = penalty.weight(state, clock)
             put(x, k - begin, x_k)
             put(v, k - begin, v_k)
@@ -368,11 +369,12 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, 
                 close_fallen(table, c, mark, V, B, indices, begin, end)
             step = eta * theta
             for k in range(begin, end, LANES):
+                at, _ = four(indices, values, k, end)
                 new = penalty.deposit(taken(v, k - begin) - step * taken(x, k - begin), eta, clock, after)
                 if B is not None:
-                    gained, new = turned(mark, gathered(V, indices, k, end), new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter(V, indices, k, end, new)
+                    gained, new = turned(mark, gather(V, at), new)
+                    put_back(B, at, gather(B, at) + gained)
+                put_back(V, at, new)
             b -= eta * theta * one
         now[THETA] = theta
         clock = after

@@ -7,7 +7,7 @@ r"""Implicit SGD: an implicit step on the loss, an explicit one on the penalty (
 with a weight s: theta_s(a, C) = s theta(a, s C). An intercept adds 1 to |x_t|^2 and is moved by eta_t theta (MATH 17).
 
 Source: Kulis, Bartlett, ICML 2010; Song et al., Fully Implicit Online Learning, 2018 (I-SGD).
-Lazy:   as SGD: scaled vector for no penalty or l2 (scaled.py), closed form of the oscillation for l1 with a constant step
+Lazy:   as SGD: scaled vector for no penalty or l2 (scaled_vector.py), closed form of the oscillation for l1, constant step
         and no l2 or average (signs.py). Any other l1: the dense step, O(d).
 Cost:   O(nnz(x_t)) per row, O(d) where dense.   Needs: a loss with theta; none, l1, l2 or elastic-net.
 """
@@ -17,13 +17,13 @@ from __future__ import annotations
 from math import inf
 from typing import Any, NamedTuple
 
-from onlinear.jit import adopt
+from onlinear.compiled import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
-from onlinear.solvers.dense import Dense, dot
-from onlinear.solvers.engine import THETA, Engine, Preset, Problem, State, everything, needs_theta
-from onlinear.solvers.scaled import Scaled, check_subgradient, forward, why_signs_are_dense
-from onlinear.solvers.signs import Signs
+from onlinear.solvers.core.dense import Dense, dot
+from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, everything, needs_theta
+from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, why_signs_are_dense
+from onlinear.solvers.core.signs import Signs
 
 
 class ImplicitSgd(NamedTuple):
@@ -71,12 +71,16 @@ class ImplicitSgd(NamedTuple):
 class ScaledImplicit(Scaled):
     """Implicit SGD as a scaled vector."""
 
+    implicit = True
+
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}
 
 
 class SignsImplicit(Signs):
     """Implicit SGD with L1 and a constant step."""
+
+    implicit = True
 
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}

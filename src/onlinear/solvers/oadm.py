@@ -22,14 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average
+from onlinear.compiled import adopt, function, kernel
 from onlinear.files.trust import Span
-from onlinear.jit import adopt, function, kernel
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
-from onlinear.solvers.dense import choose, dot, prox_but_first
-from onlinear.solvers.drs import first_dual
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import choose, dot, prox_but_first
+from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -47,6 +46,7 @@ from onlinear.solvers.engine import (
     needs_theta,
     scalars,
 )
+from onlinear.solvers.drs import first_dual
 
 
 class Oadm(NamedTuple):

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import record, up_to
-from onlinear.jit import LANES, adopt, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
-from onlinear.solvers.dense import Dense, all_finite, dot
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import Dense, all_finite, dot
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -199,11 +199,12 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
 
         begin, end = indptr[i], indptr[i + 1]
         product = nothing()
-        soon = end if end < known else known
+        asks = end < known
         for k in range(begin, end, LANES):
-            if k < soon:
+            if asks:
                 fetch(G, indices, k + AHEAD)
-            x, kept = entries(values, k, end), soft(gathered(G, indices, k, end), Q)
+            at, x = four(indices, values, k, end)
+            kept = soft(gather(G, at), Q)
             if bounds is None:
                 product -= kept * x
             else:
@@ -225,19 +226,21 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
             if B is not None:
                 low, high, searches = l1 * first, l1 * (first + c - 1), nothing()
                 for k in range(begin, end, LANES):
-                    old = gathered(G, indices, k, end)
-                    searches += between(old, low, high) + between(old + g * entries(values, k, end), low, high)
+                    at, x = four(indices, values, k, end)
+                    old = gather(G, at)
+                    searches += between(old, low, high) + between(old + g * x, low, high)
                 if total(searches) > 0.0:
                     search(table, first, c, l1, g, G, B, indices, values, begin, end)
             for k in range(begin, end, LANES):
-                old = gathered(G, indices, k, end)
-                new = old + g * entries(values, k, end)
-                scatter(G, indices, k, end, new)
+                at, x = four(indices, values, k, end)
+                old = gather(G, at)
+                new = old + g * x
+                put_back(G, at, new)
                 if B is not None:  # added in turn, so that a sum that is 0 stays exactly 0
                     plain = (between(old, low, high) == 0.0) * (between(new, low, high) == 0.0)
                     gained, lost = (abs(old) > high) * up_to(E, R, old), (abs(new) > high) * up_to(E, R, new)
                     gained, lost = plain * gained, plain * lost
-                    scatter(B, indices, k, end, (gathered(B, indices, k, end) + gained) - lost)
+                    put_back(B, at, (gather(B, at) + gained) - lost)
             now[GRADIENT_BIAS] += g * one
             if careful or abs(p) > HUGE or abs(g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -271,6 +274,8 @@ def replay(penalty, gamma, average, first, last, table):
 
 class Lazy(Engine):
     """RDA in O(non-zeros). With an average, A + B + (what the table adds) is the sum of the predictors, negated as G is."""
+
+    implicit = False
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         super().__init__(solver, problem)

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.compiled import adopt, function, kernel
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.jit import adopt, function, kernel
 from onlinear.rows import Rows
+from onlinear.solvers.core.engine import ONE, VISIT, Engine, Preset, Problem, State, T, due, scalars
 from onlinear.solvers.csgd import refuse_all_but_least_squares
-from onlinear.solvers.engine import ONE, VISIT, Engine, Preset, Problem, State, T, due, scalars
 
 
 class Rls(NamedTuple):
@@ -140,7 +140,7 @@ class Triangular(Engine):
 
     lazy = False
     why = "P is dense: O(d^2)"
-    grows = False
+    grows = implicit = False
     shared = ("P",)
     own_outputs = True
 

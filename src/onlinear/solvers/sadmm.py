@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt
+from onlinear.compiled import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
-from onlinear.solvers.dense import choose, dot, prox_but_first
+from onlinear.solvers.core.dense import choose, dot, prox_but_first
+from onlinear.solvers.core.engine import Engine, Preset, Problem, needs_theta
 from onlinear.solvers.drs import Exact, first_dual, why_not_split
-from onlinear.solvers.engine import Engine, Preset, Problem, needs_theta
 
 
 class Sadmm(NamedTuple):

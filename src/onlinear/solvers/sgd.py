@@ -11,7 +11,7 @@ with Pi the projection on the ball |w| <= radius, if any.
 
 Source: Lacoste-Julien, Schmidt, Bach, 2012 (SGD-W); Rakhlin, Shamir, Sridharan, ICML 2012 (suffix); Shalev-Shwartz, Singer,
         Srebro, ICML 2007 (Pegasos); Shao et al., J. Software 25(9), 2014, Alg. 1. Intercept: MATH 17.
-Lazy:   no penalty or l2, any schedule, average and ball: scaled vector (scaled.py). l1 with a constant step, without l2,
+Lazy:   no penalty or l2, any schedule, average and ball: scaled vector (scaled_vector.py). l1 with a constant step, without l2,
         average and ball: closed form of the oscillation (signs.py). Any other l1: the dense step, O(d).
 Cost:   O(nnz(x_t)) per row, O(d) where dense.   Needs: none, l1, l2 or elastic-net (a subgradient).
 """
@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import adopt
+from onlinear.compiled import adopt
 from onlinear.losses import Hinge, weighted
 from onlinear.schedules import Power
-from onlinear.solvers.dense import Dense, dot, intercept_step
-from onlinear.solvers.engine import Engine, Preset, Problem
-from onlinear.solvers.scaled import Scaled, check_subgradient, forward, strong_convexity, why_signs_are_dense
-from onlinear.solvers.signs import Signs
+from onlinear.solvers.core.dense import Dense, dot, intercept_step
+from onlinear.solvers.core.engine import Engine, Preset, Problem
+from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, strong_convexity, why_signs_are_dense
+from onlinear.solvers.core.signs import Signs
 
 
 class Sgd(NamedTuple):

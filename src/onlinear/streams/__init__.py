@@ -93,14 +93,15 @@ def open(
     if encoding is not None and _encoding.format_of(encoding) == "svmlight":
         encoding = None  # says nothing of names
     if kind in TABLES:
-        from onlinear.streams.columns import Columns, Options
-        from onlinear.streams.sparse import Sparse
+        from onlinear.streams.column_plan import TableOptions
+        from onlinear.streams.columns import Columns
+        from onlinear.streams.converted_reader import Converted
 
         places = _places(paths)
-        if formats.converted(places, kind, options):
-            return Sparse(tuple(place.path for place in places))
-        own = {name: value for name, value in options.items() if name in Options._fields and value is not None}
-        table = Options(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
+        if formats.hold_converted_rows(places, kind, options):
+            return Converted(tuple(place.path for place in places))
+        own = {name: value for name, value in options.items() if name in TableOptions._fields and value is not None}
+        table = TableOptions(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
         return Columns(places, kind, table, encoding, block_bytes)
     from onlinear.streams.vowpal import Vowpal
 
@@ -114,9 +115,9 @@ def local_files(source: Sequence[str]) -> list[str]:
     found = []
     for path in (path for name in source for path in _expanded(name)):
         if os.path.isdir(path) or path.startswith("file:"):
-            from onlinear.streams import tables
+            from onlinear.streams.places import find_places
 
-            found += [place.path for place in tables.places(path)]
+            found += [place.path for place in find_places(path)]
         elif path == STDIN or (not is_uri(path) and os.path.exists(path)):
             found.append(path)
     return found
@@ -138,7 +139,7 @@ def _must_exist(path: str) -> None:
 
 
 def _places(paths: Sequence[str]) -> list[Any]:
-    from onlinear.streams import tables
+    from onlinear.streams.places import Place, find_places
 
-    files = [[tables.Place(path, path)] if os.path.isfile(path) or is_pipe(path) else tables.places(path) for path in paths]
+    files = [[Place(path, path)] if os.path.isfile(path) or is_pipe(path) else find_places(path) for path in paths]
     return [place for found in files for place in found]

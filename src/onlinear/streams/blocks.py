@@ -102,16 +102,16 @@ def joined(blocks: Sequence[Block]) -> Block:
         np.concatenate([block.rows.indices for block in blocks]),
         np.concatenate([block.rows.values for block in blocks]),
     )
-    return _together(blocks, rows, slice(None))
+    return _block_of(blocks, rows, slice(None))
 
 
 def permuted(blocks: Sequence[Block], order: np.ndarray) -> Block:
     """The rows of blocks in another order: row i is row order[i] of all of them; each entry is copied once."""
-    return _together(blocks, permuted_rows([block.rows for block in blocks], order), order)
+    return _block_of(blocks, permuted_rows([block.rows for block in blocks], order), order)
 
 
-def _together(blocks: Sequence[Block], rows: Rows, order: slice | np.ndarray) -> Block:
-    """The block of these rows; the rest of ``blocks``, as one, in this order."""
+def _block_of(blocks: Sequence[Block], rows: Rows, order: slice | np.ndarray) -> Block:
+    """The block of ``rows``; targets, lines, files, weights and marks are those of ``blocks``, in this order."""
     names = tuple(dict.fromkeys(name for block in blocks for name in block.names))
     places = [
         np.array([names.index(name) for name in block.names])[np.zeros(block.n, int) if block.files is None else block.files]
@@ -176,8 +176,8 @@ class Stream(ABC):
 
 
 class Sums(NamedTuple):
-    """Some rows in short, the same for any cut of them into blocks: how many, checksums of their labels and numbers of
-    entries in order, and the sums of their columns and of their values' bits."""
+    """A summary of some rows that does not depend on how they are cut into blocks: the number of rows, checksums of the labels
+    and of the numbers of entries in order, and the sums of the columns and of the values' bits."""
 
     rows: int = 0
     labels: int = 0
@@ -186,7 +186,7 @@ class Sums(NamedTuple):
     values: int = 0
 
     def plus(self, block: Block) -> Sums:
-        """These rows and those of a block after them."""
+        """The summary of these rows and of a block after them."""
         starts, columns, values = block.rows
         return Sums(
             self.rows + block.n,
@@ -198,7 +198,7 @@ class Sums(NamedTuple):
 
 
 class Reader(Stream):
-    """The rows of files: a pipe gives them once, and every other pass must give those of the first one."""
+    """The rows of files. A pipe gives them once; of other files every pass must give the rows of the first pass."""
 
     _read = False
     _first: dict[str, Sums] | None = None  # of each file, by the first whole pass
@@ -229,14 +229,14 @@ class Reader(Stream):
 
 
 def _changed(name: str, first: Sums, found: Sums) -> StreamError:
-    """A file whose rows are others than in the first pass."""
+    """The error for a file whose rows differ from those of the first pass."""
     got = f"{found.rows:,}{' or more' if found.rows > first.rows else ''}"
     got = got if found.rows != first.rows else "as many with other labels, columns or values"
     return StreamError(f"{name}: expected the {first.rows:,} rows of the first pass again, got {got}; has the file changed?")
 
 
 class Wrapped(Stream):
-    """A stream made of another one; what it does not say itself is that one's."""
+    """A stream that changes another one. It takes every attribute that it does not define from that stream."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream

@@ -25,11 +25,11 @@ class Shuffled(Wrapped):
         self._generator = np.random.default_rng(seed)
 
     def state(self) -> dict[str, Any]:
-        """The generator as it is now, in words of JSON; between two passes, what the next one begins with."""
+        """The state of the generator, for JSON. Between two passes it is the state that the next pass begins with."""
         return dict(self._generator.bit_generator.state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Let the next pass begin with this state of the generator; ValueError if it is none."""
+        """Let the next pass begin with this state of the generator. Raises ValueError where it is none."""
         before = self.state()
         try:
             self._generator.bit_generator.state = dict(state)
@@ -45,13 +45,13 @@ class Shuffled(Wrapped):
             while count + block.n - first >= self.window:
                 last = first + self.window - count
                 held.append(block.cut(first, last))
-                yield self._permuted(held)
+                yield self._permute(held)
                 held, count, first = [], 0, last
             if first < block.n:
                 held.append(block.cut(first, block.n))
                 count += block.n - first
         if held:
-            yield self._permuted(held)
+            yield self._permute(held)
 
-    def _permuted(self, held: Sequence[Block]) -> Block:
+    def _permute(self, held: Sequence[Block]) -> Block:
         return permuted(held, self._generator.permutation(sum(block.n for block in held)))

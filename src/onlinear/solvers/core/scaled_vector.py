@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.dense import all_finite, dot, intercept_step
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, dot, intercept_step
+from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
@@ -106,17 +106,17 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
 
         begin, end = indptr[i], indptr[i + 1]
         product, squares, meant = nothing(), nothing(), nothing()
-        soon = end if end < known else known
+        asks = end < known
         for k in range(begin, end, LANES):
-            if k < soon:
+            if asks:
                 fetch(V, indices, k + AHEAD)
                 if B is not None:
                     fetch(B, indices, k + AHEAD)
-            x = entries(values, k, end)
-            product += gathered(V, indices, k, end) * x
+            at, x = four(indices, values, k, end)
+            v = gather(V, at)
+            product += v * x
             if means is not None:
-                sums_so_far = gathered(A, indices, k, end) + (gathered(B, indices, k, end) + be * gathered(V, indices, k, end))
-                meant += sums_so_far * x
+                meant += (gather(A, at) + (gather(B, at) + be * v)) * x
             if needs_norm:
                 squares += x * x
         wx, xx = al * total(product), total(squares)
@@ -149,10 +149,11 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
         if g != 0.0:
             step = rate * g
             for k in range(begin, end, LANES):
-                move = step * entries(values, k, end)
-                scatter(V, indices, k, end, gathered(V, indices, k, end) - move)
+                at, x = four(indices, values, k, end)
+                move = step * x
+                put_back(V, at, gather(V, at) - move)
                 if B is not None:
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + be * move)
+                    put_back(B, at, gather(B, at) + be * move)
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -177,6 +178,7 @@ class Scaled(Engine):
     """Subgradient steps with an L2 penalty or none, in O(non-zeros)."""
 
     scores_means = stepped = True
+    implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)

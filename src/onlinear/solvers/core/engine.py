@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average
+from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.jit import bind_loss, function
 from onlinear.rows import Rows, Source
 from onlinear.text.form import kebab
 
@@ -67,8 +67,8 @@ def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
 
 @function
 def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
-    """The entries before which to ask for the states of four entries AHEAD: none where states are near. A loop over a row asks
-    before the lesser of this and the row's end, which is one comparison where this alone would be two."""
+    """The entries before which the states of four entries AHEAD may be asked for: none where states are near. A row asks if it
+    ends before: one comparison a row, where the rest of a block is not worth one an entry."""
     last = AHEAD + np.uint64(4)
     count = np.uint64(indices.shape[0])
     return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
@@ -252,6 +252,7 @@ class Engine(ABC):
 
     lazy = True
     why = ""
+    implicit = True  # whether its kernel takes implicit steps: the loss's theta is compiled for it
     own_average = False
     grows = True  # whether the number of features may grow with the rows
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
@@ -267,7 +268,7 @@ class Engine(ABC):
         self.problem = problem
         self.penalty = problem.penalty
         self.average = problem.average
-        self.loss = bind_loss(problem.loss)
+        self.loss = bind_loss(problem.loss, self.implicit)
 
     @abstractmethod
     def start(self, w: np.ndarray, b: float) -> State:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.losses import weighted
 from onlinear.rows import Rows
-from onlinear.solvers.dense import all_finite, intercept_step
-from onlinear.solvers.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, State, T, scalars
+from onlinear.solvers.core.dense import all_finite, intercept_step
+from onlinear.solvers.core.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, State, T, scalars
 
 
 @function
@@ -88,6 +88,8 @@ def read(h, t, V, last, columns, out):
 
 class Signs(Engine):
     """Subgradient steps with an L1 penalty and a constant step, in O(non-zeros)."""
+
+    implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",))

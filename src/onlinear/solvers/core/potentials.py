@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import part_sum, record
+from onlinear.compiled import function, kernel, load
 from onlinear.files import trust
-from onlinear.jit import function, kernel, load
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.engine import (
     BIAS_SUM,
     BIAS_TOTAL,
     CLOCK,

@@ -1,4 +1,4 @@
-"""SGD and implicit SGD with l2 or no penalty for eight outputs at once: the kernel of scaled.py, lane by lane, same bits."""
+"""SGD and implicit SGD with l2 or no penalty for eight outputs at once: scaled_vector.py's kernel, lane by lane, same bits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from math import isfinite
 
 import numpy as np
 
-from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
 from onlinear.losses import weighted
-from onlinear.solvers.dense import intercept_step
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import intercept_step
+from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -22,8 +22,8 @@ from onlinear.solvers.engine import (
     mean_score,
     sums_due,
 )
-from onlinear.solvers.many_potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
-from onlinear.solvers.scaled import LAG, SCALE, SCALE_SUM, visit
+from onlinear.solvers.core.many_potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
+from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, visit
 
 
 @kernel
@@ -121,7 +121,7 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
 
 @function
 def visit_together(V, B, A, now):
-    """``visit`` of scaled.py for every output, and the scales made 1."""
+    """``visit`` of scaled_vector.py for every output, and the scales made 1."""
     al, be = lanes(now, SCALE), lanes(now, SCALE_SUM)
     for j in range(V.shape[0]):
         v = lanes(V, j)
@@ -136,7 +136,7 @@ def visit_together(V, B, A, now):
 
 @function
 def begin_anew(V, B, A, limit, eta, g, step, now, outputs):
-    """``visit`` of scaled.py for outputs whose scale is out of bounds; the first one that is no longer finite, or -1."""
+    """``visit`` of scaled_vector.py for outputs whose scale is out of bounds; the first one that is no longer finite, or -1."""
     found = -1
     for o in range(outputs):
         scale = now[SCALE, o]

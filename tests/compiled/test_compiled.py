@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import njit, typeof
 
 import onlinear
-from onlinear import jit
-from onlinear.jit import COMPILED, Held, bind_loss, kernel, load, opened, store
+from onlinear.compiled import COMPILED, Held, bind_loss, cache, kernel, load, methods, opened, store
+from onlinear.compiled.lanes import ROW
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet, register
@@ -194,9 +195,9 @@ class MyBranches(MySoft):
 
 @only_compiled
 def test_a_users_method_takes_four_entries_at_once_where_it_can_and_gives_the_same_bits():
-    clock = jit.typeof((1.0, 0.5))
+    clock = typeof((1.0, 0.5))
     for part, whole in ((MySoft(), True), (MyBranches(), False)):
-        assert jit._takes_lanes(jit._compiled(type(part).weight), (jit.typeof(part), jit._ROW, clock)) is whole
+        assert methods._takes_lanes(methods._compiled(type(part).weight), (typeof(part), ROW, clock)) is whole
     rng = np.random.default_rng(4)
     X = rng.standard_normal((300, 11)) * (rng.random((300, 11)) < 0.6)
     y = np.where(X @ rng.standard_normal(11) > 0, 1.0, -1.0)
@@ -215,9 +216,9 @@ def test_a_users_part_changes_nothing_of_what_compiled_kernels_rely_on():
         def weight(self, v, clock, more=0.0, most=0.0):
             return v
 
-    before = {name: bridge.__signature__ for name, bridge in jit._bridges.items()}
-    jit.adopt(Lenient)
-    assert {name: bridge.__signature__ for name, bridge in jit._bridges.items()} == before
+    before = {name: bridge.__signature__ for name, bridge in methods._bridges.items()}
+    methods.adopt(Lenient)
+    assert {name: bridge.__signature__ for name, bridge in methods._bridges.items()} == before
     assert len(before["prox"].parameters) == 3
 
 
@@ -405,7 +406,7 @@ def test_the_fields_of_other_packages_are_theirs():
 
     from numba import njit
 
-    names = sorted(jit._bridges)
+    names = sorted(methods._bridges)
     assert {"start", "value", "step", "weight", "total", "mean", "at", "unit"} <= set(names)
     text = " + ".join(f"{k + 1} * part.{name}" for k, name in enumerate(names))
     total = njit(eval(f"lambda part: {text}"))
@@ -522,21 +523,21 @@ def _slope_at(loss, s, out):
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit.config, "CACHE_DIR", "")
+    monkeypatch.setattr(cache.config, "CACHE_DIR", "")
     monkeypatch.delenv("ONLINEAR_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     return tmp_path
 
 
 def test_the_cache_is_where_it_is_told_to_be(places, monkeypatch):
-    assert jit._cache_folder() == places / "home" / ".cache" / "onlinear"
+    assert cache._cache_folder() == places / "home" / ".cache" / "onlinear"
     monkeypatch.setenv("XDG_CACHE_HOME", str(places / "xdg"))
-    assert jit._cache_folder() == places / "xdg" / "onlinear"
+    assert cache._cache_folder() == places / "xdg" / "onlinear"
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
-    assert jit._cache_folder() == places / "named"
+    assert cache._cache_folder() == places / "named"
     assert not list((places / "tmp").iterdir()), "no folder is made that is not needed"
 
 
@@ -544,7 +545,7 @@ def test_a_home_that_cannot_be_written(places, monkeypatch):
     (places / "file").write_text("no folder")
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "file" / "cache"))
     monkeypatch.setenv("HOME", str(places / "file"))
-    folder = jit._cache_folder()
+    folder = cache._cache_folder()
     assert folder.parent == places / "tmp"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -575,7 +576,7 @@ def test_a_folder_that_others_own_or_may_write_to_is_not_trusted(places, monkeyp
             os.chown(folder, 12345, 12345)
         else:
             folder.chmod(wrong)
-    found = jit._cache_folder()
+    found = cache._cache_folder()
     assert found != folder
     assert (found is None) == (which == "tmp")
     assert ["is not used: other users own it" in record.getMessage() for record in caplog.records] == [True] * (
@@ -589,7 +590,7 @@ def test_folders_are_made_for_their_user_alone(places, monkeypatch):
     try:
         for name in ("named", "deep/down/named"):
             monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / name))
-            assert stat.S_IMODE(jit._cache_folder().stat().st_mode) == 0o700
+            assert stat.S_IMODE(cache._cache_folder().stat().st_mode) == 0o700
     finally:
         os.umask(before)
 
@@ -599,15 +600,15 @@ def test_a_private_folder_behind_a_link_will_do(places, monkeypatch):
     (places / "private").mkdir(mode=0o700)
     (places / "link").symlink_to("private")
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "link"))
-    assert jit._cache_folder() == places / "link"
+    assert cache._cache_folder() == places / "link"
 
 
 def test_a_folder_that_can_only_be_read_will_do_where_none_can_be_written(places, monkeypatch):
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
-    monkeypatch.setattr(jit, "_writable", lambda folder: folder.parent == places / "tmp")
-    assert jit._cache_folder().parent == places / "tmp"
-    monkeypatch.setattr(jit, "_writable", lambda folder: False)
-    assert jit._cache_folder() == places / "named"
+    monkeypatch.setattr(cache, "_writable", lambda folder: folder.parent == places / "tmp")
+    assert cache._cache_folder().parent == places / "tmp"
+    monkeypatch.setattr(cache, "_writable", lambda folder: False)
+    assert cache._cache_folder() == places / "named"
 
 
 def test_neither_a_home_nor_a_folder_for_temporary_files(places, monkeypatch):
@@ -616,9 +617,9 @@ def test_neither_a_home_nor_a_folder_for_temporary_files(places, monkeypatch):
 
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # of a user whom the system does not know
-    assert jit._cache_folder().parent == places / "tmp"
-    monkeypatch.setattr(jit.tempfile, "gettempdir", nothing)
-    assert jit._cache_folder() is None
+    assert cache._cache_folder().parent == places / "tmp"
+    monkeypatch.setattr(cache.tempfile, "gettempdir", nothing)
+    assert cache._cache_folder() is None
 
 
 @only_compiled
@@ -647,7 +648,7 @@ def _sum(x):
 
 def kept(text=_sum_of_squares):
     """A new dispatcher, as another process would have it."""
-    return jit._kept(jit.njit(text), text)
+    return cache.keep_on_disk(njit(text), text)
 
 
 def computed(text=_sum_of_squares):
@@ -662,8 +663,8 @@ def private_cache(tmp_path, monkeypatch):
     """An empty cache folder."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    monkeypatch.setattr(jit, "_CACHE", folder)
-    jit._say_once.cache_clear()
+    monkeypatch.setattr(cache, "_CACHE", folder)
+    cache._say_once.cache_clear()
     return folder
 
 
@@ -760,7 +761,7 @@ def test_a_cache_that_cannot_be_written_is_told_once(private_cache, monkeypatch,
     def refuse(path, content):
         raise error
 
-    monkeypatch.setattr(jit.writing, "write", refuse)
+    monkeypatch.setattr(cache.writing, "write", refuse)
     caplog.set_level(logging.INFO, "onlinear")
     for text in (_sum_of_squares, _sum, _sum_of_squares):
         assert not computed(text)
@@ -775,7 +776,7 @@ def test_code_that_cannot_be_stored_is_compiled_all_the_same(private_cache, monk
     def refuse(value):
         raise pickle.PicklingError("no way")
 
-    monkeypatch.setattr(jit, "dumps", refuse)
+    monkeypatch.setattr(cache, "dumps", refuse)
     assert not computed()
     assert "PicklingError: no way" in caplog.text
     assert not list(private_cache.rglob("*.nbc"))
@@ -810,8 +811,8 @@ def test_parts_of_one_name_from_two_modules_are_two():
         x: float = 1.0
 
     There.__module__, There.__qualname__ = "elsewhere", Here.__qualname__
-    assert jit._spelt((jit.typeof(Here()),)) != jit._spelt((jit.typeof(There()),))
-    held = jit._spelt(Held(Here()).kind), jit._spelt(Held(There()).kind)
+    assert cache._spelt((typeof(Here()),)) != cache._spelt((typeof(There()),))
+    held = cache._spelt(Held(Here()).kind), cache._spelt(Held(There()).kind)
     assert held[0] != held[1]
 
 
@@ -849,8 +850,8 @@ def test_a_first_use_says_a_word_and_a_damaged_cache_gives_the_same_numbers(tmp_
 def compiling(monkeypatch, caplog):
     """A listener of its own, and what starts and ends a compilation."""
     caplog.set_level(logging.INFO, "onlinear")
-    monkeypatch.setattr(jit, "PATIENCE", 0.2)
-    listener = jit._Compiling()
+    monkeypatch.setattr(cache, "PATIENCE", 0.2)
+    listener = cache._Compiling()
 
     def compilation(module, seconds=0.0, inner=None, error=None):
         found = SimpleNamespace(py_func=SimpleNamespace(__module__=module), _cache=None)

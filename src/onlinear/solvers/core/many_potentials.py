@@ -11,11 +11,11 @@ from math import inf, isfinite
 
 import numpy as np
 
-from onlinear.jit import WIDTH, chosen, fetch_lanes, function, kernel, lane, lanes, put_lanes, same_lanes
+from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lane, lanes, put_lanes, same_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
-from onlinear.solvers.dense import all_finite, intercept_step
-from onlinear.solvers.engine import (
+from onlinear.solvers.core.dense import all_finite, intercept_step
+from onlinear.solvers.core.engine import (
     BIAS,
     CAREFUL,
     CLOCK,
@@ -26,8 +26,8 @@ from onlinear.solvers.engine import (
     VISIT,
     T,
 )
+from onlinear.solvers.core.potentials import block_ends, time_to_visit, visit
 from onlinear.solvers.fiol import MOST_SEGMENTS, refined
-from onlinear.solvers.potentials import block_ends, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from onlinear.compiled import function
 from onlinear.files.trust import Span
-from onlinear.jit import function
 from onlinear.rows import Rows
-from onlinear.solvers.engine import State
+from onlinear.solvers.core.engine import State
 
 Learn = Callable[[State, Rows, float, np.ndarray, np.ndarray, np.ndarray], int]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.jit import function, kernel
+from onlinear.compiled import function, kernel
 from onlinear.rows import Rows
-from onlinear.solvers.engine import ONE, VISIT, Engine, Problem, State, T, due, scalars
+from onlinear.solvers.core.engine import ONE, VISIT, Engine, Problem, State, T, due, scalars
 
 
 @function

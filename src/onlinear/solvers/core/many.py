@@ -18,25 +18,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.jit import COMPILED, WIDTH
+from onlinear.compiled import COMPILED, WIDTH
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
-from onlinear.solvers import comid, fiol, implicit, rda, scaled
-from onlinear.solvers.engine import SCALARS, Engine, State
-from onlinear.solvers.many_potentials import learn_comid, learn_fiol
-from onlinear.solvers.many_rda import learn_rda
-from onlinear.solvers.many_scaled import learn_scaled
+from onlinear.solvers import comid, fiol, implicit, rda
+from onlinear.solvers.core import scaled_vector
+from onlinear.solvers.core.engine import SCALARS, Engine, State
+from onlinear.solvers.core.many_potentials import learn_comid, learn_fiol
+from onlinear.solvers.core.many_rda import learn_rda
+from onlinear.solvers.core.many_scaled import learn_scaled
 from onlinear.threads import Pool
 
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
     comid.Lazy: learn_comid,
     fiol.Lazy: learn_fiol,
     rda.Lazy: learn_rda,
-    scaled.Scaled: learn_scaled,
+    scaled_vector.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
 }
 AVERAGED = (
-    scaled.Scaled,
+    scaled_vector.Scaled,
     implicit.ScaledImplicit,
 )  # packs of averages too; of others they took four times as long as in turn
 FEWEST = 3  # outputs below which a pack costs as much as learning them one after the other

@@ -1,0 +1,66 @@
+"""The bridge to Numba: the only room that knows it.
+
+Parts are ``NamedTuple`` classes whose methods compiled kernels call (``methods.py``); a loss enters a kernel by address
+(``loss_address.py``); *lanes* are several numbers at once, entries of a row (``lanes.py``) or outputs (``outputs.py``);
+``Held`` arguments cost nothing to pass again and again (``held.py``); machine code is kept on disk (``cache.py``).
+
+``adopt`` is public: it lets kernels call the methods of a part of your own. The rest is not.
+"""
+
+from __future__ import annotations
+
+from onlinear.compiled.cache import COMPILED, is_ours
+from onlinear.compiled.held import Held, load, opened, store
+from onlinear.compiled.lanes import (
+    LANES,
+    WIDTH,
+    fetch,
+    four,
+    gather,
+    lane,
+    nothing,
+    numbers,
+    put,
+    put_back,
+    room,
+    taken,
+    total,
+    where,
+)
+from onlinear.compiled.loss_address import BoundLoss, bind_loss
+from onlinear.compiled.methods import adopt, function, kept_function, kernel
+from onlinear.compiled.outputs import chosen, fetch_lanes, lanes, put_lanes, same_lanes
+
+__all__ = [
+    "COMPILED",
+    "LANES",
+    "WIDTH",
+    "BoundLoss",
+    "Held",
+    "adopt",
+    "bind_loss",
+    "chosen",
+    "fetch",
+    "fetch_lanes",
+    "four",
+    "function",
+    "gather",
+    "is_ours",
+    "kept_function",
+    "kernel",
+    "lane",
+    "lanes",
+    "load",
+    "nothing",
+    "numbers",
+    "opened",
+    "put",
+    "put_back",
+    "put_lanes",
+    "room",
+    "same_lanes",
+    "store",
+    "taken",
+    "total",
+    "where",
+]

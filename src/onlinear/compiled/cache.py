@@ -1,0 +1,270 @@
+"""Compiled code on disk, and a word while kernels are compiled.
+
+The code of a kernel is kept under a digest of this package's sources, so an edited file is compiled anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+import re
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from errno import EACCES, EPERM, EROFS
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from numba import __version__ as numba_version
+from numba import config, types
+
+from onlinear.compiled._private import LACKING, CompileResult, Listener, NullCache, dumps, normalize_signature, register, rtsys
+from onlinear.files import writing
+
+COMPILED = not config.DISABLE_JIT
+PACKAGE = __name__.partition(".")[0]
+PATIENCE = 1.0  # seconds of compiling after which a word is said
+_LOG = logging.getLogger(PACKAGE)
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is one of this package."""
+    return module.partition(".")[0] == PACKAGE
+
+
+def _digest() -> str:
+    folder = Path(__file__).parent.parent
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()[:16]
+
+
+def _cache_folder() -> Path | None:
+    """Where compiled code is kept: the first writable one of ``ONLINEAR_CACHE_DIR``, the user's cache folder and a folder among
+    the temporary files; else the first that can be read; None if there is none.
+
+    What is found there is run. So the folder must be private: the user's own or root's, and writable by nobody else. A folder
+    that is not is not used; one that does not exist is created with mode 0700.
+    """
+    named = os.environ.get("ONLINEAR_CACHE_DIR") or config.CACHE_DIR
+    places = [Path(named).absolute()] if named else []
+    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / PACKAGE
+    places += [home] if home.is_absolute() else []
+    with suppress(OSError):  # no folder for temporary files can be written
+        places.append(Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
+    readable = []
+    for folder in filter(_exists, places):
+        if not _private(folder):
+            if named and folder == places[0]:
+                _LOG.warning("onlinear: the cache folder %s is not used: other users own it or may write to it.", folder)
+        elif _writable(folder):
+            return folder
+        else:
+            readable.append(folder)
+    return readable[0] if readable else None
+
+
+def _exists(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(OSError):
+        return folder.is_dir()
+    return False
+
+
+def _private(folder: Path) -> bool:
+    """Whether nobody else can have put code there: anyone may create a folder among the temporary files."""
+    if not hasattr(os, "getuid"):
+        return True
+    link, found = folder.lstat(), folder.stat()
+    return {link.st_uid, found.st_uid} <= {0, os.getuid()} and not found.st_mode & 0o022
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+class _Disk(NullCache):  # type: ignore[misc]
+    """The compiled code of one function on disk: a file for each signature, which begins with a digest of its content.
+
+    No error of the cache is an error of the call. What cannot be read, is damaged or is for something else is removed, and the
+    function is compiled; what cannot be written is compiled anew by each process. ``sources`` tells versions of the text apart.
+    Numba readies its whole compiler before it looks into its own cache; what is found here needs the runtime alone.
+    """
+
+    def __init__(self, text: Callable[..., Any], folder: Path, sources: str) -> None:
+        self._folder = folder
+        self._name = f"{text.__module__}.{text.__qualname__}"
+        code = text.__code__
+        code_digest = hashlib.sha256(code.co_code).hexdigest()
+        self._about = (sys.implementation.cache_tag, numba_version, sources, self._name, code.co_firstlineno, code_digest)
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        path, key = self._entry(sig, target_context.codegen())
+        try:
+            if path.is_file():  # to read a pipe would wait for ever
+                return CompileResult._rebuild(target_context, *_unpacked(path.read_bytes(), key))
+        except Exception:  # whatever it is, it is only the cache's
+            pass
+        _remove(path)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if data.library.has_dynamic_globals or not all(lifted.can_cache for lifted in data.lifted):
+            return
+        path, key = self._entry(sig, data.codegen)
+        try:
+            if not self._folder.is_dir():
+                _remove(self._folder)
+                self._folder.mkdir(mode=0o700)
+            content = dumps((key, data._reduce()))
+            writing.write(path, hashlib.sha256(content).digest() + content)
+        except Exception as error:
+            _unkept(self._folder.parent, error)
+
+    def _entry(self, sig: Any, codegen: Any) -> tuple[Path, str]:
+        """The file for a signature on this machine, and what it is for."""
+        key = repr((*self._about, codegen.magic_tuple(), _spelt(normalize_signature(sig))))
+        short = re.sub(r"[^\w.]+", "", self._name)[-80:]
+        return self._folder / f"{short}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc", key
+
+
+class HeldType(types.Type):  # type: ignore[misc]
+    """The address of arguments in memory; ``content`` is their type, a tuple's."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+        super().__init__(name=f"Held({content})")
+
+
+def _spelt(kind: Any) -> str:
+    """A type by its name, parts by the full names of their classes: Numba names them without their modules."""
+    if isinstance(kind, HeldType):
+        return f"Held({_spelt(kind.content)})"
+    if isinstance(kind, (tuple, types.BaseTuple)):
+        cls = getattr(kind, "instance_class", tuple)
+        return f"{cls.__module__}.{cls.__qualname__}({', '.join(map(_spelt, kind))})"
+    return repr(kind)
+
+
+def _unpacked(content: bytes, key: str) -> Any:
+    """What was kept for ``key``. The digest is looked at first: of damaged content nothing is read, let alone run."""
+    size = hashlib.sha256().digest_size
+    if hashlib.sha256(memoryview(content)[size:]).digest() != content[:size]:
+        raise ValueError("damaged")
+    found, payload = pickle.loads(memoryview(content)[size:])
+    if found != key:
+        raise ValueError("for something else")
+    return payload
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+@cache
+def _say_once(level: int, text: str) -> None:
+    _LOG.log(level, "%s", text)
+
+
+def _unkept(folder: Path, error: Exception) -> None:
+    """Say once that compiled code is not kept; quietly where the folder is read-only, which is somebody's choice."""
+    chosen = isinstance(error, OSError) and error.errno in (EACCES, EPERM, EROFS)
+    why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+    text = f"onlinear: compiled kernels cannot be kept in {folder}: {why}. Each process compiles them anew."
+    _say_once(logging.INFO if chosen else logging.WARNING, text)
+
+
+def keep_on_disk(found: Any, text: Callable[..., Any]) -> Any:
+    """What Numba made of ``text``, with the disk cache in the folder of these sources."""
+    if LACKING:
+        message = f"onlinear: kernels are compiled anew by each process: Numba {numba_version} cannot keep them ({LACKING})."
+        _say_once(logging.WARNING, message)
+    sources = "" if is_ours(text.__module__) else _file_digest(text.__code__.co_filename)
+    if _CACHE is not None and sources is not None and not text.__closure__:
+        found._cache = _Disk(text, _CACHE / _DIGEST, sources)
+    return found
+
+
+@cache
+def _file_digest(path: str) -> str | None:
+    """The digest of a source file from outside the package; None for code that has no file."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+# --- a word while kernels are compiled -------------------------------------------------------------------------------
+
+
+class _Compiling(Listener):  # type: ignore[misc]
+    """Says once, in one line, that kernels are being compiled, when that has taken longer than ``PATIENCE`` in total.
+
+    The line is a message of the logger ``onlinear.compiling``: a warning where somebody watches, a terminal or a notebook, so
+    that it is shown although no logging is set up; an information elsewhere. Nothing runs while kernels come from the disk.
+    """
+
+    def __init__(self) -> None:
+        self._spent, self._began, self._depth = 0.0, 0.0, 0
+        self._said = False
+        self._timer: threading.Timer | None = None
+
+    def on_start(self, event: Any) -> None:
+        """A compilation begins; those inside it, of what it calls, are parts of it."""
+        self._depth += 1  # Numba's lock lets in one thread at a time
+        found = event.data["dispatcher"]
+        if self._depth > 1 or self._said or not is_ours(found.py_func.__module__ or ""):
+            return
+        self._began = perf_counter()
+        self._timer = threading.Timer(
+            max(0.0, PATIENCE - self._spent), self._say, (isinstance(getattr(found, "_cache", None), _Disk),)
+        )
+        self._timer.daemon = True
+        with suppress(RuntimeError):  # no thread is to be had
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        self._depth = max(0, self._depth - 1)
+        if self._depth or self._timer is None:
+            return
+        self._timer.cancel()
+        with suppress(RuntimeError):
+            self._timer.join()
+        self._timer = None
+        self._spent += perf_counter() - self._began
+
+    def _say(self, kept: bool) -> None:
+        self._said = True
+        where = f"first use; kept in {_CACHE}" if kept else "not kept: each process compiles them anew"
+        watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())
+        text = "onlinear: compiling kernels for this machine (%s)"
+        logging.getLogger(f"{PACKAGE}.compiling").log(logging.WARNING if watched else logging.INFO, text, where)
+
+
+_DIGEST = _digest() if COMPILED else ""
+_CACHE = _cache_folder() if COMPILED and not LACKING else None
+if COMPILED and register is not None:
+    register("numba:compile", _Compiling())
