@@ -259,7 +259,7 @@ class Quality:
         return {"sides": self.sides.copy(), "first": first.copy(), "used": used, "tables": tables[:, :, used]}
 
     def restore(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``state`` and ``arrays`` gave; a checkpoint of 0.1 gave nothing, and the first rows are not known."""
+        """Take what ``state`` and ``arrays`` gave. A checkpoint of 0.1 holds neither: the first rows are then unknown."""
         if state is None:
             self.whole = False
             return
