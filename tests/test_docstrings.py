@@ -12,7 +12,9 @@ CLASSES = [onlinear.Learner, onlinear.OnlineClassifier, onlinear.OnlineRegressor
 METHODS = ("fit", "partial_fit", "predict", "learn", "learn_one", "solve", "weights", "intercept", "objective", "save", "load")
 
 
-@pytest.mark.parametrize("name", ["learner.learner", "models.estimators", "models.path"])
+@pytest.mark.parametrize(
+    "name", ["learner.learner", "models.classifier", "models.regressor", "models.estimators", "models.path"]
+)
 def test_examples_run(name):
     found = doctest.testmod(import_module(f"onlinear.{name}"))
     assert found.attempted > 0
@@ -34,6 +36,6 @@ def test_methods_have_sections(public):
         described = inspect.getdoc(method)
         for name in inspect.signature(method).parameters:
             assert name in ("self", "cls") or name in described, f"{method.__qualname__}: {name}"
-        wanted = ["Parameters", "Raises"] + (["Returns"] if inspect.signature(method).return_annotation != "None" else [])
+        wanted = ["Parameters", "Raises"] + ([] if inspect.signature(method).return_annotation == "None" else ["Returns"])
         for section in wanted:
             assert f"\n{section}\n---" in described, f"{method.__qualname__} lacks {section}"

@@ -195,10 +195,27 @@ class Model(ABC):
     # --- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], final: bool = False) -> None:
-        """Write a model file; ``load`` gives a model that predicts the same and goes on exactly as this one would.
+        """Write a model file. ``load`` gives a model that predicts the same, and continues exactly as this one would.
 
-        With ``final`` only what predicts is written, in O(non-zeros): what is loaded then learns no more. Callbacks, and a
-        ``random_state`` that is neither an integer nor None, are not kept.
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that is there is replaced when the new one is whole.
+        final : bool, default=False
+            Whether to write only what predicts, in O(non-zeros); what is loaded then learns no more.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        OSError
+            Where the file cannot be written.
+        ValueError
+            For classes that are neither text nor numbers.
+
+        Notes
+        -----
+        Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
         """
         with self.fitted_learner().reading():
             model_file.write(path, *self.freeze(final))

@@ -93,21 +93,71 @@ def _offers(name: str) -> Any:
 
 
 class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """One estimator fitted with each of several penalties, all in one pass over the rows.
+    """One estimator trained with each of several penalties, all in one pass over the rows.
 
-    ``estimator``: an ``OnlineClassifier`` or ``OnlineRegressor``, whose own penalty is not used; ``penalties``: text or part
-    objects, e.g. ``[f"l1,l1={l1:g}" for l1 in np.geomspace(1e-6, 1e-3, 32)]``; ``grow``: rows may bring new columns from call
-    to call (for streams), a column not seen so far has weight 0; ``n_jobs``: threads that share the models (None is 1, -1 all
-    cores), which change nothing but the time.
+    Each model equals ``clone(estimator).set_params(penalty=...)`` trained alone, bit for bit (where rows are shuffled: with the
+    same integer ``random_state``). Every model scores every row before it is learned, so the penalty with the smallest mean of
+    these losses needs no rows held out and no second pass.
 
-    After ``fit`` or ``partial_fit``, one entry per penalty: ``coefs_`` (K, d), with several outputs (K, outputs, d);
-    ``intercepts_``; ``losses_``, the progressive loss; ``errors_``, of classifiers the share of rows whose class was guessed
-    wrong before they were learned; ``nonzeros_``, weights that are not 0. ``best_index_`` has the smallest progressive loss;
-    ``best_penalty_`` is its penalty, ``best_estimator_`` its model; ``predict`` and the like are those of this model.
-    With several passes only the first counts in ``losses_`` and ``errors_``: in the others no row is new.
+    Parameters
+    ----------
+    estimator : OnlineClassifier or OnlineRegressor
+        The settings of all models; its own penalty is not used. Batch solvers are refused.
+    penalties : list of str or penalty objects
+        The K penalties, such as ``[f"l1,l1={l1:g}" for l1 in np.geomspace(1e-6, 1e-3, 32)]``.
+    grow : bool, default=False
+        Whether rows may bring new columns from call to call. A column that no row has had so far has weight 0.
+    n_jobs : int, default=None
+        The threads that share the models: None is 1, -1 all cores. They change nothing but the time.
 
-    Each model equals ``clone(estimator).set_params(penalty=...)`` fitted alone, bit for bit (where rows are shuffled: with the
-    same integer ``random_state``). Batch solvers, which do not learn row by row, are refused.
+    Attributes
+    ----------
+    penalties_ : list of length K
+        The penalties, in the order of all that follows.
+    coefs_ : ndarray of shape (K, d) or (K, outputs, d)
+        The weights of every model as its ``coef_``, in the columns' own units.
+    intercepts_ : ndarray of shape (K,) or (K, outputs)
+        The intercepts.
+    losses_ : ndarray of shape (K,)
+        The progressive loss: the mean loss of rows scored before they were learned, summed over outputs. Only the first pass
+        counts; in later ones no row is new.
+    errors_ : ndarray of shape (K,)
+        Of classifiers: the share of rows of the first pass whose class was guessed wrong before they were learned.
+    nonzeros_ : ndarray of shape (K,)
+        Weights that are not 0.
+    best_index_ : int
+        The place of the smallest progressive loss.
+    best_penalty_ : str or penalty object
+        The penalty with the smallest progressive loss.
+    best_estimator_ : OnlineClassifier or OnlineRegressor
+        A copy of its model, which continues by itself.
+    classes_ : ndarray
+        The classes, of a classifier.
+    n_features_in_ : int
+        The columns known.
+    t_ : int
+        Rows learned, over all passes and calls.
+
+    See Also
+    --------
+    OnlineClassifier, OnlineRegressor : One penalty.
+
+    Notes
+    -----
+    ``predict``, ``score`` and the like are those of the best model.
+
+    Examples
+    --------
+    >>> from onlinear import OnlineClassifier, PenaltyPath
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-4", "l1=1e-2", "l1=1"]).fit(X, y)
+    >>> path.coefs_.shape
+    (3, 30)
+    >>> int(path.nonzeros_[2])
+    0
+    >>> path.best_penalty_ != "l1=1"
+    True
     """
 
     _models: list[Any]
@@ -124,7 +174,29 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
-        """Learn the estimator's ``passes`` over the rows from the start, every model from the same rows in the same order."""
+        """Train every model from the start, in the estimator's ``passes`` over the same rows in the same order.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1.
+
+        Returns
+        -------
+        PenaltyPath
+            This path.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the path stays as it was.
+        DivergenceError
+            Where the state of a model stops being finite; it names the penalty.
+        """
         with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
@@ -146,7 +218,31 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @in_turn
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PenaltyPath:
-        """Learn the rows once, in order. A classifier's first call needs ``classes``; wrong input changes nothing."""
+        """Train every model on the rows once, in the order given; continue with what was trained before.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        classes : array-like, default=None
+            Of a classifier: all classes there will be. The first call needs them.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1.
+
+        Returns
+        -------
+        PenaltyPath
+            This path.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the path stays as it was.
+        DivergenceError
+            Where the state of a model stops being finite; it names the penalty.
+        """
         first = not hasattr(self, "_models")
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
@@ -280,11 +376,27 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def best_estimator_(self) -> Any:
-        """A copy of the model with the smallest progressive loss, which goes on by itself."""
+        """A copy of the model with the smallest progressive loss, which continues by itself."""
         return self.estimator_at(self.best_index_)
 
     def estimator_at(self, place: int) -> Any:
-        """A copy of the model of penalty ``place``, which goes on by itself."""
+        """A copy of one model, which continues by itself.
+
+        Parameters
+        ----------
+        place : int
+            The place of its penalty.
+
+        Returns
+        -------
+        OnlineClassifier or OnlineRegressor
+            The model.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        """
         model = copy(self._fitted()[place])
         model.learner_ = deepcopy(model.learner_)
         return model
@@ -304,25 +416,119 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted()[self.best_index_]
 
     def predict(self, X: Any) -> np.ndarray:
-        """The best model's predictions."""
+        """The best model's predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, outputs)
+            Classes, or numbers in the units of the targets.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.predict(X)  # type: ignore[no-any-return]
 
     @_offers("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
-        """The best model's scores."""
+        """The best model's scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, outputs)
+            Scores <w, x> + b.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.decision_function(X)  # type: ignore[no-any-return]
 
     @_offers("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The best model's probabilities."""
+        """The best model's probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n, classes)
+            Each row sums to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.predict_proba(X)  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The best model's accuracy, or R2."""
+        """The best model's accuracy, or R2.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        sample_weight : array-like of shape (n,), default=None
+            The weight of each row; None is 1.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.score(X, y, sample_weight)  # type: ignore[no-any-return]
 
     def predict_all(self, X: Any) -> np.ndarray:
-        """Every model's predictions, (K, n) or (K, n, outputs)."""
+        """Every model's predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (K, n) or (K, n, outputs)
+            The predictions, in the order of ``penalties_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return np.stack([model.predict(X) for model in self._fitted()])
 
     @property
@@ -350,7 +556,20 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @in_turn
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file from which ``PenaltyPath.load`` goes on exactly as this path would."""
+        """Write a model file. ``PenaltyPath.load`` gives a path that continues exactly as this one would.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that is there is replaced when the new one is whole.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        OSError
+            Where the file cannot be written.
+        """
         headers, arrays = [], self._tally.arrays()
         for k, model in enumerate(self._fitted()):
             header, own = model.freeze()
@@ -360,7 +579,27 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], n_jobs: int | None = None) -> PenaltyPath:
-        """The path in a model file; of parts given as text. Raises FileNotFoundError, ModelFileError."""
+        """The path in a model file, of penalties given as text.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, as ``save`` wrote it.
+        n_jobs : int, default=None
+            The threads that share the models.
+
+        Returns
+        -------
+        PenaltyPath
+            A path that continues exactly as the one that was saved.
+
+        Raises
+        ------
+        FileNotFoundError
+            Where there is no such file.
+        ModelFileError
+            For a file that holds no path.
+        """
         header, arrays = model_file.read(path)
         name = os.fspath(path)
         if header.get("kind") != "path":
