@@ -32,7 +32,7 @@ from onlinear.threads import Pool
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
     comid.LazyComid: learn_comid,
     fiol.LazyFiol: learn_fiol,
-    rda.Lazy: learn_rda,
+    rda.LazyRda: learn_rda,
     scaled_vector.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
 }
