@@ -102,12 +102,12 @@ def feed(path: str, megabytes: str, spaces: str) -> None:
 
 
 def convert(source: str, target: str, float32: str) -> None:
-    """Sparse rows as columns."""
+    """Converted rows as columns."""
     from onlinear import streams
     from onlinear.streams.ahead import Ahead
-    from onlinear.streams.sparse import write_sparse
+    from onlinear.streams.converted_writer import write_converted
 
-    write_sparse(target, Ahead(streams.open(source)), float32=float32 == "yes")
+    write_converted(target, Ahead(streams.open(source)), float32=float32 == "yes")
 
 
 def vowpal(path: str, options: str) -> None:

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pages
-from onlinear.streams import sparse
+from onlinear.streams import converted_writer
 from onlinear.streams.blocks import Stream
+from onlinear.streams.converted_reader import Converted
+from onlinear.streams.converted_writer import LAYOUT, write_converted
 from onlinear.streams.pairs import Pairs
-from onlinear.streams.sparse import LAYOUT, Sparse, write_sparse
 from onlinear.streams.svmlight import Svmlight
-from onlinear.streams.text import write_svmlight
+from onlinear.streams.svmlight_writer import write_svmlight
 from throughput import text_like
 
 MIB = 1 << 20
@@ -60,17 +61,17 @@ def write(path: Path, text: Path, change: Change, float32: bool) -> None:
     """Rows as Parquet, in another layout."""
     group, options, codec, lists = change
     with ExitStack() as stack:
-        stack.enter_context(patch.object(sparse, "LAYOUT", {**LAYOUT, **(options or {})}))
+        stack.enter_context(patch.object(converted_writer, "LAYOUT", {**LAYOUT, **(options or {})}))
         if group is not None:
-            stack.enter_context(patch.object(sparse, "ENTRIES", group))
+            stack.enter_context(patch.object(converted_writer, "ENTRIES", group))
         if codec is not None:
-            stack.enter_context(patch.object(sparse, "_codec", lambda batch, name: codec))
+            stack.enter_context(patch.object(converted_writer, "_choose_codec", lambda batch, name: codec))
         if lists:
-            schema = sparse._schema(float32, lists=True)
-            stack.enter_context(patch.object(sparse, "_schema", lambda float32, lists: schema))
-            stack.enter_context(patch.object(sparse, "COLUMNS", ("label", "weight", INDICES, "values.list.element")))
-            stack.enter_context(patch.object(sparse, "_codec", lambda batch, name: "none"))
-        write_sparse(path, Svmlight((str(text),)), float32=float32)
+            schema = converted_writer._schema(float32, lists=True)
+            stack.enter_context(patch.object(converted_writer, "_schema", lambda float32, lists: schema))
+            stack.enter_context(patch.object(converted_writer, "COLUMNS", ("label", "weight", INDICES, "values.list.element")))
+            stack.enter_context(patch.object(converted_writer, "_choose_codec", lambda batch, name: "none"))
+        write_converted(path, Svmlight((str(text),)), float32=float32)
 
 
 def seconds(make: Callable[[], Stream]) -> float:
@@ -97,7 +98,7 @@ def main() -> int:
         for number, (name, change) in enumerate([*CHANGES.items(), (f"{BEST}, --float32", CHANGES[BEST])]):
             path = files[name] = Path(folder) / f"{number}.parquet"
             write(path, text, change, "float32" in name)
-            streams[name] = lambda path=path: Sparse((str(path),), threads=1)  # type: ignore[misc]
+            streams[name] = lambda path=path: Converted((str(path),), threads=1)  # type: ignore[misc]
         best = dict.fromkeys(streams, float("inf"))
         for _ in range(args.repeats):
             for name, make in streams.items():

@@ -41,7 +41,7 @@ def text(rows: int, form: str) -> bytes:
 def loop(content: bytes) -> Callable[[], None]:
     """One call of the compiled loop on all of the text."""
     array = np.frombuffer(content, np.uint8)
-    room = svmlight._room(array, content.count(b"\n"), 1)
+    room = svmlight.make_arrays(array, content.count(b"\n"), 1)
 
     def run() -> None:
         svmlight.parse(array, len(array), 1, True, svmlight.powers(), *room)

@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt, function
+from onlinear.text.describe import describe
 
 
 class Average(NamedTuple):
-    """Weights om_k = base + growth k of the predictors from step ``first`` on; ``post``: those after the steps."""
+    """The average sum_k om_k w_k / sum_k om_k of predictors, with om_k = base + growth k from step ``first`` on (MATH 4.2)."""
 
     base: float = 1.0
     growth: float = 0.0
@@ -36,16 +37,24 @@ class Average(NamedTuple):
     post: bool = False
 
     def om(self, k: int) -> float:
-        """Weight of the predictor before step k."""
+        """om_k, the weight of the predictor before step ``k``, counted from 1: base + growth k, and 0 before ``first``."""
         shifted = k - 1.0 if self.post else k + 0.0
         return self.base + self.growth * shifted if shifted >= self.first else 0.0
 
     def total(self, t: int) -> float:
-        """Sum of the weights after t steps, from step numbers alone."""
+        """om_1 + ... + om_t, the sum of the weights after ``t`` steps, a float."""
         n = t - self.first + 1.0
         return n * self.base + self.growth * n * (0.5 * (t + self.first)) if n > 0.0 else 0.0
 
 
+FIELDS = {
+    "base": "The constant part of the weights; at least 0.",
+    "growth": "The part of the weights that grows with the step; at least 0.",
+    "first": "The first step whose predictor counts; at least 1.",
+    "post": "Whether the predictors after the steps are averaged, not those before.",
+}
+
+describe(Average, FIELDS, {})
 adopt(Average)
 
 NAMED = {

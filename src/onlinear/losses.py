@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt, function
+from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
 
 
@@ -58,57 +59,72 @@ def sigmoid(u: float) -> float:
 
 
 class Squared(NamedTuple):
-    """l = (s - y)^2 / 2."""
+    """The squared loss l = (s - y)^2 / 2."""
 
     factor: float = 1.0
 
     residual = True
 
     def value(self, s: float, y: float) -> float:
+        """(s - y)^2 / 2."""
         return 0.5 * (s - y) * (s - y)
 
     def slope(self, s: float, y: float) -> float:
+        """s - y."""
         return s - y
 
     def curvature(self, s: float, y: float) -> float:
+        """1."""
         return 1.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """(a - y) / (1 + C)."""
         return (a - y) / (1.0 + c)
 
 
 class Absolute(NamedTuple):
-    """l = |s - y|; slope 0 at s = y."""
+    """The absolute loss l = |s - y|, with slope 0 at s = y."""
 
     factor: float = 1.0
 
     residual = True
 
     def value(self, s: float, y: float) -> float:
+        """|s - y|."""
         return abs(s - y)
 
     def slope(self, s: float, y: float) -> float:
+        """sign(s - y)."""
         return copysign(1.0, s - y) if s != y else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """clip((a - y) / C, -1, 1)."""
         e = a - y
         return e / c if abs(e) < c else (copysign(1.0, e) if e != 0.0 else 0.0)
 
 
 class Hinge(NamedTuple):
-    """l = max(0, margin - m); slope -y where m < margin, strictly."""
+    """The hinge loss l = max(0, margin - m), m = y s, with slope -y where m < margin, strictly.
+
+    References
+    ----------
+    Cortes, Vapnik: Support-vector networks. Machine Learning 20, 1995.
+    """
 
     factor: float = 1.0
     margin: float = 1.0
     labels = "signs"
 
     def value(self, s: float, y: float) -> float:
+        """max(0, margin - y s)."""
         return max(0.0, self.margin - y * s)
 
     def slope(self, s: float, y: float) -> float:
+        """-y where y s < margin, else 0."""
         return -y if y * s < self.margin else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """-y clip((margin - y a) / C, 0, 1)."""
         short = self.margin - y * a
         if not short > 0.0:
             return 0.0
@@ -116,43 +132,54 @@ class Hinge(NamedTuple):
 
 
 class SquaredHinge(NamedTuple):
-    """l = max(0, margin - m)^2 / 2."""
+    """The squared hinge loss l = max(0, margin - m)^2 / 2, m = y s."""
 
     factor: float = 1.0
     margin: float = 1.0
     labels = "signs"
 
     def value(self, s: float, y: float) -> float:
+        """max(0, margin - y s)^2 / 2."""
         short = max(0.0, self.margin - y * s)
         return 0.5 * short * short
 
     def slope(self, s: float, y: float) -> float:
+        """-y max(0, margin - y s)."""
         return -y * max(0.0, self.margin - y * s)
 
     def curvature(self, s: float, y: float) -> float:
+        """1 where y s < margin, else 0."""
         return 1.0 if y * s < self.margin else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """-y max(0, margin - y a) / (1 + C)."""
         return -y * max(0.0, self.margin - y * a) / (1.0 + c)
 
 
 class Logistic(NamedTuple):
-    """l = log(1 + exp(-m)). theta = -y sigma(-m) with m the root of f(m) = m - y a - C sigma(-m)."""
+    """The logistic loss l = log(1 + exp(-m)), m = y s.
+
+    Its theta is -y sigma(-m), with m the root of f(m) = m - y a - C sigma(-m).
+    """
 
     factor: float = 1.0
     labels = "signs"
 
     def value(self, s: float, y: float) -> float:
+        """log(1 + exp(-y s)), without overflow."""
         m = y * s
         return log1p(exp(-m)) if m > 0.0 else log1p(exp(m)) - m
 
     def slope(self, s: float, y: float) -> float:
+        """-y sigma(-y s)."""
         return -y * sigmoid(-y * s)
 
     def curvature(self, s: float, y: float) -> float:
+        """sigma(s) sigma(-s)."""
         return sigmoid(s) * sigmoid(-s)
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """-y sigma(-m), with m the root of m - y a - C sigma(-m)."""
         return -y * sigmoid(-implicit_margin(y * a, c))
 
     def probability(self, s: np.ndarray) -> np.ndarray:
@@ -184,21 +211,33 @@ def implicit_margin(al: float, c: float) -> float:
 
 
 class Exponential(NamedTuple):
-    """l = exp(-m). theta = -y omega(log C - y a) / C with the Wright function omega."""
+    """The exponential loss l = exp(-m), m = y s.
+
+    Its theta is -y omega(log C - y a) / C, with the Wright function omega.
+
+    References
+    ----------
+    Freund, Schapire: A decision-theoretic generalization of on-line learning and an application to boosting. Journal of
+    Computer and System Sciences 55, 1997.
+    """
 
     factor: float = 1.0
     labels = "signs"
 
     def value(self, s: float, y: float) -> float:
+        """exp(-y s), infinite where it overflows."""
         return bounded_exp(-y * s)
 
     def slope(self, s: float, y: float) -> float:
+        """-y exp(-y s)."""
         return -y * bounded_exp(-y * s)
 
     def curvature(self, s: float, y: float) -> float:
+        """exp(-y s)."""
         return bounded_exp(-y * s)
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """-y omega(log C - y a) / C."""
         al = y * a
         x = log(c) - al if c > 0.0 else -inf
         if x < -30.0:
@@ -218,7 +257,12 @@ def bounded_exp(u: float) -> float:
 
 
 class Huber(NamedTuple):
-    """l = e^2/2 where |e| <= delta, else delta |e| - delta^2/2, with e = s - y."""
+    """The Huber loss l = e^2/2 where |e| <= delta, else delta |e| - delta^2/2, with e = s - y.
+
+    References
+    ----------
+    Huber: Robust estimation of a location parameter. Annals of Mathematical Statistics 35, 1964.
+    """
 
     factor: float = 1.0
     delta: float = 1.0
@@ -226,21 +270,30 @@ class Huber(NamedTuple):
     residual = True
 
     def value(self, s: float, y: float) -> float:
+        """e^2/2 where |e| <= delta, else delta |e| - delta^2/2, with e = s - y."""
         e = abs(s - y)
         return 0.5 * e * e if e <= self.delta else self.delta * (e - 0.5 * self.delta)
 
     def slope(self, s: float, y: float) -> float:
+        """clip(s - y, -delta, delta)."""
         return min(max(s - y, -self.delta), self.delta)
 
     def curvature(self, s: float, y: float) -> float:
+        """1 where |s - y| <= delta, else 0."""
         return 1.0 if abs(s - y) <= self.delta else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """clip((a - y) / (1 + C), -delta, delta)."""
         return min(max((a - y) / (1.0 + c), -self.delta), self.delta)
 
 
 class EpsilonInsensitive(NamedTuple):
-    """l = max(0, |s - y| - eps); slope 0 at the kink."""
+    """The epsilon-insensitive loss l = max(0, |s - y| - eps), with slope 0 at the kink.
+
+    References
+    ----------
+    Vapnik: The nature of statistical learning theory. Springer, 1995.
+    """
 
     factor: float = 1.0
     eps: float = 0.1
@@ -248,12 +301,15 @@ class EpsilonInsensitive(NamedTuple):
     residual = True
 
     def value(self, s: float, y: float) -> float:
+        """max(0, |s - y| - eps)."""
         return max(0.0, abs(s - y) - self.eps)
 
     def slope(self, s: float, y: float) -> float:
+        """sign(s - y) where |s - y| > eps, else 0."""
         return copysign(1.0, s - y) if abs(s - y) > self.eps else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """sign(a - y) clip((|a - y| - eps) / C, 0, 1)."""
         over = abs(a - y) - self.eps
         if not over > 0.0:
             return 0.0
@@ -261,7 +317,12 @@ class EpsilonInsensitive(NamedTuple):
 
 
 class Quantile(NamedTuple):
-    """l = max(q (y - s), (1 - q) (s - y)), whose minimiser is the q-quantile; slope 0 at s = y."""
+    """The quantile loss l = max(q (y - s), (1 - q) (s - y)), with slope 0 at s = y. The q-quantile minimises its mean.
+
+    References
+    ----------
+    Koenker, Bassett: Regression quantiles. Econometrica 46, 1978.
+    """
 
     factor: float = 1.0
     q: float = 0.5
@@ -269,14 +330,17 @@ class Quantile(NamedTuple):
     residual = True
 
     def value(self, s: float, y: float) -> float:
+        """max(q (y - s), (1 - q) (s - y))."""
         return max(self.q * (y - s), (1.0 - self.q) * (s - y))
 
     def slope(self, s: float, y: float) -> float:
+        """1 - q where s > y, -q where s < y, 0 at s = y."""
         if s == y:
             return 0.0
         return 1.0 - self.q if s > y else -self.q
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """clip((a - y) / C, -q, 1 - q)."""
         e = a - y
         if e > (1.0 - self.q) * c:
             return 1.0 - self.q
@@ -286,21 +350,28 @@ class Quantile(NamedTuple):
 
 
 class Poisson(NamedTuple):
-    """l = exp(s) - y s for counts y >= 0; the mean is exp(s). theta = omega(log C + a + C y) / C - y."""
+    """The Poisson loss l = exp(s) - y s for counts y >= 0; the mean is exp(s).
+
+    Its theta is omega(log C + a + C y) / C - y, with the Wright function omega.
+    """
 
     factor: float = 1.0
     labels = "counts"
 
     def value(self, s: float, y: float) -> float:
+        """exp(s) - y s."""
         return bounded_exp(s) - y * s
 
     def slope(self, s: float, y: float) -> float:
+        """exp(s) - y."""
         return bounded_exp(s) - y
 
     def curvature(self, s: float, y: float) -> float:
+        """exp(s)."""
         return bounded_exp(s)
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """omega(log C + a + C y) / C - y."""
         slope = bounded_exp(a) - y
         if c == 0.0 or slope == 0.0:
             return slope
@@ -319,23 +390,32 @@ class Poisson(NamedTuple):
 
 
 class ModifiedHuber(NamedTuple):
-    """l = max(0, 1 - m)^2 where m >= -1, else -4m (without a half, as scikit-learn has it)."""
+    """The modified Huber loss l = max(0, 1 - m)^2 where m >= -1, else -4 m, m = y s (without a half, as scikit-learn has it).
+
+    References
+    ----------
+    Zhang: Solving large scale linear prediction problems using stochastic gradient descent algorithms. ICML 2004.
+    """
 
     factor: float = 1.0
     labels = "signs"
 
     def value(self, s: float, y: float) -> float:
+        """max(0, 1 - y s)^2 where y s >= -1, else -4 y s."""
         m = y * s
         short = max(0.0, 1.0 - m)
         return short * short if m >= -1.0 else -4.0 * m
 
     def slope(self, s: float, y: float) -> float:
+        """-y clip(2 (1 - y s), 0, 4)."""
         return -y * min(max(2.0 * (1.0 - y * s), 0.0), 4.0)
 
     def curvature(self, s: float, y: float) -> float:
+        """2 where -1 < y s < 1, else 0."""
         return 2.0 if -1.0 < y * s < 1.0 else 0.0
 
     def theta(self, a: float, c: float, y: float) -> float:
+        """-y clip(2 (1 - y a) / (1 + 2 C), 0, 4)."""
         return -y * min(max(2.0 * (1.0 - y * a) / (1.0 + 2.0 * c), 0.0), 4.0)
 
     def probability(self, s: np.ndarray) -> np.ndarray:
@@ -343,5 +423,45 @@ class ModifiedHuber(NamedTuple):
         return 0.5 * (np.clip(s, -1.0, 1.0) + 1.0)
 
 
+FIELDS = {
+    "factor": "Multiplies the loss; greater than 0.",
+    "margin": "The margin from which on the loss is 0; at least 0.",
+    "delta": "The residual from which on the loss is linear; greater than 0.",
+    "eps": "Half the width of the tube without loss; at least 0.",
+    "q": "The quantile, between 0 and 1.",
+}
+_SCORE = """Parameters
+----------
+s : float
+    The score <w, x>.
+y : float
+    The target: -1 or 1 for a margin loss, else a number.
+
+Returns
+-------
+float"""
+METHODS = {
+    "value": f"The loss l(s, y), without ``factor``.\n\n{_SCORE}",
+    "slope": f"An element of the subdifferential of l(s, y) in s, without ``factor``.\n\n{_SCORE}",
+    "curvature": f"The second derivative of l(s, y) in s, without ``factor``.\n\n{_SCORE}",
+    "theta": """The theta of the implicit step: theta in dl(s, y) at s = a - C theta; the slope at a where C = 0.
+
+Parameters
+----------
+a : float
+    The score before the step.
+c : float
+    C, the step size times the sum of the row's squares; at least 0.
+y : float
+    The target: -1 or 1 for a margin loss, else a number.
+
+Returns
+-------
+float""",
+    "probability": "The probability of the class +1 at the scores ``s``, an array of any shape; the result has that shape.",
+    "mean": "The mean of the target at the scores ``s``, an array of any shape; the result has that shape.",
+}
+
 for _loss in parts_of(globals()).values():
+    describe(_loss, FIELDS, METHODS)
     adopt(_loss)

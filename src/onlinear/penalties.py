@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt, function, kept_function
+from onlinear.text.describe import describe
 
 Clock = tuple[float, float, float, float]
 
@@ -41,11 +42,15 @@ def soft(v: float, k: float) -> float:
 
 
 class ElasticNet(NamedTuple):
-    """r(w) = l1 |w|_1 + (l2/2) |w|^2.  prox = soft(v, eta l1) / (1 + eta l2).
+    """The elastic net r(w) = l1 |w|_1 + (l2/2) |w|^2, with prox(v) = soft(v, eta l1) / (1 + eta l2).
 
-    The clock is (P, Q, 1/P, P - 1): a product of many factors 1 + eta l2 would add up their rounding, which has one sign where
-    the step is constant; a sum of small gains does not. Of the pre-prox value of a step the potential may be taken at the
-    clock before that step: the prox is then part of the idle map, which is what ``deposit`` does.
+    The clock is (P, Q, 1/P, P - 1). P - 1 is summed, since the rounding of a product of many factors 1 + eta l2 would add up:
+    it has one sign where the step is constant. The potential of a value before its prox may be taken at the clock before that
+    step: the prox is then part of the idle map, which ``deposit`` uses.
+
+    References
+    ----------
+    Zou, Hastie: Regularization and variable selection via the elastic net. Journal of the Royal Statistical Society B 67, 2005.
     """
 
     l1: float = 0.0
@@ -53,33 +58,40 @@ class ElasticNet(NamedTuple):
     separable = True
 
     def value(self, w: np.ndarray) -> float:
+        """l1 |w|_1 + (l2/2) |w|^2."""
         squares = 0.5 * self.l2 * np.sum(np.square(w)) if self.l2 > 0.0 else 0.0
         return float(self.l1 * np.sum(np.abs(w)) + squares)
 
     def prox(self, v: Any, eta: float) -> Any:
+        """soft(v, eta l1) / (1 + eta l2)."""
         kept = np.maximum(np.abs(v) - eta * self.l1, 0.0) / (1.0 + eta * self.l2)
         return np.copysign(kept, v) + 0.0
 
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+        """soft(-g, c l1) / (c l2 + beta)."""
         return np.copysign(np.maximum(np.abs(g) - c * self.l1, 0.0) / (c * self.l2 + beta), -g) + 0.0
 
     def start(self) -> Clock:
+        """(1, 0, 1, 0): P = 1, Q = 0."""
         return 1.0, 0.0, 1.0, 0.0
 
     def tick(self, clock: Clock, eta: float) -> Clock:
+        """(P', Q + l1 eta P, 1/P', P' - 1) with P' = P (1 + eta l2)."""
         P, Q, _, gain = clock
         gain += eta * self.l2 * P
         after = 1.0 + gain
         return after, Q + self.l1 * eta * P, 1.0 / after, gain
 
     def weight(self, v: float, clock: Clock) -> float:
+        """soft(v, Q) / P."""
         return self.raw_weight(v, clock) * clock[2]
 
     def potential(self, w: float, clock: Clock) -> float:
+        """P w + Q sign(w), and 0 for w = 0."""
         return self.raw_potential(clock[0] * w, clock)
 
     def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
-        """The potential, from clock ``after`` on, of prox(v, eta)."""
+        """P v + Q sign(v): the prox is part of the next steps without the coordinate."""
         return self.raw_deposit(clock[0] * v, eta, clock, after)
 
     def unit(self, clock: Clock) -> float:
@@ -87,25 +99,28 @@ class ElasticNet(NamedTuple):
         return clock[0]
 
     def raw_weight(self, v: float, clock: Clock) -> float:
+        """soft(v, Q)."""
         return soft(v, clock[1])
 
     def raw_potential(self, u: float, clock: Clock) -> float:
+        """u + Q sign(u), and 0 for u = 0."""
         return u + copysign(clock[1], u) * (u != 0.0)
 
     def raw_deposit(self, u: float, eta: float, clock: Any, after: Any) -> float:
+        """u + Q sign(u)."""
         return u + copysign(clock[1], u)
 
     def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
-        """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
+        """soft(u, threshold) shrink."""
         kept = soft(u, threshold)
         return kept * shrink, 1.0 * (kept != 0.0)
 
 
 class Box(NamedTuple):
-    """r(w) = l1 |w|_1 + (l2/2) |w|^2 on lower <= w <= upper, with lower <= 0 <= upper.  prox = the elastic net's, clipped.
+    """The elastic net on a box: l1 |w|_1 + (l2/2) |w|^2 where lower <= w <= upper. Its prox is the elastic net's, clipped.
 
-    An idle weight never leaves the box, so the clock is the elastic net's; a deposit is clipped to what the prox of its own
-    step brings to a bound.
+    An idle weight never leaves the box, so the clock is the elastic net's. A deposit is clipped so that the prox of its own
+    step ends on the bound.
     """
 
     l1: float = 0.0
@@ -115,58 +130,73 @@ class Box(NamedTuple):
     separable = True
 
     def value(self, w: np.ndarray) -> float:
+        """The elastic net's value inside the box, infinite outside."""
         if np.any(w < self.lower) or np.any(w > self.upper):
             return inf
         return ElasticNet(self.l1, self.l2).value(w)
 
     def prox(self, v: Any, eta: float) -> Any:
+        """The elastic net's prox, clipped to the box."""
         return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).prox(v, eta), self.lower), self.upper)
 
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+        """The elastic net's point, clipped to the box."""
         return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).primal(g, c, beta), self.lower), self.upper)
 
     def start(self) -> Clock:
+        """The elastic net's first clock."""
         return ElasticNet(self.l1, self.l2).start()
 
     def tick(self, clock: Clock, eta: float) -> Clock:
+        """The elastic net's clock."""
         return ElasticNet(self.l1, self.l2).tick(clock, eta)
 
     def weight(self, v: float, clock: Clock) -> float:
+        """The elastic net's weight, clipped to the box."""
         return min(max(ElasticNet(self.l1, self.l2).weight(v, clock), self.lower), self.upper)
 
     def potential(self, w: float, clock: Clock) -> float:
+        """The elastic net's potential."""
         return ElasticNet(self.l1, self.l2).potential(w, clock)
 
     def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
-        """The potential, from clock ``after`` on, of prox(v, eta)."""
+        """The elastic net's deposit, clipped so that the prox ends in the box."""
         return self.raw_deposit(clock[0] * v, eta, clock, after)
 
     def unit(self, clock: Clock) -> float:
+        """P, as for the elastic net."""
         return clock[0]
 
     def raw_weight(self, v: float, clock: Clock) -> float:
+        """soft(v, Q), clipped to P times the box."""
         u = ElasticNet(self.l1, self.l2).raw_weight(v, clock)
         return min(max(u, clock[0] * self.lower), clock[0] * self.upper)
 
     def raw_potential(self, u: float, clock: Clock) -> float:
+        """u + Q sign(u), and 0 for u = 0."""
         return ElasticNet(self.l1, self.l2).raw_potential(u, clock)
 
     def raw_deposit(self, u: float, eta: float, clock: Any, after: Any) -> float:
+        """The elastic net's deposit, clipped so that the prox ends in the box."""
         gain = after[1] - clock[1]
         u = min(max(u, after[0] * self.lower - gain), after[0] * self.upper + gain)
         return u + copysign(clock[1], u)
 
     def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
-        """prox(u) for threshold = eta l1, shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0."""
+        """The elastic net's point, clipped to the box."""
         w, free = ElasticNet(self.l1, self.l2).land(u, threshold, shrink)
         return min(max(w, self.lower), self.upper), free * (self.lower < w) * (w < self.upper)
 
 
 class FusedLasso(NamedTuple):
-    """r(w) = tv sum_j |w_{j+1} - w_j| + l1 |w|_1 + (l2/2) |w|^2, optionally on lower <= w <= upper.
+    """The fused lasso r(w) = tv sum_j |w_{j+1} - w_j| + l1 |w|_1 + (l2/2) |w|^2, optionally on lower <= w <= upper.
 
-    prox = clip(soft(TVprox(v / (1 + eta l2), eta tv / (1 + eta l2)), eta l1 / (1 + eta l2)), lower, upper)      (MATH 3.5);
-    O(d), since it couples all coordinates.
+    prox = clip(soft(TVprox(v / (1 + eta l2), eta tv / (1 + eta l2)), eta l1 / (1 + eta l2)), lower, upper)      (MATH 3.5).
+    It costs O(d), since the differences couple all coordinates.
+
+    References
+    ----------
+    Tibshirani et al.: Sparsity and smoothness via the fused lasso. Journal of the Royal Statistical Society B 67, 2005.
     """
 
     tv: float = 0.0
@@ -177,15 +207,18 @@ class FusedLasso(NamedTuple):
     separable = False
 
     def value(self, w: np.ndarray) -> float:
+        """tv sum_j |w_{j+1} - w_j| + l1 |w|_1 + (l2/2) |w|^2, infinite outside the box."""
         return float(self.tv * np.sum(np.abs(np.diff(w)))) + Box(self.l1, self.l2, self.lower, self.upper).value(w)
 
     def prox(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """clip(soft(TVprox(v / s, eta tv / s), eta l1 / s), lower, upper) with s = 1 + eta l2."""
         shrink = 1.0 + eta * self.l2
         x = taut_string(v / shrink, eta * self.tv / shrink)
         kept = np.maximum(np.abs(x) - eta * self.l1 / shrink, 0.0)
         return np.minimum(np.maximum(np.copysign(kept, x) + 0.0, self.lower), self.upper)
 
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+        """prox(-g / k, c / k) with k = c l2 + beta, and l2 = 0 in the prox."""
         curvature = c * self.l2 + beta
         return FusedLasso(self.tv, self.l1, 0.0, self.lower, self.upper).prox(-g / curvature, c / curvature)
 
@@ -262,26 +295,32 @@ def _level(x, v, lam, i, side, j, end):  # type: ignore[no-untyped-def]
 
 
 def _first_clock(self: Any) -> tuple[float, float]:
+    """(1, 0)."""
     return 1.0, 0.0
 
 
 def _unit(self: Any, clock: Any) -> float:
+    """1: raw weights are weights."""
     return 1.0
 
 
 def _raw_weight(self: Any, v: float, clock: Any) -> float:
+    """The weight."""
     return self.weight(v, clock)  # type: ignore[no-any-return]
 
 
 def _raw_potential(self: Any, u: float, clock: Any) -> float:
+    """The potential."""
     return self.potential(u, clock)  # type: ignore[no-any-return]
 
 
 def _deposit(self: Any, v: float, eta: float, clock: Any, after: Any) -> float:
+    """potential(prox(v, eta), after)."""
     return self.potential(self.prox(v, eta), after)  # type: ignore[no-any-return]
 
 
 def _prox_each(self: Any, v: np.ndarray, eta: float) -> np.ndarray:
+    """prox of each weight of the vector ``v``, of shape (d,)."""
     out = np.empty_like(v)
     for j in range(v.shape[0]):
         out[j] = self.prox(v[j], eta)
@@ -289,6 +328,7 @@ def _prox_each(self: Any, v: np.ndarray, eta: float) -> np.ndarray:
 
 
 def _primal(self: Any, g: np.ndarray, c: float, beta: float) -> np.ndarray:
+    """prox(-g / beta) of the step c / beta."""
     return self.prox_all(-g / beta, c / beta)  # type: ignore[no-any-return]
 
 
@@ -322,6 +362,49 @@ def register(penalty: Any) -> None:
     adopt(cls, {"primal": _primal} | (_LAZY if lazy else {}))
 
 
+FIELDS = {
+    "l1": "The weight of the sum of absolute weights; at least 0.",
+    "l2": "The weight of half the sum of squares; at least 0.",
+    "tv": "The weight of the total variation; at least 0.",
+    "lower": "The lower bound of every weight; at most 0.",
+    "upper": "The upper bound of every weight; at least 0.",
+}
+_CLOCK = "\n\nA clock is a tuple of floats; all other arguments and results are floats, or lanes of them."
+METHODS = {
+    "value": "The penalty r(w) of the weights ``w``, an array of shape (d,), as a float.",
+    "prox": """argmin_w r(w) + |w - v|^2 / (2 eta).
+
+Parameters
+----------
+v : float or ndarray
+    The point; the result has its shape.
+eta : float
+    The step size; greater than 0.""",
+    "primal": """argmin_w <g, w> + c r(w) + (beta/2) |w|^2, the point of dual averaging.
+
+Parameters
+----------
+g : ndarray of shape (d,)
+    The sum of the gradients; the result has its shape.
+c : float
+    The weight of the penalty.
+beta : float
+    The weight of the squares; at least 0.""",
+    "start": "The first clock, a tuple of floats.",
+    "tick": f"The clock after one more step of size ``eta``.{_CLOCK}",
+    "weight": f"The weight that the potential ``v`` stands for at this clock.{_CLOCK}",
+    "potential": f"The potential that stands for the weight ``w`` at this clock, the inverse of ``weight``.{_CLOCK}",
+    "deposit": f"The potential, from the clock ``after`` on, of prox(v, eta) at this clock.{_CLOCK}",
+    "unit": "The factor of raw weights at this clock: a raw weight is the unit times the weight.",
+    "raw_weight": f"The raw weight, ``unit`` times ``weight``, of the potential ``v``.{_CLOCK}",
+    "raw_potential": f"The potential of the raw weight ``u``.{_CLOCK}",
+    "raw_deposit": f"The deposit of the raw value ``u``.{_CLOCK}",
+    "land": """prox(u) for threshold = eta l1 and shrink = 1 / (1 + eta l2), and 1.0 where it moves with u, else 0.0.
+
+All arguments and both results are floats.""",
+}
+
 for _penalty in (ElasticNet(), Box(), FusedLasso()):
+    describe(type(_penalty), FIELDS, METHODS)
     type(_penalty).prox_all = type(_penalty).prox  # type: ignore[union-attr]
     register(_penalty)

@@ -10,17 +10,19 @@ from math import sqrt
 from typing import NamedTuple
 
 from onlinear.compiled import adopt
+from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
 
 
 class Power(NamedTuple):
-    """eta_t = eta / (t + t0)^power, power in [0, 1]."""
+    """The step size eta_t = eta / (t + t0)^power: constant for power 0, inverse-sqrt for 1/2, inverse for 1."""
 
     eta: float = 1.0
     t0: float = 0.0
     power: float = 0.5
 
     def at(self, t: int) -> float:
+        """eta / (t + t0)^power."""
         if self.power == 0.5:
             return self.eta / sqrt(t + self.t0)
         if self.power == 1.0:
@@ -31,12 +33,13 @@ class Power(NamedTuple):
 
 
 class TwoPhase(NamedTuple):
-    """eta_t = eta / sqrt(t) for t < m, eta sqrt(m) / t from t = m on (MATH 1.3; continuous at m)."""
+    """The step size eta_t = eta / sqrt(t) for t < m, and eta sqrt(m) / t from t = m on (MATH 1.3); it is continuous at m."""
 
     eta: float = 1.0
     m: float = 0.0
 
     def at(self, t: int) -> float:
+        """eta / sqrt(t) for t < m, else eta sqrt(m) / t."""
         return self.eta / sqrt(t) if t < self.m else self.eta * sqrt(self.m) / t
 
 
@@ -50,5 +53,14 @@ NAMED: dict[str, tuple[type, dict[str, float]]] = {
     "two-phase": (TwoPhase, {}),
 }
 
+FIELDS = {
+    "eta": "The scale of the steps; greater than 0.",
+    "t0": "Shifts the step number; at least 0.",
+    "power": "The power of the step number, from 0 to 1.",
+    "m": "The step from which on steps decrease as 1/t; at least 1 (0: not yet set).",
+}
+METHODS = {"at": "The size, a float, of step ``t``, counted from 1."}
+
 for _schedule in parts_of(globals()).values():
+    describe(_schedule, FIELDS, METHODS)
     adopt(_schedule)

@@ -488,7 +488,7 @@ def test_every_part_on_the_list_comes_back(tmp_path):
     assert {preset.solver for preset in SOLVERS.values()} == set(roles["solver"])
     for role, classes in roles.items():
         for cls in classes:
-            found = json.loads(json.dumps(stored_parts.written(cls())))
+            found = json.loads(json.dumps(stored_parts.store(cls())))
             assert parts.made(role, found) == cls()
 
 

@@ -20,8 +20,8 @@ from onlinear import Learner, load, streams
 from onlinear.cli import app, checkpoints
 from onlinear.cli.predict import _writer
 from onlinear.files import writing
-from onlinear.streams.sparse import write_sparse
-from onlinear.streams.text import write_svmlight
+from onlinear.streams.converted_writer import write_converted
+from onlinear.streams.svmlight_writer import write_svmlight
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes, devices, owners and modes are POSIX's")
 ROWS = "1 1:1 3:0.5\n-1 2:1\n" * 5
@@ -260,7 +260,7 @@ class Out:
         write_svmlight(path, streams.open("iris"))
 
     def columns(path):
-        write_sparse(path, streams.open("iris"))
+        write_converted(path, streams.open("iris"))
 
     def predictions(path):
         with _writer(os.fspath(path), ["score"], False) as write:

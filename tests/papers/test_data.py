@@ -10,7 +10,7 @@ from onlinear.papers import data
 from onlinear.papers.data import MissingDataError, Where
 from onlinear.papers.data_spec import DataSpec
 from onlinear.papers.generators import GENERATORS
-from onlinear.papers.problems import FACTS, Problem, rows_of
+from onlinear.papers.problems import FACTS, LearningProblem, rows_of
 
 NOWHERE = Where()
 
@@ -101,11 +101,11 @@ def test_facts():
 def test_several_classes_are_one_hot_problems():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 3)), rng.integers(0, 3, 30).astype(float)
-    problem = Problem(data.Split(X, y, X, y), "squared", "none")
+    problem = LearningProblem(data.Split(X, y, X, y), "squared", "none")
     assert problem.n_outputs == 3
     assert set(problem.y.ravel()) == {0.0, 1.0}
     w = np.linalg.lstsq(X, problem.y)[0]
     np.testing.assert_allclose(problem.optimum.w, w, atol=1e-10)
     assert problem.objective(w) == pytest.approx(problem.optimum.value)
     assert problem.error(w, 0.0, True) == np.mean(np.argmax(X @ w, axis=1) != y)
-    assert set(Problem(data.Split(X, y, X, y), "hinge", "none").y.ravel()) == {-1.0, 1.0}
+    assert set(LearningProblem(data.Split(X, y, X, y), "hinge", "none").y.ravel()) == {-1.0, 1.0}

@@ -14,7 +14,7 @@ from onlinear.papers.experiments import parse
 from onlinear.papers.figures import draw
 from onlinear.papers.generators import classes
 from onlinear.papers.measures import MEASURES, Inequality, Moment
-from onlinear.papers.problems import Problem
+from onlinear.papers.problems import LearningProblem
 from onlinear.papers.store import Store
 
 RHO, LAM, ROWS = 3.0, 0.05, 40
@@ -50,7 +50,7 @@ y = "objective"
 @pytest.fixture(scope="module")
 def problem():
     X, y = classes(np.random.default_rng(0), n=ROWS, d=6, nonzeros=4, unit=False)
-    return Problem(Split(X, y, X[:0], y[:0]), "hinge", f"l1,l1={LAM}")
+    return LearningProblem(Split(X, y, X[:0], y[:0]), "hinge", f"l1,l1={LAM}")
 
 
 def path(problem):

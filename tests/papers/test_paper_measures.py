@@ -7,7 +7,7 @@ from onlinear import Learner
 from onlinear.papers.data import Split
 from onlinear.papers.experiments import ExperimentError
 from onlinear.papers.measures import MEASURES, Hyperplane, Moment, OneStep, Regret
-from onlinear.papers.problems import Problem
+from onlinear.papers.problems import LearningProblem
 from onlinear.papers.runs import checkpoints_of, order_of
 
 rng = np.random.default_rng(5)
@@ -16,7 +16,7 @@ Y = X @ rng.normal(size=4) + 0.1 * rng.normal(size=40)
 
 
 def problem(loss="squared", penalty="none"):
-    return Problem(Split(X, Y, X, Y), loss, penalty)
+    return LearningProblem(Split(X, Y, X, Y), loss, penalty)
 
 
 def run(learner, tracker):

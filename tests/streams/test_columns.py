@@ -29,12 +29,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import murmurhash3_32
 
 from onlinear import Learner, streams
-from onlinear.streams import StreamError
+from onlinear.streams import StreamError, csv_table
 from onlinear.streams import encoding as enc
-from onlinear.streams import tables as tables_module
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import joined
-from onlinear.streams.sparse import write_sparse
+from onlinear.streams.converted_writer import write_converted
 
 DAY = datetime.date(1970, 1, 1)
 NOON = datetime.datetime(1970, 1, 1)
@@ -87,7 +86,7 @@ def reference(table, types, *, categories, hash_bits, missing):
     """The rows as dictionaries column -> value, by plain Python."""
     numeric = [name for name in types if TYPES[types[name]][0] != "text"]
     texts = [name for name in types if name not in numeric]
-    numbers, labels = enc.policies(missing)
+    numbers, labels = enc.read_policies(missing)
     offset = len(numeric) * (2 if numbers == "indicator" else 1)
     dictionary, rows = {}, []
     for record in table.to_pylist():
@@ -413,7 +412,7 @@ def packed(content, suffix):
 
 def test_csv_from_standard_input(monkeypatch, tmp_path):
     text = "y,x\n" + "".join(f"1,{k}\n" for k in range(1, 150_000))
-    assert len(text) > tables_module.HEAD
+    assert len(text) > csv_table.HEAD
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     stream = streams.open("-", format="csv", target="y")
     assert np.concatenate([block.rows.values for block in Ahead(stream)]).tolist() == list(range(1, 150_000))
@@ -698,7 +697,7 @@ def test_converted_rows_are_known_by_what_is_in_them(tmp_path, suffix):
     (tmp_path / "a.svm").write_text("1 1:2 5:3\n-1 2:1\n")
     text = streams.open(tmp_path / "a.svm")
     path = tmp_path / f"a{suffix}"
-    write_sparse(path, text)
+    write_converted(path, text)
     assert rows_of(streams.open(path)) == rows_of(text)
     assert rows_of(streams.open(path, format="columns")) == rows_of(text)
     with pytest.raises(ValueError, match="target is for columns with names"):
@@ -722,7 +721,7 @@ def test_names_of_more_columns_than_features(tmp_path):
     assert enc.names(one, 7) == ["x", *["c (hashed)"] * 4, None, None]
     assert enc.names(one, 2) == ["x", "c (hashed)"]
     assert enc.names(two, 3) == ["(hashed)", "(hashed)", None]
-    assert enc.names(None, 2) == enc.names(enc.hashed_text(3), 2) == [None, None]
+    assert enc.names(None, 2) == enc.names(enc.describe_hashing(3), 2) == [None, None]
 
 
 def test_reading_ahead_gives_the_same_rows_and_the_dictionary_that_belongs_to_them(tmp_path):

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fuzz
 import numpy as np
 import pytest
+from fuzz import EVERY, GUARDS, Guarded, batch_text, compiled, cut, run
 from reference import reference
 
-import fuzz
-from fuzz import EVERY, GUARDS, Guarded, batch_text, compiled, cut, run
+from onlinear.streams.numbers import LOWEST_POWER
 
 
 def test_twenty_thousand_lines():
@@ -54,7 +55,7 @@ def test_every_beginning_of_a_line_ends_where_the_memory_does():
 
 def test_a_difference_is_told(monkeypatch):
     wrong = fuzz.svmlight.powers().copy()
-    wrong[0, 3 - fuzz.svmlight.LOWEST_POWER] = np.nextafter(1e3, 2e3)
+    wrong[0, 3 - LOWEST_POWER] = np.nextafter(1e3, 2e3)
     monkeypatch.setattr(fuzz.svmlight, "powers", lambda: wrong)
     told: list[str] = []
     assert run(2_000, seed=1, tell=told.append).differences

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from contextlib import suppress
 
+import memory
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import memory
 from onlinear import streams
 from onlinear.streams import StreamError, ipc
 
@@ -46,7 +46,7 @@ def test_a_small_file_of_large_batches_takes_no_memory(tmp_path):
     path = tmp_path / "a.arrow"
     path.write_bytes(written(pa.table({"y": np.zeros(6 << 20), "x": np.zeros(6 << 20)}), "zstd"))
     code = f"""
-import onlinear.streams.tables as tables
+import onlinear.streams.columnar_table as tables
 from onlinear import streams
 tables.LARGEST_BATCH = 1 << 26
 list(streams.open({str(path)!r}, target="y"))
@@ -58,10 +58,11 @@ list(streams.open({str(path)!r}, target="y"))
 
 
 def test_converted_rows_have_the_limit_too(tmp_path, monkeypatch):
-    from onlinear.streams import sparse
+    from onlinear.streams import converted_reader
+    from onlinear.streams.converted_writer import write_converted
 
     (tmp_path / "a.svm").write_text("1 1:1\n" * 3000)
-    sparse.write_sparse(tmp_path / "a.arrow", streams.open(tmp_path / "a.svm"))
-    monkeypatch.setattr(sparse, "LARGEST_GROUP", 1000)
+    write_converted(tmp_path / "a.arrow", streams.open(tmp_path / "a.svm"))
+    monkeypatch.setattr(converted_reader, "LARGEST_GROUP", 1000)
     with pytest.raises(StreamError, match=r"a\.arrow: expected record batches of at most 1000 bytes, got"):
         list(streams.open(tmp_path / "a.arrow"))

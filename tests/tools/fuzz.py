@@ -310,8 +310,9 @@ class Guarded:
     def parse(self, lines: bytes) -> tuple[int, int]:
         """The rows and the wrong lines that the compiled loop finds in lines without their last line end."""
         text = np.frombuffer(lines + b"\n", np.uint8)
-        room = svmlight._room(text, lines.count(b"\n") + 1, EVERY)
-        placed = svmlight._Room(*(self._placed(name, array) for name, array in zip(room._fields, room, strict=True)))
+        arrays = svmlight.make_arrays(text, lines.count(b"\n") + 1, EVERY)
+        copies = (self._placed(name, array) for name, array in zip(arrays._fields, arrays, strict=True))
+        placed = svmlight.SvmlightArrays(*copies)
         with np.errstate(over="ignore"):
             svmlight.parse(self._placed("text", text), len(text), 1, True, svmlight.powers(), *placed)
         return int(placed.found[svmlight.ROWS]), int(placed.found[svmlight.WRONGS])

@@ -129,13 +129,13 @@ def parquet(rng: random.Random) -> Seed:
 
 def converted(rng: random.Random) -> Seed:
     from onlinear import streams
-    from onlinear.streams.sparse import write_sparse
+    from onlinear.streams.converted_writer import write_converted
 
     suffix = rng.choice([".arrow", ".parquet"])
     with tempfile.TemporaryDirectory() as folder:
         text, path = Path(folder, "a.svm"), Path(folder, f"a{suffix}")
         text.write_bytes(svmlight_text(rng))
-        write_sparse(path, streams.open(text), float32=rng.random() < 0.3)
+        write_converted(path, streams.open(text), float32=rng.random() < 0.3)
         return Seed(suffix, path.read_bytes(), {})
 
 

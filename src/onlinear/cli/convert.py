@@ -48,8 +48,8 @@ def convert(
     """
     from onlinear.cli.reading import Watched, opened
     from onlinear.files.writing import is_stream
-    from onlinear.streams.sparse import write_sparse
-    from onlinear.streams.text import write_svmlight
+    from onlinear.streams.converted_writer import write_converted
+    from onlinear.streams.svmlight_writer import write_svmlight
 
     columns = output.endswith(COLUMNS)
     if float32 and not columns:
@@ -63,7 +63,7 @@ def convert(
     began = time.perf_counter()
     with Interrupts():
         shown = Watched(stream, not quiet and not json and not piped)
-        rows = write_sparse(output, shown, float32=float32) if columns else write_svmlight(output, shown, output_base)
+        rows = write_converted(output, shown, float32=float32) if columns else write_svmlight(output, shown, output_base)
     say_errors(stream)
     if quiet or piped:
         return

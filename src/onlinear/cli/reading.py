@@ -30,9 +30,9 @@ def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, An
     kind = formats.one_format(source, options["format"], encoding)
     if kind not in suffixes.TABLES:
         return False
-    from onlinear.streams.sparse import is_sparse
+    from onlinear.streams.converted import is_converted
 
-    return kind == suffixes.CSV or not is_sparse(source[0])
+    return kind == suffixes.CSV or not is_converted(source[0])
 
 
 def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:

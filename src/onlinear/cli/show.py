@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlinear.streams import Stream
-    from onlinear.training.training import Held, Report, Training, Written
+    from onlinear.training.events import Held, Report, Written
+    from onlinear.training.training import Training
 
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDTH = 80  # characters of a line
@@ -104,7 +105,7 @@ def spent(training: Training) -> dict[str, float]:
 def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
     """What a run was, and where its time went since ``since``."""
     constant = training.constant
-    measure = training.tally.measures.names[0].lower()
+    measure = training.measure_names[0].lower()
     return {
         "rows": training.rows,
         "rows_here": training.rows - training.rows_before,
@@ -121,7 +122,7 @@ def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[
     }
 
 
-class Shown(ABC):
+class Display(ABC):
     """How a run is told."""
 
     def __init__(self) -> None:
@@ -134,7 +135,7 @@ class Shown(ABC):
 
     def event(self, event: Report | Held | Written) -> None:
         """Something has happened."""
-        from onlinear.training.training import Held, Report
+        from onlinear.training.events import Held, Report
 
         if isinstance(event, Report):
             self.report(event)
@@ -169,7 +170,7 @@ class Shown(ABC):
             self.seconds = time.perf_counter() - began
 
 
-class Nothing(Shown):
+class QuietDisplay(Display):
     """``--quiet``."""
 
     def start(self, training: Training, resumed: str | None) -> None:
@@ -188,7 +189,7 @@ class Nothing(Shown):
         say_errors(training.stream)
 
 
-class Lines(Shown):
+class JsonDisplay(Display):
     """``--json``: one object per line on standard output, and nothing else; numbers that do not exist are null."""
 
     def start(self, training: Training, resumed: str | None) -> None:
@@ -196,7 +197,7 @@ class Lines(Shown):
 
         training.warm_up()
         learner, labels = training.learner, training.labels
-        self._names = [name.lower() for name in training.tally.measures.names]
+        self._names = [name.lower() for name in training.measure_names]
         self._say(
             "start",
             version=__version__,
@@ -235,7 +236,7 @@ class Lines(Shown):
         typer.echo(json.dumps({"kind": kind, **plain}))
 
 
-class Table(Shown):
+class TableDisplay(Display):
     """The growing table, with a progress bar under it where standard output is a terminal."""
 
     def __init__(self) -> None:
@@ -277,7 +278,7 @@ class Table(Shown):
         if (seconds := time.perf_counter() - began) > 1.0:
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say()
-        first, second = self._names = training.tally.measures.names
+        first, second = self._names = training.measure_names
         self._holdout, averaged = training.holding, training.averaged
         extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
         heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]

@@ -27,10 +27,11 @@ from onlinear.cli.command import (
     writable,
 )
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import Lines, Nothing, Shown, Table
+from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay
 
 if TYPE_CHECKING:
-    from onlinear.cli.checkpoints import Checkpoints, Saved, Settings
+    from onlinear.cli.checkpoints import Checkpoints, Saved
+    from onlinear.cli.settings import Settings
     from onlinear.training.training import Training
 
 EPILOG = """Examples:
@@ -181,8 +182,8 @@ def train(
 
     The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
     """
-    from onlinear.cli import checkpoints
-    from onlinear.training.training import TASKS
+    from onlinear.cli import checkpoints, runs
+    from onlinear.training.options import TASKS
 
     with Interrupts() as interrupts:
         found = None if resume is None else checkpoints.read(resume)
@@ -195,13 +196,10 @@ def train(
                 raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
             if quiet and json:
                 raise UsageError("--quiet and --json exclude each other.")
-            shown: Shown = Nothing() if quiet else Lines() if json else Table()
+            shown: Display = QuietDisplay() if quiet else JsonDisplay() if json else TableDisplay()
             saved = None if found is None else _agreed(ctx, found, reading)
             model, final, keeper = _output(ctx.params, saved)
-            if saved is None:
-                training = checkpoints.start(_settings(ctx.params, reading), keeper)
-            else:
-                training = checkpoints.resume(saved, keeper)
+            training = runs.start(_settings(ctx.params, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.training = training
         shown.start(training, resume)
         _run(training, shown, keeper, model)
@@ -213,11 +211,11 @@ def train(
         shown.end(training, model)
 
 
-def _run(training: Training, shown: Shown, keeper: Checkpoints | None, model: str | None) -> None:
+def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> None:
     """Learn all rows, or end with what can be done about it."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
-    from onlinear.training.training import Interrupted
+    from onlinear.training.events import Interrupted
 
     try:
         with shown.running(training):
@@ -275,7 +273,7 @@ def _stands(training: Training, keeper: Checkpoints | None) -> str:
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:
-    from onlinear.cli.checkpoints import Settings
+    from onlinear.cli.settings import Settings
 
     if not given["source"] and given["resume"] is None:
         raise UsageError("give at least one source: files, a pattern, - for standard input, or a bundled data set.")

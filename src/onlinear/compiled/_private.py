@@ -1,27 +1,40 @@
-"""Every name of Numba and llvmlite that is not part of their public interfaces, in one place.
+"""Every name of Numba that is not part of its public interface, in one place.
 
-A release of Numba that drops one of them breaks here, and ``tests/compiled/test_private.py`` says which. What is public
-(``numba``, ``numba.types``, ``numba.extending``, ``llvmlite.ir``) the other files import themselves.
+What is public (``numba``, ``numba.types``, ``numba.extending``, ``llvmlite.ir``) the other files import themselves. If a
+release of Numba lacks one of the names below, ``tests/compiled/test_private.py`` names it. Without those of the disk cache the
+package works all the same: each process compiles its kernels anew.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+# What the bridge cannot do without.
 from numba.core import cgutils
-from numba.core.caching import NullCache
-from numba.core.ccallback import CFunc
-from numba.core.compiler import CompileResult
 from numba.core.errors import NumbaError
-from numba.core.event import Listener, register
-from numba.core.runtime import rtsys
-from numba.core.serialize import dumps
-from numba.core.sigutils import normalize_signature
-from numba.core.typing.templates import AbstractTemplate, infer_getattr, infer_global, make_overload_method_template, signature
+from numba.core.typing.templates import infer_getattr, make_overload_method_template
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
+LACKING = ""  # the name that keeps compiled code from being kept on disk
+try:
+    from numba.core.caching import NullCache
+    from numba.core.ccallback import CFunc
+    from numba.core.compiler import CompileResult
+    from numba.core.runtime import rtsys
+    from numba.core.serialize import dumps
+    from numba.core.sigutils import normalize_signature
+except ImportError as error:
+    LACKING = str(error)
+    NullCache, CFunc, CompileResult = object, None, None  # type: ignore[misc, assignment]
+    rtsys = dumps = normalize_signature = None
+
+try:  # the word while kernels are compiled
+    from numba.core.event import Listener, register
+except ImportError:
+    Listener, register = object, None
+
 __all__ = [
-    "AbstractTemplate",
+    "LACKING",
     "CFunc",
     "CompileResult",
     "Listener",
@@ -30,19 +43,17 @@ __all__ = [
     "cgutils",
     "dumps",
     "infer_getattr",
-    "infer_global",
     "make_overload_method_template",
     "normalize_signature",
     "populate_array",
     "register",
     "rtsys",
-    "signature",
     "to_fixed_tuple",
 ]
 
 
 def populate_array(*args: Any) -> None:
     """Numba's function of that name. Its module is of the compiler, and is imported when something is compiled."""
-    from numba.np import arrayobj
+    from numba.np.arrayobj import populate_array as populate
 
-    arrayobj.populate_array(*args)
+    populate(*args)

@@ -25,7 +25,7 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba import config, types
 
-from onlinear.compiled._private import CompileResult, Listener, NullCache, dumps, normalize_signature, register, rtsys
+from onlinear.compiled._private import LACKING, CompileResult, Listener, NullCache, dumps, normalize_signature, register, rtsys
 from onlinear.files import writing
 
 COMPILED = not config.DISABLE_JIT
@@ -199,6 +199,9 @@ def _unkept(folder: Path, error: Exception) -> None:
 
 def keep_on_disk(found: Any, text: Callable[..., Any]) -> Any:
     """What Numba made of ``text``, with the disk cache in the folder of these sources."""
+    if LACKING:
+        message = f"onlinear: kernels are compiled anew by each process: Numba {numba_version} cannot keep them ({LACKING})."
+        _say_once(logging.WARNING, message)
     sources = "" if is_ours(text.__module__) else _file_digest(text.__code__.co_filename)
     if _CACHE is not None and sources is not None and not text.__closure__:
         found._cache = _Disk(text, _CACHE / _DIGEST, sources)
@@ -262,6 +265,6 @@ class _Compiling(Listener):  # type: ignore[misc]
 
 
 _DIGEST = _digest() if COMPILED else ""
-_CACHE = _cache_folder() if COMPILED else None
-if COMPILED:
+_CACHE = _cache_folder() if COMPILED and not LACKING else None
+if COMPILED and register is not None:
     register("numba:compile", _Compiling())

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
-from numba.extending import intrinsic, lower_builtin, models, overload, register_model
+from numba.extending import intrinsic, lower_builtin, models, overload, register_model, type_callable
 
-from onlinear.compiled._private import AbstractTemplate, cgutils, infer_global, signature
+from onlinear.compiled._private import cgutils
 from onlinear.compiled.cache import COMPILED
 
 LANES = np.uint64(4 if COMPILED else 1)
@@ -73,11 +73,9 @@ def spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> Any
 def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> None:
     """Let kernels call ``operation`` with lanes, or lanes and a number."""
 
-    @infer_global(operation)
-    class Typing(AbstractTemplate):  # type: ignore[misc]
-        def generic(self, args: Any, kws: Any) -> Any:
-            lanes = _lanes_among(args)
-            return signature(lanes, *args) if lanes is not None and len(args) == count else None
+    @type_callable(operation)
+    def typed(context: Any) -> Any:
+        return (lambda a: _lanes_among((a,))) if count == 1 else (lambda a, b: _lanes_among((a, b)))
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pairs = zip(args, signature.args, strict=True)
@@ -146,7 +144,7 @@ def _emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Ca
             return context.get_dummy_value() if found is None else found
 
         def typed(typing: Any, *args: Any) -> Any:
-            return signature(kind(*args), *args), code
+            return kind(*args)(*args), code
 
         names = [Parameter("typing", Parameter.POSITIONAL_ONLY), *signature_of(text).parameters.values()]
         typed.__signature__ = Signature(names)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import carray, cfunc, types
 from numba.extending import intrinsic
 
-from onlinear.compiled._private import CFunc, NumbaError, normalize_signature, to_fixed_tuple
+from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature, to_fixed_tuple
 from onlinear.compiled.cache import COMPILED, is_ours, keep_on_disk
 from onlinear.compiled.methods import adopt
 
@@ -116,7 +116,7 @@ def _compiled_anew(cls: Any, name: str) -> Any:
     text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
     text.__qualname__ = f"{cls.__qualname__}.{name}"
     try:
-        if not is_ours(cls.__module__):
+        if LACKING or not is_ours(cls.__module__):
             return cfunc(signature)(text)
         callback = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}), text)
         callback.compile()

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinear.papers.experiments import Experiment, Figure, Panel
 from onlinear.papers.measures import MEASURES
-from onlinear.papers.study import Curve, Problem, Study
+from onlinear.papers.study import Curve, Study, StudyProblem
 
 # Okabe and Ito's colours and their neighbours: told apart by colour-blind readers, and in grey by line style.
 COLOURS = {
@@ -96,9 +96,9 @@ def styles(experiment: Experiment) -> dict[str, tuple[str, str]]:
     return found
 
 
-def panels_of(study: Study, figure: Figure) -> list[tuple[Panel, Problem]]:
+def panels_of(study: Study, figure: Figure) -> list[tuple[Panel, StudyProblem]]:
     """Each panel with each problem that it is drawn for."""
-    found: list[tuple[Panel, Problem]] = []
+    found: list[tuple[Panel, StudyProblem]] = []
     for panel in figure.panel:
         covered = [problem for problem in study.problems if problem.matches(panel.data, panel.only) and problem.curves]
         found += [(panel, problem) for problem in (covered[:1] if panel.kind == "problems" else covered)]
@@ -163,12 +163,14 @@ def scales(axis: Any, panel: Panel) -> None:
     axis.set_ylabel(panel.y_label or label(panel.y))
 
 
-def drawn(panel: Panel, problem: Problem) -> list[Curve]:
+def drawn(panel: Panel, problem: StudyProblem) -> list[Curve]:
     """The curves that a panel shows."""
     return [curve for name, curve in problem.curves.items() if panel.methods is None or name in panel.methods]
 
 
-def curves(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
+def curves(
+    axis: Any, study: Study, panel: Panel, problem: StudyProblem, look: Any, handles: Any, rows: list[list[Any]]
+) -> None:
     """A measure against samples, time or another measure; a band over repetitions; bounds dashed."""
     for place, curve in enumerate(drawn(panel, problem)):
         if panel.y not in curve.names:
@@ -217,7 +219,7 @@ def band(values: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarr
     return middle, low, middle + sd
 
 
-def grid(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
+def grid(axis: Any, study: Study, panel: Panel, problem: StudyProblem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
     """The final value against the grid's first setting: how much the choice matters."""
     for curve in drawn(panel, problem):
         tried = [(float(next(iter(point.values()))), results) for point, results in curve.grid]
@@ -235,7 +237,9 @@ def grid(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, han
         axis.set_xlabel(panel.x_label or "step size")
 
 
-def across(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
+def across(
+    axis: Any, study: Study, panel: Panel, problem: StudyProblem, look: Any, handles: Any, rows: list[list[Any]]
+) -> None:
     """The final value of each problem against a fact, constant or case of it."""
     covered = [other for other in study.problems if other.matches(panel.data, panel.only)]
     for name in dict.fromkeys(name for other in covered for name in other.curves):
@@ -259,7 +263,9 @@ def across(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, h
     scales(axis, panel)
 
 
-def points(axis: Any, study: Study, panel: Panel, problem: Problem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
+def points(
+    axis: Any, study: Study, panel: Panel, problem: StudyProblem, look: Any, handles: Any, rows: list[list[Any]]
+) -> None:
     """The test rows on a plane: right, wrong, and (not drawn) wrong at the optimum too."""
     places = np.array(study.maps[problem.data.name])
     curve = drawn(panel, problem)[0]

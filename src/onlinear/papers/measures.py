@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear import Learner
-from onlinear.papers.problems import Problem
+from onlinear.papers.problems import LearningProblem
 from onlinear.solvers.batch_drs import BatchDrs
 
 
 class Moment:
     """A learner between two rows."""
 
-    def __init__(self, learner: Learner, problem: Problem, trackers: dict[type, Any]) -> None:
+    def __init__(self, learner: Learner, problem: LearningProblem, trackers: dict[type, Any]) -> None:
         self.learner, self.problem, self.trackers = learner, problem, trackers
 
     @property
@@ -50,7 +50,7 @@ class Moment:
 class Tracker:
     """Sees every row before and after its step."""
 
-    def __init__(self, learner: Learner, problem: Problem) -> None:
+    def __init__(self, learner: Learner, problem: LearningProblem) -> None:
         self.learner, self.problem = learner, problem
         self.t = 0
 
@@ -199,7 +199,7 @@ def _vi_gap(moment: Moment) -> float:
     return at_w + problem.penalty_value(z) - best.value + float(best.mu @ (w - z))
 
 
-def _mean_gradient(problem: Problem, w: np.ndarray) -> np.ndarray:
+def _mean_gradient(problem: LearningProblem, w: np.ndarray) -> np.ndarray:
     """The gradient of the mean loss."""
     factor = float(getattr(problem.loss, "factor", 1.0))
     slopes = [factor * problem.loss.slope(s, y) for s, y in zip(np.asarray(problem.split.X @ w), problem.y, strict=True)]
@@ -272,7 +272,7 @@ def _wrong_rows(moment: Moment) -> np.ndarray:
 class Regret(Tracker):
     """(1/t) sum_k [l_k(w_k) + r(w_k) - l_k(w*) - r(w*)], w_k the last iterate before row k."""
 
-    def __init__(self, learner: Learner, problem: Problem) -> None:
+    def __init__(self, learner: Learner, problem: LearningProblem) -> None:
         super().__init__(learner, problem)
         self.total, self.r_star = 0.0, problem.penalty_value(problem.optimum.w)
 
@@ -291,7 +291,7 @@ class Regret(Tracker):
 class OneStep(Tracker):
     """P3's one-step gain delta_t = l_t(w_{t+1}) - l_t(w_t) - <g_t, w_{t+1} - w_t>, and the largest |g_t|, |w_t - w*|."""
 
-    def __init__(self, learner: Learner, problem: Problem) -> None:
+    def __init__(self, learner: Learner, problem: LearningProblem) -> None:
         super().__init__(learner, problem)
         self.total, self.least, self.largest_gradient, self.largest_distance = 0.0, np.inf, 0.0, 0.0
 
@@ -316,7 +316,7 @@ class Inequality(Tracker):
     with util = (w, z) after row k, mutil = mu + rho (w - z before it), Q(v) = (mu, -mu, z - w).
     """
 
-    def __init__(self, learner: Learner, problem: Problem) -> None:
+    def __init__(self, learner: Learner, problem: LearningProblem) -> None:
         super().__init__(learner, problem)
         best, rho = problem.optimum, float(learner.solver.rho)
         v = np.random.default_rng(0).normal(size=(21, 3, len(best.w)))
@@ -353,7 +353,7 @@ class Inequality(Tracker):
 class Hyperplane(Tracker):
     """P5's quantities of every step: what = w_t - eta_t g_t, its projection w_{t+1}, tan^2 theta_t, and Thm 3.2's two sides."""
 
-    def __init__(self, learner: Learner, problem: Problem) -> None:
+    def __init__(self, learner: Learner, problem: LearningProblem) -> None:
         super().__init__(learner, problem)
         self.holds = self.decreases = 0
         self.H, self.tangent, self.last_tangent = np.inf, 0.0, 0.0

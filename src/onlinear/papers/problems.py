@@ -39,7 +39,7 @@ def rows_of(spec: DataSpec, where: Where, seed: int) -> Split:
     return _split(ByText(spec), where, seed)
 
 
-class Problem:
+class LearningProblem:
     """Rows, loss and penalty. Several classes: K problems with 1/0 targets."""
 
     def __init__(self, split: Split, loss: str, penalty: str, targets: str = "one-hot") -> None:
@@ -146,7 +146,7 @@ FACTS: dict[str, Callable[[Split], float]] = {
 }
 
 
-def optimum_facts(problem: Problem) -> dict[str, float]:
+def optimum_facts(problem: LearningProblem) -> dict[str, float]:
     """What the optimum of one loss and penalty adds."""
     best = problem.optimum
     return {

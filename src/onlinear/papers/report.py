@@ -17,7 +17,7 @@ from onlinear.papers.experiments import Column, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
-from onlinear.papers.study import Names, Problem, Study, value_of
+from onlinear.papers.study import Names, Study, StudyProblem, value_of
 
 if TYPE_CHECKING:
     from onlinear.papers.outcome import Outcome
@@ -299,7 +299,7 @@ def diverged(study: Study) -> list[str]:
     return found
 
 
-def rows_of(study: Study, spec: TableSpec) -> list[tuple[Problem, str]]:
+def rows_of(study: Study, spec: TableSpec) -> list[tuple[StudyProblem, str]]:
     """The problem and method of each row; a table by problems has no method."""
     covered = [problem for problem in study.problems if problem.matches(spec.data, spec.only)]
     if spec.rows != "methods":
@@ -347,7 +347,7 @@ def reasons(study: Study, spec: TableSpec) -> list[str]:
     return [f"{'; '.join(where)}: {why}" for why, where in found.items()]
 
 
-def difference(study: Study, column: Column, problem: Problem, method: str) -> float | None:
+def difference(study: Study, column: Column, problem: StudyProblem, method: str) -> float | None:
     """(our value - the paper's) / our standard deviation over repetitions; None where one of them is not there, or 0."""
     theirs = entry(column.paper, problem, method)
     if not isinstance(theirs, (int, float)) or column.spread is None:
@@ -360,7 +360,7 @@ def difference(study: Study, column: Column, problem: Problem, method: str) -> f
     return (ours - theirs) / sd if sd else None
 
 
-def cell(study: Study, problem: Problem, method: str, text: str, form: str) -> str:
+def cell(study: Study, problem: StudyProblem, method: str, text: str, form: str) -> str:
     """A formula's value as text; a dash where it has none."""
     try:
         value = value_of(text, Names(study, problem, {"method": method}))
@@ -369,7 +369,7 @@ def cell(study: Study, problem: Problem, method: str, text: str, form: str) -> s
     return form.format(value) if form and isinstance(value, float) and abs(value) != float("inf") else number(value)
 
 
-def entry(known: tuple[tuple[Any, ...], ...], problem: Problem, method: str) -> Any:
+def entry(known: tuple[tuple[Any, ...], ...], problem: StudyProblem, method: str) -> Any:
     """What a file says of a row, a number or a reason: the entry [data, method, it], [method, it], [data, it] or [it]."""
     tags = {problem.data.name, method, problem.title}
     return next((it for *which, it in known if set(which) <= tags), None)

@@ -21,9 +21,8 @@ from onlinear.papers.data_spec import DataSpec
 from onlinear.papers.experiments import ExperimentError
 from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.optimum import Optimum
-from onlinear.papers.problems import FACTS, ByText, Problem, optimum_facts, rows_of
+from onlinear.papers.problems import FACTS, ByText, LearningProblem, optimum_facts, rows_of
 from onlinear.papers.store import Store, digest
-from onlinear.solvers.core.engine import Engine
 
 BLOCK = 1 << 16  # rows drawn at once
 ENTRIES = 1 << 23  # entries copied at once
@@ -114,9 +113,9 @@ def perform(task: Task, where: Where, folder: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=6)
-def problem_of(data: ByText, where: Where, seed: int, loss: str, penalty: str, folder: str) -> Problem:
+def problem_of(data: ByText, where: Where, seed: int, loss: str, penalty: str, folder: str) -> LearningProblem:
     """The problem of a run, its optimum read from the store or put there."""
-    problem = Problem(rows_of(data.spec, where, seed), loss, penalty)
+    problem = LearningProblem(rows_of(data.spec, where, seed), loss, penalty)
     name = digest({"optimum": [repr(data.spec), seed, loss, penalty], "source": source_of(data.spec, where)})
     store = Store(folder)
 
@@ -162,7 +161,7 @@ def checkpoints_of(wanted: Any, steps: int) -> tuple[int, ...]:
     return tuple(sorted({t for t in found if 0 < t <= steps} | {steps}))
 
 
-def new_learner(spec: RunSpec, problem: Problem) -> Learner:
+def new_learner(spec: RunSpec, problem: LearningProblem) -> Learner:
     """The run's learner before its first row."""
     return Learner(
         spec.solver,
@@ -185,7 +184,7 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.filterwarnings("ignore", message="csgd without an intercept")
         learner = new_learner(spec, problem)
-        batch = type(learner.engine).solve is not Engine.solve
+        batch = learner.engine.batch
         warm_up(spec, problem, batch)
         measured = Measured(spec, problem, learner, problem.split.X.shape[0] if batch else 1)
         feed = Feed(spec, problem, learner, measured, batch)
@@ -201,7 +200,7 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     return found
 
 
-def warm_up(spec: RunSpec, problem: Problem, batch: bool) -> None:
+def warm_up(spec: RunSpec, problem: LearningProblem, batch: bool) -> None:
     """Compile outside the measured time."""
     if not batch:
         learner = new_learner(spec, problem)
@@ -213,7 +212,7 @@ def warm_up(spec: RunSpec, problem: Problem, batch: bool) -> None:
 class Feed:
     """Gives a learner its rows, in chunks that end where something is measured."""
 
-    def __init__(self, spec: RunSpec, problem: Problem, learner: Learner, measured: Measured, batch: bool) -> None:
+    def __init__(self, spec: RunSpec, problem: LearningProblem, learner: Learner, measured: Measured, batch: bool) -> None:
         self.spec, self.problem, self.learner, self.batch = spec, problem, learner, batch
         X = problem.split.X
         self.order = order_of(spec.order, X.shape[0], spec.seed)
@@ -275,7 +274,7 @@ class Feed:
 class Measured:
     """The measures of a run so far."""
 
-    def __init__(self, spec: RunSpec, problem: Problem, learner: Learner, rows_per_step: int) -> None:
+    def __init__(self, spec: RunSpec, problem: LearningProblem, learner: Learner, rows_per_step: int) -> None:
         self.spec, self.problem, self.learner, self.rows_per_step = spec, problem, learner, rows_per_step
         used = {MEASURES[name].tracker for name in spec.measures} - {None}
         self.trackers: dict[Any, Any] = {tracker: tracker(learner, problem) for tracker in used if tracker is not None}

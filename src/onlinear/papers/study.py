@@ -62,7 +62,7 @@ class Curve:
 
 
 @dataclass
-class Problem:
+class StudyProblem:
     """A data set with a case: facts, constants and curves."""
 
     data: DataSpec
@@ -91,14 +91,14 @@ class Study:
     """An experiment with its results."""
 
     experiment: Experiment
-    problems: list[Problem]
+    problems: list[StudyProblem]
     maps: dict[str, list[list[float]]] = field(default_factory=dict)
 
 
 class Names(Mapping[str, Any]):
     """What a formula on a problem may name: case values, facts, constants, facts of the optimum, measures by method."""
 
-    def __init__(self, study: Study, problem: Problem, extra: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, study: Study, problem: StudyProblem, extra: Mapping[str, Any] | None = None) -> None:
         self.study, self.problem = study, problem
         self.plain: dict[str, Any] = {"data": problem.data.name, **problem.case, **problem.facts, **problem.constants}
         for curve in problem.curves.values():
@@ -128,7 +128,7 @@ class Names(Mapping[str, Any]):
 class ByMethod:
     """``gap["CSGD"]``: a measure of a method; ``gap["CSGD", "other data"]`` or ``gap["CSGD", 10]``: on another problem."""
 
-    def __init__(self, study: Study, problem: Problem, name: str) -> None:
+    def __init__(self, study: Study, problem: StudyProblem, name: str) -> None:
         self.study, self.problem, self.name = study, problem, name
 
     def __getitem__(self, key: Any) -> Series:
@@ -142,7 +142,7 @@ class ByMethod:
             raise NotThereError(f"there is no method {method!r} on {problem.title}; there is {', '.join(problem.curves)}.")
         return problem.curves[method]
 
-    def _other(self, places: list[Any]) -> Problem:
+    def _other(self, places: list[Any]) -> StudyProblem:
         for problem in self.study.problems:
             tags = [problem.data.name, *problem.case.values()]
             if all(place in tags for place in places) and (
@@ -223,7 +223,7 @@ def conduct(experiment: Experiment, do: Do) -> Study:
             constants: dict[str, Any] = {}
             for key, value in experiment.constants.items():
                 constants[key] = evaluate(value, {**names, **constants}) if isinstance(value, str) else value
-            study.problems.append(Problem(spec, case, result["facts"], constants))
+            study.problems.append(StudyProblem(spec, case, result["facts"], constants))
     wanted = [(problem, method) for problem in study.problems for method in experiment.method
               if method.data is None or problem.data.name in method.data]  # fmt: skip
     chosen = select(experiment, wanted, do)
@@ -244,7 +244,7 @@ def conduct(experiment: Experiment, do: Do) -> Study:
     return study
 
 
-def grid_points(method: Method, problem: Problem) -> list[dict[str, Any]]:
+def grid_points(method: Method, problem: StudyProblem) -> list[dict[str, Any]]:
     """Every combination of a method's grid; values may be formulas."""
     names = {**problem.case, **problem.facts, **problem.constants}
     values = []
@@ -259,7 +259,7 @@ def grid_points(method: Method, problem: Problem) -> list[dict[str, Any]]:
 
 
 def select(
-    experiment: Experiment, wanted: list[tuple[Problem, Method]], do: Do
+    experiment: Experiment, wanted: list[tuple[StudyProblem, Method]], do: Do
 ) -> list[tuple[dict[str, Any], list[tuple[dict[str, Any], list[dict[str, Any]]]]]]:
     """The best grid point of each method on each problem, and all points with their runs."""
     rule = experiment.select
@@ -287,7 +287,7 @@ def select(
     return chosen
 
 
-def method_values(problem: Problem, method: Method, point: dict[str, Any]) -> dict[str, Any]:
+def method_values(problem: StudyProblem, method: Method, point: dict[str, Any]) -> dict[str, Any]:
     """A method's ``values`` and its grid point; a value may name what stands before it, and the point."""
     names = {**problem.case, **problem.facts, **problem.constants, **point}
     found = dict(point)
@@ -306,7 +306,7 @@ def steps_of(value: Any, names: Mapping[str, Any]) -> int:
 
 def run_spec(
     experiment: Experiment,
-    problem: Problem,
+    problem: StudyProblem,
     method: Method,
     point: dict[str, Any],
     repetition: int,
@@ -340,7 +340,7 @@ def run_spec(
     )
 
 
-def derive(study: Study, problem: Problem) -> None:
+def derive(study: Study, problem: StudyProblem) -> None:
     """The file's own series, method by method; a formula that a method has no measures for leaves none."""
     for key, text in study.experiment.series.items():
         for curve in problem.curves.values():
@@ -362,7 +362,7 @@ def derive(study: Study, problem: Problem) -> None:
             curve.derived[key] = value
 
 
-def _every(study: Study, problem: Problem) -> Callable[..., Any]:
+def _every(study: Study, problem: StudyProblem) -> Callable[..., Any]:
     def every(name: str) -> float:
         """The least finite value of a measure over all methods of the problem."""
         found = [curve.series(name).values for curve in problem.curves.values() if name in curve.names]

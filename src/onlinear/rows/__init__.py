@@ -1,4 +1,4 @@
-"""Rows of data as the kernels take them, what is checked of rows, targets and weights, and column scales. Not public."""
+"""Not public: rows of data as the kernels take them, checks of rows, targets and weights, and scales of columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from onlinear.rows.records import (
     Room,
     Rows,
     Source,
-    beyond,
     dot_rows,
     fill_row,
+    largest_value,
     permuted_rows,
     plain,
     row_beyond,
     taken,
+    unlearnable,
 )
 
 __all__ = [
@@ -28,11 +29,11 @@ __all__ = [
     "Rows",
     "Scan",
     "Source",
-    "beyond",
     "dense",
     "dot_rows",
     "fill_row",
     "is_sparse",
+    "largest_value",
     "learnable",
     "named_columns",
     "permuted_rows",
@@ -41,4 +42,5 @@ __all__ = [
     "row_beyond",
     "scan",
     "taken",
+    "unlearnable",
 ]

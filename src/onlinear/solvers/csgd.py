@@ -345,6 +345,8 @@ class Unconstrained(Engine):
 class Constrained(Unconstrained):
     """CSGD in O(non-zeros). p_j and S_j are kept side by side, so that a row finds both in one place."""
 
+    own_outputs = True
+
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
         state.widths["pS"] = 2

@@ -7,8 +7,8 @@ r"""Implicit SGD: an implicit step on the loss, an explicit one on the penalty (
 with a weight s: theta_s(a, C) = s theta(a, s C). An intercept adds 1 to |x_t|^2 and is moved by eta_t theta (MATH 17).
 
 Source: Kulis, Bartlett, ICML 2010; Song et al., Fully Implicit Online Learning, 2018 (I-SGD).
-Lazy:   as SGD: scaled vector for no penalty or l2 (scaled_vector.py), closed form of the oscillation for l1 with a constant
-        step and no l2 or average (signs.py). Any other l1: the dense step, O(d).
+Lazy:   as SGD: scaled vector for no penalty or l2 (scaled_vector.py), closed form of the oscillation for l1, constant step
+        and no l2 or average (signs.py). Any other l1: the dense step, O(d).
 Cost:   O(nnz(x_t)) per row, O(d) where dense.   Needs: a loss with theta; none, l1, l2 or elastic-net.
 """
 

@@ -142,6 +142,7 @@ class Triangular(Engine):
     why = "P is dense: O(d^2)"
     grows = implicit = False
     shared = ("P",)
+    own_outputs = True
 
     def start(self, w: np.ndarray, b: float) -> State:
         if len(w) > self.solver.limit:

@@ -1,4 +1,4 @@
-"""Reading ahead of the consumer, in other threads: blocks, their order and errors are those of the stream itself."""
+"""Reads ahead of the consumer, in other threads; blocks, order and errors stay those of the stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class Ahead(Wrapped):
     """The blocks of a stream, made in another thread while the consumer works, at most ``blocks`` at a time.
 
-    ``done``, ``errors`` and the like tell of the block that was delivered, not of what has been read since. An error arrives
+    ``done``, ``errors`` and the like describe the block that was delivered last, not blocks read since. An error arrives
     after the blocks before it. Closing the iterator ends the thread and closes the files. ``timing`` adds who waited for whom.
     """
 
@@ -53,7 +53,7 @@ class Ahead(Wrapped):
         return self._timing
 
     def __iter__(self) -> Iterator[Block]:
-        # An earlier pass that was left in the middle had read on; its text was not given.
+        # An earlier pass that was left in the middle read more text than it gave.
         self._unseen = self._stream.text_bytes - self.text_bytes
         pace = _Pace(SimpleQueue(), Semaphore(self.blocks), Event())
         thread = started(partial(self._read, pace), f"reading {self.name}")
@@ -78,20 +78,20 @@ class Ahead(Wrapped):
             thread.join(None if self.rereadable else PATIENCE)
 
     def _in_turn(self) -> Iterator[Block]:
-        """The blocks, each made when it is asked for: the system has no thread to give."""
+        """The blocks, each made when it is asked for, where the system has no thread to give."""
         self._seen = {}
         blocks = iter(self._stream)
         try:
-            while (block := self._timed(blocks)) is not None:
+            while (block := self._next_block(blocks)) is not None:
                 yield block
         finally:
             if isinstance(blocks, Generator):
                 blocks.close()
 
-    def _timed(self, blocks: Iterator[Block]) -> Block | None:
+    def _next_block(self, blocks: Iterator[Block]) -> Block | None:
         began = perf_counter()
         block = next(blocks, None)
-        self._spent(perf_counter() - began)
+        self._count_time(perf_counter() - began)
         return block
 
     def _read(self, pace: _Pace) -> None:
@@ -106,7 +106,7 @@ class Ahead(Wrapped):
     def _fill(self, blocks: Iterator[Block], pace: _Pace) -> None:
         try:
             while self._has_room(pace):
-                block = self._timed(blocks)
+                block = self._next_block(blocks)
                 if block is None:
                     return
                 pace.ready.put(_Ready(block, self._state()))
@@ -121,8 +121,8 @@ class Ahead(Wrapped):
         self._timing.full += perf_counter() - began
         return not pace.stop.is_set()
 
-    def _spent(self, seconds: float) -> None:
-        """Count the time of the stages the stream knows; of one that knows none, all of it."""
+    def _count_time(self, seconds: float) -> None:
+        """Count the time by the stream's own stages; where it measures none, count all as reading."""
         inner = self._stream.timing
         if inner.read or inner.parse:
             self._timing.read, self._timing.parse = inner.read, inner.parse
@@ -143,7 +143,7 @@ class _Ready(NamedTuple):
 
 
 class _Pace(NamedTuple):
-    """What the two threads of one pass share."""
+    """The queue, the count and the flag that the two threads of one pass share."""
 
     ready: SimpleQueue[_Ready]
     room: Semaphore

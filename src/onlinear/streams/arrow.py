@@ -1,7 +1,7 @@
-"""What pyarrow reads from files: believed once it is checked, and its errors in words.
+"""Checks of what pyarrow reads from files, and its errors in words.
 
-pyarrow trusts a file's offsets and the places in its dictionaries until it is asked to look at them: what a file claims could
-lead anywhere in memory. Every batch passes through ``valid`` before anything else reads it.
+pyarrow trusts a file's offsets and the places in its dictionaries until it is asked to check them: a wrong offset could lead
+anywhere in memory. Every batch passes through ``check_batch`` before anything else reads it.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from typing import Any
 
 import pyarrow as pa
 
-# What pyarrow raises for a file that is damaged or hostile; names that are no UTF-8 are found by Python.
+# The errors that pyarrow raises for a damaged or hostile file; Python raises UnicodeError for names that are not UTF-8.
 ERRORS = (pa.ArrowException, OSError, UnicodeError)
 LARGEST_BATCH = 1 << 31  # bytes of a record batch or row group
 
 
-def valid(batch: Any) -> Any:
-    """The batch, whose every offset, text and place in a dictionary has been checked; raises ArrowInvalid."""
+def check_batch(batch: Any) -> Any:
+    """The batch, once its every offset, text and place in a dictionary is checked. Raises ArrowInvalid."""
     batch.validate(full=True)
     return batch
 
 
-def named(schema: Any) -> Any:
-    """The schema, whose columns have names that can be read; raises UnicodeError."""
+def check_names(schema: Any) -> Any:
+    """The schema, once the names of its columns are read. Raises UnicodeError."""
     _ = schema.names
     return schema
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, as one sentence."""
+    """The first line of an error's message, as a sentence."""
     text = str(error).strip().split("\n")[0] or type(error).__name__
     return text if text.endswith(".") else text + "."

@@ -36,7 +36,7 @@ class Feature(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """What becomes of a missing value: ``error``; ``omit``, no entry; ``indicator``, an entry in a column of its own."""
+    """The treatment of missing values: ``error``; ``omit``, no entry; ``indicator``, an entry in a column of its own."""
 
     numbers: str = ERROR
     categories: str = ERROR
@@ -66,7 +66,7 @@ class Encoding:
         self._numbers = {(text, value): self.offset + k for k, (text, value) in enumerate(self.values)}
 
     def number(self, text: int, value: str | None) -> int:
-        """The column of a value of the text feature ``texts[text]``; a value never met gets the next one."""
+        """The column of a value of the text feature ``texts[text]``; a new value gets the next column."""
         found = self._numbers.get((text, value))
         if found is None:
             if len(self.values) >= MOST_VALUES:
@@ -75,12 +75,12 @@ class Encoding:
             self.values.append([text, value])
         return found
 
-    def known(self, text: int, value: str | None) -> bool:
+    def has_column(self, text: int, value: str | None) -> bool:
         """Whether a value of ``texts[text]`` has its column."""
         return (text, value) in self._numbers
 
     def description(self) -> dict[str, Any]:
-        """All that says how columns are numbered, for JSON; ``values`` is the dictionary itself, which grows (see ``upto``)."""
+        """How columns are numbered, for JSON; ``values`` is the dictionary itself, which grows (see ``upto``)."""
         return {
             "version": VERSION,
             "format": "columns",
@@ -96,7 +96,7 @@ class Encoding:
 
 
 def read(description: Mapping[str, Any]) -> Encoding:
-    """The encoding of a description; raises ValueError for what is none."""
+    """The encoding of a description. Raises ValueError where it is none."""
     try:
         _must(description["version"] == VERSION and description["format"] == "columns" and description["seed"] == SEED)
         features = [Feature(name, kind) for name, kind in description["features"]]
@@ -109,8 +109,8 @@ def read(description: Mapping[str, Any]) -> Encoding:
         _must(target is None or isinstance(target, str))
         return Encoding(
             features,
-            **checked(description["categories"], description["hash_bits"], description["dates"]),
-            missing=policies(description["missing"]),
+            **check_options(description["categories"], description["hash_bits"], description["dates"]),
+            missing=read_policies(description["missing"]),
             target=target,
             values=values,
         )
@@ -123,12 +123,12 @@ def _must(true: bool) -> None:
         raise ValueError("a part of it is out of range")
 
 
-def hashed_text(hash_bits: int) -> dict[str, Any]:
+def describe_hashing(hash_bits: int) -> dict[str, Any]:
     """The description of hashed Vowpal Wabbit features."""
     return {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
 
 
-def numbered(base: int) -> dict[str, Any]:
+def describe_numbering(base: int) -> dict[str, Any]:
     """The description of features that svmlight text numbers from ``base``."""
     return {"version": VERSION, "format": "svmlight", "base": base}
 
@@ -149,7 +149,7 @@ def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> 
 
 
 def must_be_known(description: Mapping[str, Any]) -> None:
-    """Raise ValueError for what describes no features."""
+    """Raise ValueError for a mapping that describes no features."""
     {"columns": read, "vw": bits_of, "svmlight": base_of}[format_of(description)](description)
 
 
@@ -163,12 +163,11 @@ def format_of(description: Mapping[str, Any]) -> str:
 
 def bits_of(description: Mapping[str, Any]) -> int:
     """The hash bits of a description; raises ValueError where it has none."""
-    return int(checked(HASH, description.get("hash_bits"), None)["hash_bits"])
+    return int(check_options(HASH, description.get("hash_bits"), None)["hash_bits"])
 
 
 def widest(description: Mapping[str, Any] | None) -> int:
-    """The columns that named features can have at most: those of the table and of the hash that was asked for; 0 for features
-    that are numbered in the source."""
+    """The largest number of columns that named features can have; 0 for features that are numbered in the source."""
     if description is None or description.get("format") not in ("columns", "vw"):
         return 0
     if description["format"] == "vw":
@@ -179,7 +178,7 @@ def widest(description: Mapping[str, Any] | None) -> int:
     return encoding.offset + (1 << encoding.hash_bits if encoding.categories == HASH else MOST_VALUES)
 
 
-def checked(categories: Any, hash_bits: Any, dates: Any) -> dict[str, Any]:
+def check_options(categories: Any, hash_bits: Any, dates: Any) -> dict[str, Any]:
     """Options as ``Encoding`` takes them."""
     if categories not in (HASH, ONE_HOT):
         raise unknown("categories", str(categories), (HASH, ONE_HOT))
@@ -191,7 +190,7 @@ def checked(categories: Any, hash_bits: Any, dates: Any) -> dict[str, Any]:
     return {"categories": categories, "hash_bits": bits, "dates": dates}
 
 
-def policies(given: str | Mapping[str, str]) -> Missing:
+def read_policies(given: str | Mapping[str, str]) -> Missing:
     """'omit' for every kind, or 'numbers=indicator,categories=omit', or a mapping of that."""
     if isinstance(given, str):
         if "=" not in given:
@@ -225,7 +224,7 @@ def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
 
 
 def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> list[str | None]:
-    """The names of some columns, in memory of those: a description may speak of 2^30."""
+    """The names of some columns, in memory for these alone: a description may have 2^30."""
     if description is None or description.get("format") != "columns":
         return [None for _ in columns]
     encoding = read(description)
@@ -246,17 +245,17 @@ def _category(name: str, value: str | None) -> str:
     return f"{name} is missing" if value is None else f"{name}={value}"
 
 
-def chosen(columns: Sequence[str], features: Iterable[str] | None, exclude: Iterable[str]) -> list[str]:
+def choose_columns(columns: Sequence[str], features: Iterable[str] | None, exclude: Iterable[str]) -> list[str]:
     """The columns that the names or patterns ``features`` take (None: all), less those of ``exclude``, in the table's order.
 
     Raises ValueError for a name or pattern that no column has.
     """
-    kept = set(columns) if features is None else _matched(columns, features, "features")
-    kept -= _matched(columns, exclude, "exclude")
+    kept = set(columns) if features is None else _match(columns, features, "features")
+    kept -= _match(columns, exclude, "exclude")
     return [name for name in columns if name in kept]
 
 
-def _matched(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+def _match(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
     found: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         matched = [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]

@@ -1,7 +1,6 @@
 """Text of files and pipes, cut at line ends, and how far a reader has come.
 
-How a file is compressed is told by its suffix, how a pipe is (standard input, a FIFO) by its first bytes: it has no name of
-its own.
+The suffix of a file says how it is compressed. A pipe (standard input, a FIFO) has no name of its own: its first bytes say it.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def is_pipe(path: str) -> bool:
 
 
 class Pipe(io.RawIOBase):
-    """The bytes of a pipe; the first ones, which tell how they are compressed, are read in advance and given again."""
+    """The bytes of a pipe. The first ones, which say how it is compressed, are read in advance and then given again."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self.head = raw, b""
@@ -76,7 +75,7 @@ class ByteFile:
 
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
-        self.error: StreamError | None = None  # what ended the file before its end
+        self.error: StreamError | None = None  # the damage that ended the file early
         self._own = path != STDIN
         self._file: Any = None
         # Unbuffered: a thread that waits in Python's own buffer of standard input could not be left at exit.
@@ -87,7 +86,7 @@ class ByteFile:
         except BaseException:
             self.close()
             raise
-        self._file = _decompressed(self._raw, Path(path).suffix) if pipe is None else _decompressed(pipe, pipe.suffix)
+        self._file = _decompress(self._raw, Path(path).suffix) if pipe is None else _decompress(pipe, pipe.suffix)
 
     def readinto(self, target: memoryview) -> int:
         """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises."""
@@ -121,8 +120,8 @@ class ByteFile:
             self._raw.close()
 
 
-class Text(NamedTuple):
-    """Whole lines of one file: ``store[:end]``."""
+class WholeLines(NamedTuple):
+    """Some whole lines of one file: the text is ``store[:end]``."""
 
     name: str
     store: bytearray
@@ -133,22 +132,26 @@ class Text(NamedTuple):
     bytes: int  # bytes of text, of all files so far
 
 
-def texts(paths: Sequence[str], size: int, longest: int, timing: Timing, spare: list[bytearray]) -> Generator[Text, None, None]:
-    """The lines of files, in order, about ``size`` bytes at a time; each file ends with a Text, which may be empty.
+def read_lines(
+    paths: Sequence[str], size: int, longest: int, timing: Timing, spare: list[bytearray]
+) -> Generator[WholeLines, None, None]:
+    """The lines of files, in order, about ``size`` bytes at a time; each file ends with a WholeLines, which may be empty.
 
-    The buffers come from ``spare``, where the caller puts them back, as far as there are any. Raises StreamError for a line
+    Buffers are taken from ``spare`` while it has any; the caller puts them back there. Raises StreamError for a line
     of more than ``longest`` bytes and, after the lines before it, for a damaged file.
     """
     done, count = 0, 0
     for path in paths:
         with closing(ByteFile(path)) as file:
-            for text in _cut(file, min(size, longest) + 1, longest, timing, spare):
+            for text in _cut_lines(file, min(size, longest) + 1, longest, timing, spare):
                 count += text.bytes
                 yield text._replace(done=done + file.position, bytes=count)
             done += file.position
 
 
-def _cut(file: ByteFile, length: int, longest: int, timing: Timing, spare: list[bytearray]) -> Generator[Text, None, None]:
+def _cut_lines(
+    file: ByteFile, length: int, longest: int, timing: Timing, spare: list[bytearray]
+) -> Generator[WholeLines, None, None]:
     rest, line, last, fresh = bytearray(), 1, False, 0
     while not last:
         store, kept = _buffer(length, spare), len(rest)
@@ -165,7 +168,7 @@ def _cut(file: ByteFile, length: int, longest: int, timing: Timing, spare: list[
         rest = store[stop:end]
         if stop or last:
             lines = count_byte(np.frombuffer(store, np.uint8, stop), NEWLINE)
-            yield Text(file.name, store, stop, line, lines, file.position, fresh)
+            yield WholeLines(file.name, store, stop, line, lines, file.position, fresh)
             line, fresh = line + lines, 0
         del store  # a long line is held once
         if file.error is not None:
@@ -219,7 +222,7 @@ def open_raw(path: str) -> BinaryIO:
         raise PermissionError(f"{path}: no permission to read it.") from None
 
 
-def _decompressed(raw: Any, suffix: str) -> Any:
+def _decompress(raw: Any, suffix: str) -> Any:
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=raw)
     if suffix == ".xz":

@@ -8,10 +8,10 @@ from typing import Any
 
 from onlinear.streams.encoding import format_of
 from onlinear.streams.files import is_pipe
-from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, unpacked
+from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, strip_packing
 
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
-# option: the formats it is for, and the value that means nothing was asked
+# option: the formats it is for, and its default, which means that nothing was asked
 ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "base": (("svmlight",), None),
     "sort": (("svmlight",), False),
@@ -24,7 +24,7 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
 
 
 def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | None) -> str:
-    """The format of all the files; raises ValueError where they differ, or are not what was asked."""
+    """The format of all the files. Raises ValueError where they have several, or not the one that was asked for."""
     if asked in ("vw", "svmlight", *TABLES):
         folder = next((path for path in paths if os.path.isdir(path)), None)
         if folder is not None and asked not in TABLES:
@@ -41,11 +41,11 @@ def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | N
 
 
 def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
-    """The format that a suffix tells, or the files in a folder; where none does, that of the encoding, else svmlight."""
+    """The format by the suffix of a file, or of the files in a folder; else that of the encoding, else svmlight."""
     if os.path.isdir(path) or is_uri(path):
-        from onlinear.streams import tables
+        from onlinear.streams.places import find_places
 
-        forms = {form_of(place.path) for place in tables.places(path)}
+        forms = {form_of(place.path) for place in find_places(path)}
         if len(forms) > 1 or None in forms:
             raise IsADirectoryError(
                 f"{path} is a folder; expected a file, or a folder of Parquet, Arrow or CSV files of one kind."
@@ -54,7 +54,7 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
     found = form_of(path)
     if found is not None:
         return found
-    if unpacked(path).endswith(".vw"):
+    if strip_packing(path).endswith(".vw"):
         return "vw"
     if encoding is None or not is_pipe(path):
         return "svmlight"
@@ -77,22 +77,22 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
         raise ValueError(f"encoding: expected one of {kind} input, got one of {described}.")
 
 
-def converted(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
+def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
     """Whether the files hold sparse rows, as ``onlinear convert`` writes them, and not columns with names.
 
     Raises ValueError where only some do, and for options that such rows do not have.
     """
-    from onlinear.streams.sparse import is_sparse
+    from onlinear.streams.converted import is_converted
 
     if kind == CSV:
         return False
-    sparse = [place for place in places if place.filesystem is None and is_sparse(place.path)]
-    if not sparse:
+    found = [place for place in places if place.filesystem is None and is_converted(place.path)]
+    if not found:
         return False
-    other = next((place for place in places if place not in sparse), None)
+    other = next((place for place in places if place not in found), None)
     if other is not None:
-        raise ValueError(f"source: expected files of one kind, got {sparse[0].name} (converted rows) and {other.name}.")
+        raise ValueError(f"source: expected files of one kind, got {found[0].name} (converted rows) and {other.name}.")
     for name, value in options.items():
         if value != ONLY_FOR[name][1]:
-            raise ValueError(f"{name} is for columns with names; {sparse[0].name} holds converted rows, which have none.")
+            raise ValueError(f"{name} is for columns with names; {found[0].name} holds converted rows, which have none.")
     return True

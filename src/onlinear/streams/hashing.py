@@ -29,7 +29,7 @@ _S8, _S13, _S15, _S16, _S17, _S19, _S32 = (np.uint64(s) for s in (8, 13, 15, 16,
 
 
 @function
-def _mixed(k):  # type: ignore[no-untyped-def]
+def _mix(k):  # type: ignore[no-untyped-def]
     k = (k * _C1) & _LOW32
     k = ((k << _S15) | (k >> _S17)) & _LOW32
     return (k * _C2) & _LOW32
@@ -37,11 +37,11 @@ def _mixed(k):  # type: ignore[no-untyped-def]
 
 @function
 def absorb(h, k, shift, byte):  # type: ignore[no-untyped-def]
-    """Take one more byte: ``k`` holds the last ``shift`` bits, which are not yet in ``h``. All start at 0."""
+    """Absorb one more byte: ``k`` holds the last ``shift`` bits, which are not yet in ``h``. All start at 0."""
     k |= byte << shift
     shift += _S8
     if shift == _S32:
-        h ^= _mixed(k)
+        h ^= _mix(k)
         h = ((h << _S13) | (h >> _S19)) & _LOW32
         h = (h * _FIVE + _ADD) & _LOW32
         k = shift = np.uint64(0)
@@ -50,9 +50,9 @@ def absorb(h, k, shift, byte):  # type: ignore[no-untyped-def]
 
 @function
 def finish(h, k, shift, length):  # type: ignore[no-untyped-def]
-    """The hash of the ``length`` bytes taken, as uint64."""
+    """The hash of the ``length`` absorbed bytes, as uint64."""
     if shift > 0:
-        h ^= _mixed(k)
+        h ^= _mix(k)
     h ^= length
     h = ((h ^ (h >> _S16)) * _F1) & _LOW32
     h = ((h ^ (h >> _S13)) * _F2) & _LOW32
@@ -61,7 +61,7 @@ def finish(h, k, shift, length):  # type: ignore[no-untyped-def]
 
 @kept_function
 def murmur(text, begin, end, h, k, shift, length):  # type: ignore[no-untyped-def]
-    """The hash of the bytes taken so far and ``text[begin:end]``."""
+    """The hash of the bytes absorbed so far and of ``text[begin:end]`` after them."""
     i, stop = np.uint64(begin), np.uint64(end)
     while i < stop:
         h, k, shift = absorb(h, k, shift, np.uint64(text[i]))
@@ -115,7 +115,7 @@ def _sort(keys, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _tidy(indptr, indices, values):  # type: ignore[no-untyped-def]
+def _tidy_rows(indptr, indices, values):  # type: ignore[no-untyped-def]
     """Every row in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
     keys = np.empty(0, np.uint64)
     kept = np.empty(0, np.float64)
@@ -168,6 +168,6 @@ def _tidy(indptr, indices, values):  # type: ignore[no-untyped-def]
 def tidy(rows: Rows) -> Rows:
     """The rows, changed in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
     with np.errstate(over="ignore", invalid="ignore"):
-        _tidy(*rows)
+        _tidy_rows(*rows)
     nnz = int(rows.indptr[-1])
     return Rows(rows.indptr, rows.indices[:nnz], rows.values[:nnz])

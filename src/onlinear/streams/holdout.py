@@ -1,4 +1,4 @@
-"""Rows held out of a stream by their number in it, before any shuffle: the same ones for any blocks and any order."""
+"""Marks rows of a stream as held out, by their number before any shuffle: blocks and order do not change which."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How much memory the record batches of an Arrow file ask for, read from their descriptions before any of it is given.
+"""Reads how much memory the record batches of an Arrow file ask for, from their descriptions, before any is given.
 
-pyarrow makes room for whatever a batch says that its compressed buffers hold. A few bytes can say gigabytes, so the sizes are
-summed first. The layout is that of Apache Arrow's columnar format: a footer, and a flatbuffer before the buffers of each batch.
+pyarrow gives a batch the memory that its compressed buffers claim. A few bytes can claim gigabytes, so the claims are summed
+first. The layout is that of Apache Arrow's columnar format: a footer, and a flatbuffer before the buffers of each batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DICTIONARY_DATA = 1
 DICTIONARY = 2  # the kind of a message
 
 
-class Block(NamedTuple):
+class MessagePlace(NamedTuple):
     """Where a message stands in the file."""
 
     offset: int
@@ -30,15 +30,15 @@ class Block(NamedTuple):
     body: int  # bytes
 
 
-class Table(NamedTuple):
+class FlatTable(NamedTuple):
     """A table of a flatbuffer."""
 
     data: bytes
     at: int
 
     @classmethod
-    def root(cls, data: bytes) -> Table:
-        """The outermost one."""
+    def root(cls, data: bytes) -> FlatTable:
+        """The outermost table."""
         return cls(data, struct.unpack_from("<I", data)[0])
 
     def field(self, place: int) -> int:
@@ -49,10 +49,10 @@ class Table(NamedTuple):
         offset = struct.unpack_from("<H", self.data, described + 4 + 2 * place)[0]
         return self.at + offset if offset else 0
 
-    def table(self, place: int) -> Table | None:
+    def table(self, place: int) -> FlatTable | None:
         """A field that is a table."""
         at = self.field(place)
-        return Table(self.data, at + struct.unpack_from("<I", self.data, at)[0]) if at else None
+        return FlatTable(self.data, at + struct.unpack_from("<I", self.data, at)[0]) if at else None
 
     def structs(self, place: int, layout: str) -> Iterator[tuple[int, ...]]:
         """The members of a field that is a vector of structs."""
@@ -66,8 +66,10 @@ class Table(NamedTuple):
 
 
 def largest(file: Any) -> int:
-    """The bytes that the largest record batch or dictionary of an Arrow file asks for; raises ArrowInvalid where that cannot
-    be told."""
+    """The bytes that the largest record batch or dictionary of an Arrow file asks for.
+
+    Raises ArrowInvalid where the descriptions are damaged.
+    """
     try:
         return max((_size(file, block) for block in _blocks(file)), default=0)
     except (struct.error, IndexError, OverflowError) as error:
@@ -80,26 +82,26 @@ def _at(file: Any, offset: int, length: int) -> bytes:
     return bytes(file.read_at(length, offset))
 
 
-def _blocks(file: Any) -> Iterator[Block]:
+def _blocks(file: Any) -> Iterator[MessagePlace]:
     size = file.size()
     if size < TAIL or _at(file, size - 6, 6) != b"ARROW1":
         raise pa.ArrowInvalid("no Arrow file: it does not end as one does.")
     length = struct.unpack("<i", _at(file, size - TAIL, 4))[0]
-    footer = Table.root(_at(file, size - TAIL - length, length))
+    footer = FlatTable.root(_at(file, size - TAIL - length, length))
     described = 0
     for place in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
         for found in footer.structs(place, "<qi4xq"):
-            block = Block(*found)
+            block = MessagePlace(*found)
             described += max(0, block.description)
             if described > size:  # descriptions that overlap would be read again and again
                 raise pa.ArrowInvalid(f"expected descriptions of at most {size} bytes, got more.")
             yield block
 
 
-def _size(file: Any, block: Block) -> int:
+def _size(file: Any, block: MessagePlace) -> int:
     """The bytes of a batch once it is unpacked."""
     data = _at(file, block.offset, block.description)
-    message = Table.root(data[8:] if struct.unpack_from("<I", data)[0] == CONTINUED else data[4:])
+    message = FlatTable.root(data[8:] if struct.unpack_from("<I", data)[0] == CONTINUED else data[4:])
     kind, batch = message.field(MESSAGE_KIND), message.table(MESSAGE_HEADER)
     if batch is not None and kind and message.data[kind] == DICTIONARY:
         batch = batch.table(DICTIONARY_DATA)

@@ -1,4 +1,4 @@
-"""Labels of a stream as classes: numbers or text as the source has them, or as they were named."""
+"""The labels of a stream as classes: numbers or text, as the source has them or as the user named them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Labels:
         self._table = np.zeros(0, np.intp)  # the place of each of the stream's text labels, -1 for none
         self.named = classes is not None or stream.classes is not None
         given = list(stream.classes) if classes is None and stream.classes is not None else classes
-        self.classes: np.ndarray | None = None if given is None else _array(stream, given, places=classes is None)
+        self.classes: np.ndarray | None = None if given is None else _class_array(stream, given, places=classes is None)
         if self.classes is None and stream.labels is not None:
             raise ValueError(f"the labels of {stream.name} are text: name the classes (--classes a,b,c, or --scan).")
         if self.classes is not None and len(self.classes) < 2:
@@ -43,7 +43,7 @@ class Labels:
         return np.array([-1, 1]) if self.classes is None else self.classes
 
     def places(self, block: Block) -> np.ndarray:
-        """Each row's class, as its place in ``names``; raises StreamError for a label that is none."""
+        """Each row's class, as its place in ``names``. Raises StreamError for a label that is no class."""
         if self.classes is None:
             self._decide(block)
         names = self.names
@@ -86,7 +86,7 @@ class Labels:
 
 
 def scan(stream: Stream) -> tuple[Any, ...]:
-    """All labels of a stream, by one pass over it."""
+    """All labels of a stream, ascending; reads it once."""
     if not stream.rereadable:
         raise StreamError(f"{stream.name} cannot be read twice: name the classes instead of scanning for them.")
     found: set[float] = set()
@@ -112,7 +112,7 @@ def shown(value: Any) -> str:
     return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
 
 
-def _array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:
+def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:
     if stream.labels is not None:
         return np.unique([stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes])
     try:

@@ -1,4 +1,4 @@
-"""Shared by the readers of text: files as blocks of whole lines, parsed on several cores, and wrong lines counted."""
+"""The readers of text share this: they parse whole lines of files on several cores, and count the wrong ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, Reader, StreamError
-from onlinear.streams.files import Text, is_pipe, texts
+from onlinear.streams.files import WholeLines, is_pipe, read_lines
 
 BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
 LONGEST_LINE = 1 << 28
 
 
 class Lines(Reader):
-    """The rows of text files, one after the other, in blocks of about ``block_bytes`` of text.
+    """The rows of text files, in order, in blocks of about ``block_bytes`` of text.
 
     ``max_errors``: this many wrong lines of a pass are skipped and kept in ``errors``; the next one raises StreamError.
     ``threads``: that many parse, 2 by default where there are two cores; the blocks do not depend on it.
@@ -57,16 +57,16 @@ class Lines(Reader):
         self.errors = self._errors = list[str]()
         before = self.text_bytes
         spare: list[bytearray] = []
-        lines = texts(self.paths, self.block_bytes, LONGEST_LINE, self.timing, spare)
-        with closing(in_order(self.parsed, lines, self.threads)) as parts:
+        lines = read_lines(self.paths, self.block_bytes, LONGEST_LINE, self.timing, spare)
+        with closing(in_order(self.parse_lines, lines, self.threads)) as parts:
             for part in parts:
                 self.done, self.text_bytes = part.text.done, before + part.text.bytes
                 self.timing.parse += part.seconds
                 spare.append(part.text.store)
-                yield from self._checked(part)
+                yield from self._count_errors(part)
 
-    def _checked(self, part: Part) -> Iterator[Block]:
-        """The block, once its errors are counted; the rows before the first error that is one too many, and that error."""
+    def _count_errors(self, part: ParsedLines) -> Iterator[Block]:
+        """Count the errors and yield the block. The first error too many is raised after the rows before it."""
         block = part.block
         for line, message in part.errors:
             if len(self._errors) >= self.max_errors:
@@ -79,37 +79,42 @@ class Lines(Reader):
             yield block
 
     @abstractmethod
-    def parsed(self, lines_of: Text) -> Part:
-        """The rows of some lines, without the wrong ones, and their errors in order."""
+    def parse_lines(self, piece: WholeLines) -> ParsedLines:
+        """Parse some lines: the right rows as a block, and the errors of the wrong ones, in order."""
 
 
-class Part(NamedTuple):
-    """What became of some lines."""
+class ParsedLines(NamedTuple):
+    """Some lines, once they are parsed."""
 
-    text: Text
+    text: WholeLines
     block: Block | None
     errors: list[tuple[int, str]]
     seconds: float
 
 
 def block_of(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
-    """Some rows of one file."""
+    """The block of some rows of one file."""
     size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
     largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
     return Block(rows, y, lines, (name,), size, largest)
 
 
-def part_of(lines_of: Text, block: Block, errors: dict[int, str], beyond: dict[int, str], began: float) -> Part:
-    """A parsed block without its rows ``beyond`` the doubles (row: message), and all errors (line: message) in order."""
-    if beyond:
-        errors |= {int(block.lines[row]): message for row, message in beyond.items()}
-        block = block.take(np.delete(np.arange(block.n), list(beyond)))
-        block = block_of(block.rows, block.y, block.lines, lines_of.name)._replace(weights=block.weights)
-    found = [(at, f"{lines_of.name}:{at}: {errors[at]}.") for at in sorted(errors)]
-    return Part(lines_of, block if block.n else None, found, perf_counter() - began)
+def drop_rows(
+    piece: WholeLines, block: Block, errors: dict[int, str], out_of_range: dict[int, str], began: float
+) -> ParsedLines:
+    """The parsed lines without the rows whose numbers are no finite doubles.
+
+    ``errors`` has a message by line, ``out_of_range`` by row of the block; ``began`` is when parsing began.
+    """
+    if out_of_range:
+        errors |= {int(block.lines[row]): message for row, message in out_of_range.items()}
+        block = block.take(np.delete(np.arange(block.n), list(out_of_range)))
+        block = block_of(block.rows, block.y, block.lines, piece.name)._replace(weights=block.weights)
+    found = [(at, f"{piece.name}:{at}: {errors[at]}.") for at in sorted(errors)]
+    return ParsedLines(piece, block if block.n else None, found, perf_counter() - began)
 
 
-def infinite(rows: Rows) -> list[tuple[int, int]]:
+def infinite_entries(rows: Rows) -> list[tuple[int, int]]:
     """Row and column of the entries that are not finite."""
     wrong = np.flatnonzero(~np.isfinite(rows.values))
     owners = np.searchsorted(rows.indptr, wrong.astype(np.uint64), side="right") - 1
@@ -117,13 +122,13 @@ def infinite(rows: Rows) -> list[tuple[int, int]]:
 
 
 def token_at(store: bytearray, start: int, end: int, blank: re.Pattern[bytes]) -> str:
-    """What stands at ``start``, up to the next ``blank``."""
+    """The text from ``start`` up to the next ``blank``."""
     found = blank.search(store, start, end)
     return store[start : found.start() if found else end].decode("utf-8", "replace").removesuffix("\r")
 
 
-def shown(token: str) -> str:
-    """A token in a message."""
+def quote_token(token: str) -> str:
+    """A token as messages quote it."""
     return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
 
 

@@ -82,4 +82,4 @@ class Pairs(Stream):
         self.labels, self._met = tuple(place), True
         return found
 
-    _met = False  # whether a row has come by
+    _met = False  # whether a block had a row

@@ -11,10 +11,27 @@ from onlinear.streams.blocks import Block, Stream, Wrapped, permuted
 
 
 class Shuffled(Wrapped):
-    """The rows of a stream, every ``window`` consecutive ones permuted by ``numpy.random.default_rng(seed)``.
+    """The rows of a stream, every ``window`` consecutive ones in a random order: a bounded shuffle.
 
     One generator serves all passes, so with a window of all n rows pass p has the p-th permutation of n, as an estimator's
-    ``fit(shuffle=True, random_state=seed)`` has. Holds up to ``window`` rows and one block in memory.
+    ``fit(shuffle=True, random_state=seed)`` has. Up to ``window`` rows and one block are in memory.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream to shuffle.
+    window : int
+        The number of rows that are permuted together, at least 1.
+    seed : int, optional
+        The seed of ``numpy.random.default_rng``. Default: another order every time.
+
+    Examples
+    --------
+    >>> from onlinear import streams
+    >>> shuffled = streams.Shuffled(streams.open("iris"), window=150, seed=0)
+    >>> block = next(iter(shuffled))
+    >>> sorted(block.lines.tolist()) == list(range(1, 151))
+    True
     """
 
     def __init__(self, stream: Stream, window: int, seed: int | None = None) -> None:
@@ -25,11 +42,11 @@ class Shuffled(Wrapped):
         self._generator = np.random.default_rng(seed)
 
     def state(self) -> dict[str, Any]:
-        """The generator as it is now, in words of JSON; between two passes, what the next one begins with."""
+        """The state of the generator, for JSON. Between two passes it is the state that the next pass begins with."""
         return dict(self._generator.bit_generator.state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Let the next pass begin with this state of the generator; ValueError if it is none."""
+        """Let the next pass begin with this state of the generator. Raises ValueError where it is none."""
         before = self.state()
         try:
             self._generator.bit_generator.state = dict(state)
@@ -45,13 +62,13 @@ class Shuffled(Wrapped):
             while count + block.n - first >= self.window:
                 last = first + self.window - count
                 held.append(block.cut(first, last))
-                yield self._permuted(held)
+                yield self._permute(held)
                 held, count, first = [], 0, last
             if first < block.n:
                 held.append(block.cut(first, block.n))
                 count += block.n - first
         if held:
-            yield self._permuted(held)
+            yield self._permute(held)
 
-    def _permuted(self, held: Sequence[Block]) -> Block:
+    def _permute(self, held: Sequence[Block]) -> Block:
         return permuted(held, self._generator.permutation(sum(block.n for block in held)))

@@ -1,4 +1,4 @@
-"""What the name of a source tells of its format."""
+"""The format of a source, by its name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def is_uri(name: str) -> bool:
     return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
 
 
-def unpacked(path: str) -> str:
-    """The path in lower case, without a suffix that says how the file is compressed."""
+def strip_packing(path: str) -> str:
+    """The path in lower case, without the suffix of a compressed file."""
     name = path.lower()
     return name.removesuffix(next((suffix for suffix in PACKED if name.endswith(suffix)), ""))
 
 
 def form_of(path: str) -> str | None:
-    """The format of columns that a file's suffix tells, None where it tells none."""
+    """The format of the table that a file's suffix names, None where it names none."""
     for form, suffixes in SUFFIXES.items():
-        if (unpacked(path) if form == CSV else path.lower()).endswith(suffixes):
+        if (strip_packing(path) if form == CSV else path.lower()).endswith(suffixes):
             return form
     return None

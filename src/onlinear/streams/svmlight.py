@@ -1,11 +1,6 @@
 """svmlight (libsvm) text: ``label index:value index:value ... # comment``, one row per line.
 
-Read in blocks of bounded memory by a compiled parser. A number becomes exactly the double that Python's ``float`` gives:
-
-    m 10^k with m <= 2^53, |k| <= 22   one product or quotient of exact doubles                     (Clinger, PLDI 1990)
-    up to 19 digits, -250 <= k <= 280  double-double product with a tabulated power; accepted where the result cannot be on
-                                       the other side of a tie                                       (Dekker, 1971)
-    all others                         ``float`` of the token, after the block
+Read in blocks of bounded memory by a compiled parser; ``numbers`` reads the numbers.
 
 Accepted: blank lines, comments, CRLF, tabs, a missing last newline, ``+1``, a ``qid:`` after the label (ignored). Everything
 else raises StreamError as ``file:line: expected ..., got ...``. Entries equal to 0 are no entries.
@@ -17,8 +12,6 @@ file read with ``base=1`` is refused with a hint.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
-from functools import cache
 from math import isfinite
 from time import perf_counter
 from typing import NamedTuple
@@ -27,122 +20,27 @@ import numpy as np
 
 from onlinear.compiled import function, kernel
 from onlinear.rows import LARGEST_COLUMN, Rows
-from onlinear.streams.encoding import numbered
-from onlinear.streams.files import Text, count_byte
-from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, part_of, refuse_foreign, shown, token_at
+from onlinear.streams.encoding import describe_numbering
+from onlinear.streams.files import WholeLines, count_byte
+from onlinear.streams.lines import (
+    BLOCK_BYTES,
+    Lines,
+    ParsedLines,
+    block_of,
+    drop_rows,
+    infinite_entries,
+    quote_token,
+    refuse_foreign,
+    token_at,
+)
+from onlinear.streams.numbers import BAD, DIGIT0, LATE, ONE, TEN, ZERO, digits, number, powers
 
-ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
-DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)
-NEWLINE, SPACE, TAB, RETURN, HASH, PLUS, MINUS, POINT, COLON = (ord(c) for c in "\n \t\r#+-.:")
-LOWER_E, LOWER_D, LOWER_I, LOWER_Q = (ord(c) for c in "ediq")
-LOWEST_POWER, HIGHEST_POWER = -250, 280
-SPLIT = 134217729.0  # 2^27 + 1
-FAR = np.int64(1 << 40)
-
+NEWLINE, SPACE, TAB, RETURN, HASH, COLON = (ord(c) for c in "\n \t\r#:")
+LOWER_D, LOWER_I, LOWER_Q = (ord(c) for c in "diq")
 LAST_INDEX = (1 << 31) - 1
-
-FINE, LATE, BAD = 0, 1, 2
 # What a line lacks, in the order the parser meets it.
 LABEL, LABEL_END, QID, INDEX, INDEX_END, VALUE, VALUE_END, ORDER, RANGE = range(1, 10)
 ROWS, ENTRIES, LATES, LINES, WRONGS, DESCENTS = range(6)
-
-
-@cache
-def powers() -> np.ndarray:
-    """10^k as an unevaluated sum of two doubles, in column k - LOWEST_POWER; 10^0 .. 10^22 are doubles themselves."""
-    exponents = range(LOWEST_POWER, HIGHEST_POWER + 1)
-    exact = [Fraction(10) ** k for k in exponents]
-    high = [float(x) for x in exact]
-    low = [float(x - Fraction(h)) for x, h in zip(exact, high, strict=True)]
-    return np.array([high, low])
-
-
-@function
-def number(text, i, tens):  # type: ignore[no-untyped-def]
-    """The number that starts at ``i``: its value, where it ends, and FINE, LATE (left to ``float``) or BAD."""
-    negative = text[i] == MINUS
-    if negative or text[i] == PLUS:
-        i += ONE
-    first = i
-    mantissa = ZERO
-    digit = np.uint64(text[i]) - DIGIT0
-    while digit < TEN:
-        mantissa = mantissa * TEN + digit
-        i += ONE
-        digit = np.uint64(text[i]) - DIGIT0
-    count = np.int64(i - first)
-    power = np.int64(0)
-    if text[i] == POINT:
-        i += ONE
-        point = i
-        digit = np.uint64(text[i]) - DIGIT0
-        while digit < TEN:
-            mantissa = mantissa * TEN + digit
-            i += ONE
-            digit = np.uint64(text[i]) - DIGIT0
-        power = -np.int64(i - point)
-        count -= power
-    if count == 0:
-        return 0.0, first, BAD
-    if text[i] | 32 == LOWER_E:
-        i += ONE
-        down = text[i] == MINUS
-        if down or text[i] == PLUS:
-            i += ONE
-        start = i
-        exponent = np.int64(0)
-        digit = np.uint64(text[i]) - DIGIT0
-        while digit < TEN:
-            exponent = min(exponent * 10 + np.int64(digit), FAR)
-            i += ONE
-            digit = np.uint64(text[i]) - DIGIT0
-        if i == start:
-            return 0.0, first, BAD
-        power += -exponent if down else exponent
-    if count > 19 and significant(text, first, count) > 19:
-        return np.nan, i, LATE
-    value = scaled(mantissa, power, tens)
-    return -value if negative else value, i, FINE if value == value else LATE
-
-
-@function
-def significant(text, i, count):  # type: ignore[no-untyped-def]
-    """``count`` less the zeros in front, of the digits that start at ``i``."""
-    while count > 0 and (text[i] == DIGIT0 or text[i] == POINT):
-        if text[i] == DIGIT0:
-            count -= 1
-        i += ONE
-    return count
-
-
-@function
-def scaled(mantissa, power, tens):  # type: ignore[no-untyped-def]
-    """The double nearest to ``mantissa 10^power``; nan where this arithmetic cannot tell."""
-    if mantissa <= EXACT:
-        if power == 0 or mantissa == ZERO:
-            return np.float64(mantissa)
-        if -22 <= power < 0:
-            return np.float64(mantissa) / tens[0, -power - LOWEST_POWER]
-        if 0 < power <= 22:
-            return np.float64(mantissa) * tens[0, power - LOWEST_POWER]
-        a, b = np.float64(mantissa), 0.0
-    else:
-        a, b = np.float64(mantissa - (mantissa & LOW_BITS)), np.float64(mantissa & LOW_BITS)
-    if power < LOWEST_POWER or power > HIGHEST_POWER:
-        return np.nan
-    p, q = tens[0, power - LOWEST_POWER], tens[1, power - LOWEST_POWER]
-    high = a * p
-    wide = SPLIT * a
-    a1 = wide - (wide - a)
-    wide = SPLIT * p
-    p1 = wide - (wide - p)
-    a2, p2 = a - a1, p - p1
-    low = ((a1 * p1 - high) + a1 * p2 + a2 * p1) + a2 * p2
-    low += b * p + a * q
-    # Rounding has moved high + low by less than 2^-94 of it.
-    doubt = high * 2.0**-90
-    value = high + (low - doubt)
-    return value if value == high + (low + doubt) else np.nan
 
 
 @function
@@ -150,6 +48,108 @@ def ends(text, i):  # type: ignore[no-untyped-def]
     """Whether a token may end at ``i``."""
     c = text[i]
     return c in (SPACE, NEWLINE, TAB, RETURN, HASH)
+
+
+@function
+def _skip_blanks(text, i):  # type: ignore[no-untyped-def]
+    """The place after the blanks at ``i``."""
+    while text[i] == SPACE or text[i] == TAB:
+        i += ONE
+    return i
+
+
+@function
+def _skip_rest(text, i):  # type: ignore[no-untyped-def]
+    """The newline after the carriage return or the comment at ``i``; else ``i``."""
+    if text[i] == RETURN and text[i + ONE] == NEWLINE:
+        i += ONE
+    if text[i] == HASH:
+        while text[i] != NEWLINE:
+            i += ONE
+    return i
+
+
+@function
+def _skip_qid(text, i, tens):  # type: ignore[no-untyped-def]
+    """The place after the ``qid:number`` at ``i``, if there is one, and the error: QID or 0."""
+    if not (text[i] == LOWER_Q and text[i + ONE] == LOWER_I and text[i + ONE + ONE] == LOWER_D):
+        return i, 0
+    i += ONE + ONE + ONE
+    if text[i] != COLON:
+        return i, QID
+    _, i, kind = number(text, i + ONE, tens)
+    return i, QID if kind == BAD or not ends(text, i) else 0
+
+
+@function
+def _parse_index(text, i, base):  # type: ignore[no-untyped-def]
+    """The index at ``i``, where it ends, and INDEX_END or RANGE where it is wrong."""
+    token = i
+    column, i = digits(text, i, ZERO)
+    j = np.int64(column)
+    if text[i] != COLON:
+        return j, i, INDEX_END
+    return j, i, RANGE if i - token > TEN or j > LARGEST_COLUMN + base or j < base else 0
+
+
+@function
+def _parse_entries(text, i, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+    """Parse the entries at ``i`` up to the newline.
+
+    Returns where the parser stopped, the token it stopped at, the error (0: none), the counts of entries and of late numbers,
+    and how many indices do not ascend.
+    """
+    previous, descents = np.int64(base) - 1, 0
+    while True:
+        i = _skip_blanks(text, i)
+        token = i
+        digit, column = np.uint64(text[i]) - DIGIT0, ZERO
+        if digit >= TEN:
+            i = _skip_rest(text, i)
+            return i, i, 0 if text[i] == NEWLINE else INDEX, k, late, descents
+        while digit < TEN:
+            column = column * TEN + digit
+            i += ONE
+            digit = np.uint64(text[i]) - DIGIT0
+        if text[i] != COLON:
+            return i, token, INDEX_END, k, late, descents
+        j = np.int64(column)
+        if i - token > TEN or j > LARGEST_COLUMN + base or j < base:
+            return i, token, RANGE, k, late, descents
+        if j <= previous:
+            if ordered:
+                return i, token, ORDER, k, late, descents
+            descents += 1
+        previous = j
+        token = i + ONE
+        value, i, kind = number(text, token, tens)
+        if kind == BAD:
+            return i, token, VALUE, k, late, descents
+        if text[i] != SPACE and not ends(text, i):
+            return i, token, VALUE_END, k, late, descents
+        if value != 0.0:
+            if kind == LATE:
+                lates[late, 0], lates[late, 1] = np.int64(token), k
+                late += 1
+            indices[k] = j - base
+            values[k] = value
+            k += 1
+
+
+@function
+def _parse_label(text, i, row, tens, y, late, lates):  # type: ignore[no-untyped-def]
+    """Parse the label at ``i``. Returns where it ends, the error (0: none) and the count of late numbers."""
+    token = i
+    value, i, kind = number(text, i, tens)
+    if kind == BAD:
+        return i, LABEL, late
+    if not ends(text, i):
+        return i, LABEL_END, late
+    y[row] = value
+    if kind == LATE:
+        lates[late, 0], lates[late, 1] = np.int64(token), -1 - row
+        late += 1
+    return i, 0, late
 
 
 @kernel
@@ -162,103 +162,25 @@ def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lat
     i, stop = ZERO, np.uint64(end)
     row, k, late, line, refused, descents = 0, 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
-        wrong, k_start, late_start = 0, k, late
-        while text[i] == SPACE or text[i] == TAB:
-            i += ONE
-        if text[i] == RETURN and text[i + ONE] == NEWLINE:
-            i += ONE
-        if text[i] == HASH:
-            while text[i] != NEWLINE:
-                i += ONE
-        if text[i] == NEWLINE:
-            i += ONE
-            line += 1
-            continue
-
-        token = i
-        value, i, kind = number(text, i, tens)
-        if kind == BAD:
-            wrong = LABEL
-        elif not ends(text, i):
-            wrong = LABEL_END
-        else:
-            y[row] = value
-            if kind == LATE:
-                lates[late, 0], lates[late, 1] = np.int64(token), -1 - row
-                late += 1
-        previous = np.int64(base) - 1
-        fresh = True
-        while wrong == 0:
-            while text[i] == SPACE or text[i] == TAB:
-                i += ONE
-            digit = np.uint64(text[i]) - DIGIT0
-            if digit >= TEN:
-                if text[i] == RETURN and text[i + ONE] == NEWLINE:
+        i = _skip_rest(text, _skip_blanks(text, i))
+        if text[i] != NEWLINE:
+            k_start, late_start, token, falls = k, late, i, 0
+            i, wrong, late = _parse_label(text, i, row, tens, y, late, lates)
+            if wrong == 0:
+                token = _skip_blanks(text, i)
+                i, wrong = _skip_qid(text, token, tens)
+            if wrong == 0:
+                i, token, wrong, k, late, falls = _parse_entries(text, i, base, ordered, tens, k, late, indices, values, lates)
+            descents += falls
+            if wrong == 0:
+                lines[row] = line
+                row += 1
+                indptr[row] = k
+            else:
+                wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(token), line
+                refused, k, late = refused + 1, k_start, late_start
+                while text[i] != NEWLINE:
                     i += ONE
-                if text[i] == HASH:
-                    while text[i] != NEWLINE:
-                        i += ONE
-                if text[i] == NEWLINE:
-                    break
-                if not (fresh and text[i] == LOWER_Q and text[i + ONE] == LOWER_I and text[i + ONE + ONE] == LOWER_D):
-                    wrong = INDEX
-                    break
-                token = i
-                i += ONE + ONE + ONE
-                if text[i] != COLON:
-                    wrong = QID
-                    break
-                value, i, kind = number(text, i + ONE, tens)
-                if kind == BAD or not ends(text, i):
-                    wrong = QID
-                    break
-                fresh = False
-                continue
-            fresh = False
-            token = i
-            column = ZERO
-            while digit < TEN:
-                column = column * TEN + digit
-                i += ONE
-                digit = np.uint64(text[i]) - DIGIT0
-            if text[i] != COLON:
-                wrong = INDEX_END
-                break
-            j = np.int64(column)
-            if i - token > TEN or j > LARGEST_COLUMN + base or j < base:
-                wrong = RANGE
-                break
-            if j <= previous:
-                if ordered:
-                    wrong = ORDER
-                    break
-                descents += 1
-            previous = j
-            i += ONE
-            token = i
-            value, i, kind = number(text, i, tens)
-            if kind == BAD:
-                wrong = VALUE
-                break
-            if text[i] != SPACE and not ends(text, i):
-                wrong = VALUE_END
-                break
-            if value != 0.0:
-                if kind == LATE:
-                    lates[late, 0], lates[late, 1] = np.int64(token), k
-                    late += 1
-                indices[k] = j - base
-                values[k] = value
-                k += 1
-        if wrong != 0:
-            wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(i if wrong == INDEX else token), line
-            refused, k, late = refused + 1, k_start, late_start
-            while text[i] != NEWLINE:
-                i += ONE
-        else:
-            lines[row] = line
-            row += 1
-            indptr[row] = k
         i += ONE
         line += 1
     found[ROWS], found[ENTRIES], found[LATES], found[LINES] = row, k, late, line
@@ -266,7 +188,7 @@ def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lat
 
 
 class Svmlight(Lines):
-    """The rows of svmlight files, one after the other, in blocks of about ``block_bytes`` of text.
+    """The rows of svmlight files, in order, in blocks of about ``block_bytes`` of text.
 
     ``base``: the first index, 1 or 0; ``ordered``: refuse indices that do not ascend (otherwise they are sorted);
     ``max_errors``, ``threads``: as for all ``Lines``.
@@ -286,41 +208,40 @@ class Svmlight(Lines):
             raise ValueError(f"base must be 0 or 1, the first index of the files, got {base!r}.")
         super().__init__(paths, max_errors=max_errors, block_bytes=block_bytes, threads=threads)
         self.base, self.ordered = base, ordered
-        self.encoding = numbered(base)
+        self.encoding = describe_numbering(base)
 
-    def parsed(self, lines_of: Text) -> Part:
-        """The rows of some lines, without the wrong ones, and their errors in order."""
+    def parse_lines(self, piece: WholeLines) -> ParsedLines:
         began = perf_counter()
-        name, store, end, line, *_ = lines_of
+        name, store, end, line, *_ = piece
         if line == 1:
             refuse_foreign(name, "svmlight", bytes(store[: min(end, 8)]))
         text = np.frombuffer(store, np.uint8)
-        room = _room(text[:end], lines_of.lines, self.max_errors + 1)
+        arrays = make_arrays(text[:end], piece.lines, self.max_errors + 1)
         with np.errstate(over="ignore"):
-            parse(text, end, self.base, self.ordered, powers(), *room)
-        n, nnz, late, _, refused, descents = room.found.tolist()
+            parse(text, end, self.base, self.ordered, powers(), *arrays)
+        n, nnz, late, _, refused, descents = arrays.found.tolist()
         errors = {
-            line + at: _message(store, wrong, start, end, self.base) for wrong, start, at in room.wrongs[:refused].tolist()
+            line + at: _message(store, wrong, start, end, self.base) for wrong, start, at in arrays.wrongs[:refused].tolist()
         }
-        starts, y, lines = room.indptr[: n + 1], room.y[:n], room.lines[:n] + line
-        beyond = dict[int, str]()
-        for start, slot in room.lates[:late].tolist():
+        starts, y, lines = arrays.indptr[: n + 1], arrays.y[:n], arrays.lines[:n] + line
+        out_of_range = dict[int, str]()
+        for start, slot in arrays.lates[:late].tolist():
             token = token_at(store, start, end, BLANK)
             row = -1 - slot if slot < 0 else int(np.searchsorted(starts, np.uint64(slot), side="right")) - 1
-            (y if slot < 0 else room.values)[row if slot < 0 else slot] = float(token)
+            (y if slot < 0 else arrays.values)[row if slot < 0 else slot] = float(token)
             if not isfinite(float(token)):
-                beyond.setdefault(row, f"expected a finite number, got {shown(token)}")
-        rows = Rows(starts, room.indices[:nnz], room.values[:nnz])
+                out_of_range.setdefault(row, f"expected a finite number, got {quote_token(token)}")
+        rows = Rows(starts, arrays.indices[:nnz], arrays.values[:nnz])
         if descents or (late and not rows.values.all()):
-            rows = _tidy(rows)
+            rows = _sort_rows(rows)
         if descents:
-            for row, column in infinite(rows):
-                beyond.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
-        return part_of(lines_of, block_of(rows, y, lines, name), errors, beyond, began)
+            for row, column in infinite_entries(rows):
+                out_of_range.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
+        return drop_rows(piece, block_of(rows, y, lines, name), errors, out_of_range, began)
 
 
-class _Room(NamedTuple):
-    """What ``parse`` writes to."""
+class SvmlightArrays(NamedTuple):
+    """The arrays that ``parse`` writes to."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -332,10 +253,10 @@ class _Room(NamedTuple):
     found: np.ndarray
 
 
-def _room(text: np.ndarray, rows: int, errors: int) -> _Room:
-    """Enough for these lines, of which up to ``errors`` are wrong: every entry has its colon."""
+def make_arrays(text: np.ndarray, rows: int, errors: int) -> SvmlightArrays:
+    """Arrays that suffice for these lines, of which up to ``errors`` are wrong; every entry has a colon."""
     entries = count_byte(text, COLON)
-    return _Room(
+    return SvmlightArrays(
         np.zeros(rows + 1, np.uint64),
         np.empty(entries, np.uint32),
         np.empty(entries),
@@ -347,7 +268,7 @@ def _room(text: np.ndarray, rows: int, errors: int) -> _Room:
     )
 
 
-def _tidy(rows: Rows) -> Rows:
+def _sort_rows(rows: Rows) -> Rows:
     """Columns ascending, repeated ones summed in the order of the text, entries equal to 0 left out."""
     starts = rows.indptr.astype(np.int64)
     owners = np.repeat(np.arange(rows.count), starts[1:] - starts[:-1])
@@ -392,4 +313,4 @@ def _message(store: bytearray, wrong: int, at: int, end: int, base: int) -> str:
         hint = "; this looks like binary data"
     elif token.startswith("\ufeff"):
         hint = "; a byte order mark is no part of svmlight text"
-    return f"expected {expected}, got {shown(token)}{hint}"
+    return f"expected {expected}, got {quote_token(token)}{hint}"

@@ -3,7 +3,7 @@
 A feature's key is ``namespace^name``, or ``name`` where the namespace has no name; it is hashed as every text is (``hashing``),
 number-like names too: Vowpal Wabbit's own column numbers are not kept. Its value, 1 where none is written, is multiplied by the
 namespace's scale. The importance is the row's weight. A token that touches the bar is a tag, as in Vowpal Wabbit. A base other
-than 0, several labels and the labels of other reductions are refused. Numbers are read as in ``svmlight``.
+than 0, several labels and the labels of other reductions are refused. ``numbers`` reads the numbers.
 """
 
 from __future__ import annotations
@@ -17,24 +17,22 @@ import numpy as np
 
 from onlinear.compiled import function, kernel
 from onlinear.rows import Rows
-from onlinear.streams.encoding import hashed_text
-from onlinear.streams.files import Text
+from onlinear.streams.encoding import describe_hashing
+from onlinear.streams.files import WholeLines
 from onlinear.streams.hashing import TOP_BIT, absorb, finish, tidy
-from onlinear.streams.lines import BLOCK_BYTES, Lines, Part, block_of, infinite, part_of, refuse_foreign, shown, token_at
-from onlinear.streams.svmlight import (
-    BAD,
-    COLON,
-    LATE,
-    MINUS,
-    NEWLINE,
-    ONE,
-    RETURN,
-    SPACE,
-    TAB,
-    ZERO,
-    number,
-    powers,
+from onlinear.streams.lines import (
+    BLOCK_BYTES,
+    Lines,
+    ParsedLines,
+    block_of,
+    drop_rows,
+    infinite_entries,
+    quote_token,
+    refuse_foreign,
+    token_at,
 )
+from onlinear.streams.numbers import BAD, LATE, MINUS, ONE, ZERO, number, powers
+from onlinear.streams.svmlight import COLON, NEWLINE, RETURN, SPACE, TAB
 
 BAR, QUOTE, CARET = (ord(c) for c in "|'^")
 # What a line lacks, in the order the parser meets it.
@@ -60,7 +58,7 @@ def _past(text, i):  # type: ignore[no-untyped-def]
 
 @function
 def _hashed(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
-    """Absorb the name at ``i`` in the state of a hash: where the name ends, and the state."""
+    """Absorb the name at ``i`` into the state of a hash. Returns where the name ends, and the state."""
     while True:
         c = text[i]
         if (c <= SPACE or c == BAR or c == COLON) and (c == COLON or _ends(text, i)):  # noqa: SIM109 (faster)
@@ -68,6 +66,113 @@ def _hashed(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
         h, k, shift = absorb(h, k, shift, np.uint64(c))
         length += ONE
         i += ONE
+
+
+@function
+def _parse_head_number(text, token, end, position, row, tens, y, weights):  # type: ignore[no-untyped-def]
+    """Parse the label, importance or base (by ``position``) at ``token``. Returns the error (0: none) and the number's kind."""
+    value, last, kind = number(text, token, tens)
+    if kind == BAD or last != end:
+        return LABEL if position == 0 else IMPORTANCE if position == 1 else BASE, kind
+    if position == 0:
+        y[row] = value
+    elif position == 1:
+        weights[row] = value
+        if text[token] == MINUS and value != 0.0:
+            return NEGATIVE, kind
+    elif value != 0.0:
+        return BASE, kind
+    return 0, kind
+
+
+@function
+def _parse_head(text, i, row, unlabelled, tens, late, y, weights, lates):  # type: ignore[no-untyped-def]
+    """Parse a line up to its first bar.
+
+    Returns where the parser stopped, the token it stopped at, the error (0: none) and the count of late numbers.
+    """
+    y[row], weights[row] = np.nan, 1.0
+    token, wrong, position, tagged = i, 0, 0, False
+    while wrong == 0 and text[i] != BAR:
+        token = i
+        if text[i] == NEWLINE:
+            return i, token, NO_BAR, late
+        while not _ends(text, i):
+            i += ONE
+        if tagged:
+            wrong = TAG
+        elif text[token] == QUOTE or text[i] == BAR:
+            tagged = True
+        elif position > 2:
+            wrong = MORE
+        else:
+            wrong, kind = _parse_head_number(text, token, i, position, row, tens, y, weights)
+            if kind == LATE and position < 2:
+                lates[late, 0], lates[late, 1], lates[late, 2] = np.int64(token), position, row
+                late += 1
+            position += 1
+        i = _past(text, i)
+    if wrong == 0 and position == 0 and not unlabelled:
+        wrong = NO_LABEL
+    return i, token, wrong, late
+
+
+@function
+def _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+    """Parse the features of a namespace, whose name has left the state ``prefix`` of the hash.
+
+    Returns where the parser stopped, the token it stopped at, the error (0: none) and the counts of entries and late numbers.
+    """
+    while True:
+        i = _past(text, i)
+        token = i
+        if text[i] == BAR or text[i] == NEWLINE:
+            return i, token, 0, k, late
+        i, h, part, shift, length = _hashed(text, i, *prefix)
+        if i == token:
+            return i, token, FEATURE, k, late
+        hashed = finish(h, part, shift, length)
+        x = -scale if hashed >> TOP_BIT else scale
+        if text[i] == COLON:
+            token = i + ONE
+            value, i, kind = number(text, token, tens)
+            if kind == BAD or not _ends(text, i):
+                return i, token, VALUE, k, late
+            if kind == LATE:
+                lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_VALUE, row, k
+                late += 1
+            else:
+                x *= value
+        indices[k] = hashed & mask
+        values[k] = x
+        k += 1
+
+
+@function
+def _parse_namespace(text, i, row, mask, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+    """Parse the namespace after a bar; returns the same as ``_parse_features``."""
+    token, scale, scale_late = i, 1.0, -1
+    h, part, shift, length = ZERO, ZERO, ZERO, ZERO
+    if not _ends(text, i):
+        i, h, part, shift, length = _hashed(text, i, h, part, shift, length)
+        if length == ZERO:
+            return i, token, NAMESPACE, k, late
+        h, part, shift = absorb(h, part, shift, np.uint64(CARET))
+        length += ONE
+        if text[i] == COLON:
+            token = i + ONE
+            scale, i, kind = number(text, token, tens)
+            if kind == BAD or not _ends(text, i):
+                return i, token, SCALE, k, late
+            if kind == LATE:
+                scale, scale_late = 1.0, late
+                lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_SCALE, row, k
+                late += 1
+    prefix = h, part, shift, length
+    i, token, wrong, k, late = _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, values, lates)
+    if scale_late >= 0:
+        lates[scale_late, 4] = k
+    return i, token, wrong, k, late
 
 
 @kernel
@@ -81,106 +186,21 @@ def parse(text, end, mask, unlabelled, tens, indptr, indices, values, y, weights
     i, stop = ZERO, np.uint64(end)
     row, k, late, line, refused = 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
-        k_start, late_start = k, late
-        wrong, position, tagged = 0, 0, False
         i = _past(text, i)
-        if text[i] == NEWLINE:
-            i += ONE
-            line += 1
-            continue
-        token = i
-        y[row], weights[row] = np.nan, 1.0
-        while wrong == 0 and text[i] != BAR:
-            token = i
-            if text[i] == NEWLINE:
-                wrong = NO_BAR
-                break
-            while not _ends(text, i):
-                i += ONE
-            if tagged:
-                wrong = TAG
-            elif text[token] == QUOTE or text[i] == BAR:
-                tagged = True
-            elif position > 2:
-                wrong = MORE
+        if text[i] != NEWLINE:
+            k_start, late_start = k, late
+            i, token, wrong, late = _parse_head(text, i, row, unlabelled, tens, late, y, weights, lates)
+            while wrong == 0 and text[i] == BAR:
+                i, token, wrong, k, late = _parse_namespace(text, i + ONE, row, mask, tens, k, late, indices, values, lates)
+            if wrong == 0:
+                lines[row] = line
+                row += 1
+                indptr[row] = k
             else:
-                value, last, kind = number(text, token, tens)
-                if kind == BAD or last != i:
-                    wrong = LABEL if position == 0 else IMPORTANCE if position == 1 else BASE
-                elif position == 0:
-                    y[row] = value
-                elif position == 1:
-                    weights[row] = value
-                    if text[token] == MINUS and value != 0.0:
-                        wrong = NEGATIVE
-                elif value != 0.0:
-                    wrong = BASE
-                if kind == LATE and position < 2:
-                    lates[late, 0], lates[late, 1], lates[late, 2] = np.int64(token), position, row
-                    late += 1
-                position += 1
-            i = _past(text, i)
-        if wrong == 0 and position == 0 and not unlabelled:
-            wrong = NO_LABEL
-
-        while wrong == 0 and text[i] == BAR:
-            i += ONE
-            token = i
-            h, part, shift, length = ZERO, ZERO, ZERO, ZERO
-            scale, scale_late = 1.0, -1
-            if not _ends(text, i):
-                i, h, part, shift, length = _hashed(text, i, h, part, shift, length)
-                if length == ZERO:
-                    wrong = NAMESPACE
-                    break
-                h, part, shift = absorb(h, part, shift, np.uint64(CARET))
-                length += ONE
-                if text[i] == COLON:
-                    token = i + ONE
-                    scale, i, kind = number(text, token, tens)
-                    if kind == BAD or not _ends(text, i):
-                        wrong = SCALE
-                        break
-                    if kind == LATE:
-                        scale, scale_late = 1.0, late
-                        lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_SCALE, row, k
-                        late += 1
-            while True:
-                i = _past(text, i)
-                if text[i] == BAR or text[i] == NEWLINE:
-                    break
-                token = i
-                i, own, rest, bits, size = _hashed(text, i, h, part, shift, length)
-                if i == token:
-                    wrong = FEATURE
-                    break
-                hashed = finish(own, rest, bits, size)
-                x = -scale if hashed >> TOP_BIT else scale
-                if text[i] == COLON:
-                    token = i + ONE
-                    value, i, kind = number(text, token, tens)
-                    if kind == BAD or not _ends(text, i):
-                        wrong = VALUE
-                        break
-                    if kind == LATE:
-                        lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_VALUE, row, k
-                        late += 1
-                    else:
-                        x *= value
-                indices[k] = hashed & mask
-                values[k] = x
-                k += 1
-            if scale_late >= 0:
-                lates[scale_late, 4] = k
-        if wrong != 0:
-            wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(token), line
-            refused, k, late = refused + 1, k_start, late_start
-            while text[i] != NEWLINE:
-                i += ONE
-        else:
-            lines[row] = line
-            row += 1
-            indptr[row] = k
+                wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(token), line
+                refused, k, late = refused + 1, k_start, late_start
+                while text[i] != NEWLINE:
+                    i += ONE
         i += ONE
         line += 1
     found[ROWS], found[ENTRIES], found[LATES], found[LINES], found[WRONGS] = row, k, late, line, refused
@@ -204,40 +224,40 @@ class Vowpal(Lines):
     ) -> None:
         super().__init__(paths, max_errors=max_errors, block_bytes=block_bytes, threads=threads)
         self.hash_bits, self.unlabelled = hash_bits, unlabelled
-        self.encoding = hashed_text(hash_bits)
+        self.encoding = describe_hashing(hash_bits)
 
-    def parsed(self, lines_of: Text) -> Part:
+    def parse_lines(self, piece: WholeLines) -> ParsedLines:
         began = perf_counter()
-        name, store, end, line, *_ = lines_of
+        name, store, end, line, *_ = piece
         if line == 1:
             refuse_foreign(name, "Vowpal Wabbit", bytes(store[: min(end, 8)]))
         text, mask = np.frombuffer(store, np.uint8), np.uint64((1 << self.hash_bits) - 1)
-        room = _room(text[:end], lines_of.lines, self.max_errors + 1)
+        arrays = _make_arrays(text[:end], piece.lines, self.max_errors + 1)
         with np.errstate(over="ignore"):
-            parse(text, end, mask, self.unlabelled, powers(), *room)
-        n, nnz, late, _, refused = room.found.tolist()
-        errors = {line + at: _message(store, wrong, start, end) for wrong, start, at in room.wrongs[:refused].tolist()}
-        y, weights, lines = room.y[:n], room.weights[:n], room.lines[:n] + line
-        beyond = dict[int, str]()
-        for start, kind, row, first, last in sorted(room.lates[:late].tolist(), key=lambda late: late[1]):
+            parse(text, end, mask, self.unlabelled, powers(), *arrays)
+        n, nnz, late, _, refused = arrays.found.tolist()
+        errors = {line + at: _message(store, wrong, start, end) for wrong, start, at in arrays.wrongs[:refused].tolist()}
+        y, weights, lines = arrays.y[:n], arrays.weights[:n], arrays.lines[:n] + line
+        out_of_range = dict[int, str]()
+        for start, kind, row, first, last in sorted(arrays.lates[:late].tolist(), key=lambda late: late[1]):
             token = token_at(store, start, end, ENDS)
             value = float(token)
             if not isfinite(value):
-                beyond.setdefault(row, f"expected a finite number, got {shown(token)}")
+                out_of_range.setdefault(row, f"expected a finite number, got {quote_token(token)}")
             elif kind in (OF_VALUE, OF_SCALE):
                 with np.errstate(over="ignore"):
-                    room.values[first : first + 1 if kind == OF_VALUE else last] *= value
+                    arrays.values[first : first + 1 if kind == OF_VALUE else last] *= value
             else:
                 (y if kind == OF_LABEL else weights)[row] = value
-        rows = tidy(Rows(room.indptr[: n + 1], room.indices[:nnz], room.values[:nnz]))
-        for row, _ in infinite(rows):
-            beyond.setdefault(row, "expected features with finite values and sums, got infinity")
+        rows = tidy(Rows(arrays.indptr[: n + 1], arrays.indices[:nnz], arrays.values[:nnz]))
+        for row, _ in infinite_entries(rows):
+            out_of_range.setdefault(row, "expected features with finite values and sums, got infinity")
         block = block_of(rows, y, lines, name)._replace(weights=None if np.all(weights == 1.0) else weights)
-        return part_of(lines_of, block, errors, beyond, began)
+        return drop_rows(piece, block, errors, out_of_range, began)
 
 
-class _Room(NamedTuple):
-    """What ``parse`` writes to."""
+class VowpalArrays(NamedTuple):
+    """The arrays that ``parse`` writes to."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -250,11 +270,11 @@ class _Room(NamedTuple):
     found: np.ndarray
 
 
-def _room(text: np.ndarray, rows: int, errors: int) -> _Room:
-    """Enough for these lines, of which up to ``errors`` are wrong: a blank stands before every feature."""
+def _make_arrays(text: np.ndarray, rows: int, errors: int) -> VowpalArrays:
+    """Arrays that suffice for these lines, of which up to ``errors`` are wrong. A blank stands before every feature."""
     entries = int(np.count_nonzero((text == SPACE) | (text == TAB)))
     bars = int(np.count_nonzero(text == BAR))
-    return _Room(
+    return VowpalArrays(
         np.zeros(rows + 1, np.uint64),
         np.empty(entries, np.uint32),
         np.empty(entries),
@@ -290,9 +310,9 @@ def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
     if re.fullmatch(r"[+-]?(nan|inf|infinity)", token, re.IGNORECASE) and wrong in (LABEL, IMPORTANCE, SCALE, VALUE):
         expected = "a finite number"
     if wrong == NO_LABEL:
-        what = f"the tag {shown(token)} (a blank before '|' makes it a label)" if token else "none"
+        what = f"the tag {quote_token(token)} (a blank before '|' makes it a label)" if token else "none"
         return f"expected {expected}, got {what}"
     hint = "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
     if token.startswith("\ufeff"):
         hint = "; a byte order mark is no part of Vowpal Wabbit text"
-    return f"expected {expected}, got {shown(token)}{hint}"
+    return f"expected {expected}, got {quote_token(token)}{hint}"

@@ -1,4 +1,4 @@
-"""Weights of classes: rows of a stream count by their own weight times that of their class."""
+"""Weights of classes: a row counts by its own weight times the weight of its class."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from onlinear.streams.labels import Labels, listed, shown
 
 
 class ClassWeighted(Wrapped):
-    """A stream whose rows also count by the weights of their classes, 1 where a class has none.
+    """A stream whose rows also count by the weights of their classes; a class without a weight has 1.
 
-    ``classes``: as ``Labels`` takes them. Names in ``weights`` that are all text may be numbers written as text. Raises
-    ValueError for a name that is no class, as soon as the classes are known.
+    ``classes``: as ``Labels`` takes them. Where all names in ``weights`` are text, they may be numbers written as text.
+    Raises ValueError for a name that is no class, as soon as the classes are known.
     """
 
     def __init__(self, stream: Stream, classes: Any, weights: Mapping[Any, float]) -> None:
@@ -50,7 +50,7 @@ def typed(weights: Mapping[Any, float], stream: Stream) -> dict[Any, float]:
 
 
 def _number(name: str) -> Any:
-    """The number that a text is, else the text."""
+    """The text as a number, where it is one; else the text."""
     try:
         value = float(name)
     except ValueError:
@@ -79,8 +79,8 @@ def class_totals(stream: Stream) -> dict[Any, float]:
 
 
 def balanced(totals: Iterable[float]) -> np.ndarray:
-    """The weight of each class that gives all classes the same sum: W / (K W_k), with W_k the weight of its rows and K the
-    number of classes that have some; 1 for a class that has none."""
+    """The weights that give all classes the same total: W / (K W_k), with W_k the total of class k, W that of all, and K the
+    number of classes that have rows; 1 for a class without rows."""
     sums = np.array(list(totals), np.float64)
     used = sums > 0.0
     return np.divide(sums.sum(), np.count_nonzero(used) * sums, out=np.ones(len(sums)), where=used)

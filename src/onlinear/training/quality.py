@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import bind_loss
 from onlinear.files import trust
-from onlinear.learner.learner import Learner, add_losses
+from onlinear.learner import Learner
+from onlinear.learner.loss_sums import LossSum, mean_loss
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.training.metrics import BINS, bins
 
@@ -67,15 +67,13 @@ def of_numbers(targets: np.ndarray, weights: np.ndarray) -> Points:
 
 def best_constant(loss: Any, points: Points) -> Constant | None:
     """The best constant score for each output, and what it achieves; None without rows of any weight."""
-    bound = bind_loss(loss, implicit=False)
-    factor = float(getattr(loss, "factor", 1.0))
     weight = float(points.weights[0].sum())
     if not weight > 0.0:
         return None
     total = 0.0
     for targets, weights in zip(points.targets, points.weights, strict=True):
         used = weights > 0.0
-        c, least = _least(loss, bound, targets[used], factor * weights[used])
+        c, least = _least(loss, targets[used], weights[used])
         total += least
     if points.classes is not None:
         error = 1.0 - float(points.classes.max()) / weight
@@ -86,13 +84,14 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
     return Constant(total / weight, error) if np.isfinite(total) else None
 
 
-def _least(loss: Any, bound: Any, y: np.ndarray, s: np.ndarray) -> tuple[float, float]:
+def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The c with the smallest sum of s l(c, y), and that sum, by golden section: losses are convex in c."""
+    losses = LossSum(loss)
 
     def at(c: float) -> float:
-        sums = np.zeros(2)
-        add_losses(bound, np.full(len(y), c), y, s, sums)
-        return float(sums.sum())
+        losses.total[:] = 0.0
+        losses.add(np.full((len(y), 1), c), y[:, None], weights)
+        return losses.value
 
     low, high = _bracket(loss, at, y)
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -115,9 +114,9 @@ def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
     """Two scores with the best one between them."""
     kind = getattr(loss, "labels", "real")
     if kind == SIGNS:
-        reach, now = 1.0, min(at(-1.0), at(1.0))
-        while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < now:
-            reach, now = 2.0 * reach, further
+        reach, least = 1.0, min(at(-1.0), at(1.0))
+        while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < least:
+            reach, least = 2.0 * reach, further
         return -2.0 * reach, 2.0 * reach
     if kind == COUNTS:
         return -40.0, float(np.log(max(1.0, y.max())))
@@ -408,16 +407,6 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float,
     if constant is not None:
         found.append(worse(mean_loss(learner.loss, scores, y, s), constant.loss, advice))
     return [text for text in found if text]
-
-
-def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
-    bound = bind_loss(loss, implicit=False)
-    factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
-    for k in range(y.shape[1]):
-        add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)
-    weight = float(weights.sum())
-    return float(sums.sum()) / weight if weight > 0.0 else np.nan
 
 
 def worse(loss: float, constant: float, advice: Advice) -> str:

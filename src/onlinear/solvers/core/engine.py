@@ -190,6 +190,15 @@ class LastRow:
         self.arrays = np.zeros(capacity + 1, np.uint32), np.zeros(capacity + 1, np.uint32), np.empty(capacity)
         self._given = -1  # how many columns the state was given last
 
+    @classmethod
+    def of(cls, state: State, capacity: int) -> LastRow | None:
+        """Room for rows of ``capacity`` columns at least, with what the state has kept; None where it keeps no rows."""
+        if "u" not in state.kept:
+            return None
+        room = cls(max(capacity, len(state.kept["u"])))
+        room.take(state)
+        return room
+
     def take(self, state: State) -> None:
         """Go on from what the state has kept."""
         tail, last, u = self.arrays
@@ -250,6 +259,8 @@ class Engine(ABC):
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
+    batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
+    own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         self.own = solver  # as it was named
@@ -355,6 +366,19 @@ class Engine(ABC):
     def may_keep(self, state: State) -> dict[str, Span]:
         """The arrays of other lengths that a state of this size may keep."""
         return {}
+
+    def restore_kept(self, state: State, arrays: Mapping[str, np.ndarray]) -> None:
+        """Let the state keep copies of arrays from a file. Raise ModelFileError for arrays that no state of this engine has:
+        kernels find their places without a check."""
+        trust.must(set(state.kept) <= set(arrays), "a last row that is missing")
+        state.kept = {name: array.copy() for name, array in arrays.items()}
+        spans = self.may_keep(state)
+        for name, array in arrays.items():
+            span = spans.get(name)
+            if span is None or array.ndim != 1 or array.dtype != span.dtype or not span.least <= len(array) <= span.most:
+                raise ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
+        columns = state.kept.get("columns")
+        trust.must(columns is None or np.all(columns < state.size), "a last row with a column beyond its features")
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         """What must be finite in the state of a run that has not diverged."""

@@ -55,7 +55,7 @@ class Output(NamedTuple):
 def method_of(output: Output) -> Any:
     """What outputs that are learned together have in common; equal to no other's where an output is learned by itself."""
     engine, problem = output.engine, output.engine.problem
-    if type(engine).learn_outputs is not Engine.learn_outputs:
+    if engine.own_outputs:
         return id(engine)
     if engine.alone:
         return id(output.state)

@@ -1,4 +1,4 @@
-"""Rows as svmlight text: every number in the shortest form that reads back to the same bits."""
+"""Writes rows as svmlight text: every number in the shortest form that reads back to the same bits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from onlinear.streams.labels import shown
 
 
 def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | None = None) -> int:
-    """Write the rows of a stream as svmlight text, compressed by suffix, or to standard output (-); how many there were.
+    """Write the rows of a stream as svmlight text, compressed by suffix, or to standard output (-); returns their number.
 
-    ``base``: the first index, 1 or 0; None: that of the source, else 1. The file gets its name when it is whole. Raises
-    StreamError for what the format cannot hold: labels that are text or missing, and weights other than 1.
+    ``base``: the first index, 1 or 0; None: that of the source, else 1. The file gets its name when it is whole. The format
+    cannot hold labels that are text or missing, nor weights other than 1: they raise StreamError.
     """
     first = getattr(stream, "base", 1) if base is None else base
     rows = 0
-    with _opened(os.fspath(path)) as file:
+    with _open(os.fspath(path)) as file:
         for block in stream:
             _must_fit(stream, block)
             file.write(_text(block, first).encode())
@@ -37,17 +37,17 @@ def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | Non
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def _open(path: str) -> Iterator[Any]:
     if path == STDIN:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    with new_file(path) as raw, _compressed(raw, Path(path).suffix) as file:
+    with new_file(path) as raw, _compress(raw, Path(path).suffix) as file:
         yield file
 
 
 @contextmanager
-def _compressed(raw: Any, suffix: str) -> Iterator[Any]:
+def _compress(raw: Any, suffix: str) -> Iterator[Any]:
     """No name and no time in the file: the same rows give the same bytes."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
@@ -58,13 +58,13 @@ def _compressed(raw: Any, suffix: str) -> Iterator[Any]:
     elif suffix == ".zst":
         import pyarrow as pa
 
-        with pa.CompressedOutputStream(pa.PythonFile(_Open(raw), mode="w"), "zstd") as file:
+        with pa.CompressedOutputStream(pa.PythonFile(_Unclosed(raw), mode="w"), "zstd") as file:
             yield file
     else:
         yield raw
 
 
-class _Open:
+class _Unclosed:
     """A file that stays open when its user closes it."""
 
     closed = False

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlinear.rows import Rows
-from onlinear.streams import sparse
+from onlinear.streams import converted_reader, converted_writer
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Block, Stream, StreamError
-from onlinear.streams.encoding import numbered
-from onlinear.streams.sparse import KEY, Sparse, is_sparse, write_sparse
+from onlinear.streams.converted import KEY, is_converted
+from onlinear.streams.converted_reader import Converted
+from onlinear.streams.converted_writer import write_converted
+from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.svmlight import Svmlight
 
 SUFFIXES = [".parquet", ".arrow"]
@@ -85,9 +87,9 @@ ROWS = st.lists(
 def test_every_bit_comes_back(tmp_path_factory, rows, suffix, weighted):
     path = tmp_path_factory.mktemp("sparse") / f"a{suffix}"
     stream = Given(rows, weighted=weighted)
-    assert write_sparse(path, stream) == len(rows)
-    assert is_sparse(path)
-    back = Sparse((str(path),))
+    assert write_converted(path, stream) == len(rows)
+    assert is_converted(path)
+    back = Converted((str(path),))
     assert rows_of(back) == rows_of(stream)
     assert back.rows == back.total == back.done == len(rows)
     assert back.n_features == max(block.size for block in stream)
@@ -97,11 +99,11 @@ def test_every_bit_comes_back(tmp_path_factory, rows, suffix, weighted):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("entries", [500, 1 << 20])
 def test_text_converted_reads_as_the_text_in_groups_of_bounded_size(tmp_path, text, suffix, entries, monkeypatch):
-    monkeypatch.setattr(sparse, "ENTRIES", entries)
+    monkeypatch.setattr(converted_writer, "ENTRIES", entries)
     path = str(tmp_path / f"a{suffix}")
-    assert write_sparse(path, Svmlight((text,), block_bytes=5000)) == 3000
+    assert write_converted(path, Svmlight((text,), block_bytes=5000)) == 3000
     wanted = list(Svmlight((text,)))
-    for stream in (Sparse((path,), threads=1), Sparse((path,), threads=3), Ahead(Sparse((path,)))):
+    for stream in (Converted((path,), threads=1), Converted((path,), threads=3), Ahead(Converted((path,)))):
         for _ in range(2):
             blocks = list(stream)
             assert rows_of(blocks) == rows_of(wanted)
@@ -109,7 +111,13 @@ def test_text_converted_reads_as_the_text_in_groups_of_bounded_size(tmp_path, te
             assert max(len(block.rows.values) for block in blocks) <= 2 * entries
             assert blocks[-1].where(0) == f"{path}:{int(blocks[-1].lines[0])}"
             assert stream.done == stream.rows == 3000
-    assert (stream.base, stream.task, stream.classes, stream.labels, stream.encoding) == (1, None, None, None, numbered(1))
+    assert (stream.base, stream.task, stream.classes, stream.labels, stream.encoding) == (
+        1,
+        None,
+        None,
+        None,
+        describe_numbering(1),
+    )
     assert os.listdir(tmp_path) == ["a.svm", f"a{suffix}"] or os.listdir(tmp_path) == [f"a{suffix}", "a.svm"]
 
 
@@ -121,24 +129,24 @@ def header(path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_metadata_say_what_the_rows_are(tmp_path, text, suffix):
     path = str(tmp_path / f"a{suffix}")
-    write_sparse(path, Svmlight((text,), base=0))
+    write_converted(path, Svmlight((text,), base=0))
     assert header(path) == {
         "version": 1, "rows": 3000, "n_features": 14, "base": 0,
         "task": None, "classes": [-1.0, 1.0], "labels": None, "encoding": None, "float32": False,
     }  # fmt: skip
-    assert (Sparse((path,)).base, Sparse((path,)).encoding) == (0, numbered(0))
+    assert (Converted((path,)).base, Converted((path,)).encoding) == (0, describe_numbering(0))
     stream = Given([(0, 1, {0: 1.0}), (1, 1, {1: 2.0})], "classify", [0.0, 1.0], ("no", "yes"), {"bits": 4})
-    write_sparse(path, stream)
-    back = Sparse((path,))
+    write_converted(path, stream)
+    back = Converted((path,))
     assert (back.task, back.labels, back.encoding, back.classes.tolist()) == (
         "classify",
         ("no", "yes"),
         {"bits": 4},
         [0.0, 1.0],
     )
-    write_sparse(path, Given([(i + 0.5, 1, {0: 1.0}) for i in range(3)], "regress"))
+    write_converted(path, Given([(i + 0.5, 1, {0: 1.0}) for i in range(3)], "regress"))
     assert header(path)["classes"] is None
-    write_sparse(path, Given([(i, 1, {0: 1.0}) for i in range(300)], "regress"))
+    write_converted(path, Given([(i, 1, {0: 1.0}) for i in range(300)], "regress"))
     assert header(path)["classes"] is None
 
 
@@ -146,56 +154,56 @@ def test_the_metadata_say_what_the_rows_are(tmp_path, text, suffix):
 def test_float32_rounds_and_leaves_out_what_rounds_to_zero(tmp_path, suffix):
     path = str(tmp_path / f"a{suffix}")
     rows = [(1.1, 0.1, {0: 0.1, 3: 1e-60, 7: -2.0}), (2.2, 1.0, {5: 1e-50}), (3.3, 1.0, {1: 3.0})]
-    write_sparse(path, Given(rows), float32=True)
+    write_converted(path, Given(rows), float32=True)
     wanted = [(1.1, 0.1, {0: float(np.float32(0.1)), 7: -2.0}), (2.2, 1.0, {}), (3.3, 1.0, {1: 3.0})]
-    assert rows_of(Sparse((path,))) == rows_of(Given(wanted))
+    assert rows_of(Converted((path,))) == rows_of(Given(wanted))
     with pytest.raises(ValueError, match=r"given:1: the value 1e\+39 is too large for float32"):
-        write_sparse(path, Given([(1, 1, {0: 1.0}), (1, 1, {0: 1e39})]), float32=True)
-    assert rows_of(Sparse((path,))) == rows_of(Given(wanted)), "the file of before is still there"
+        write_converted(path, Given([(1, 1, {0: 1.0}), (1, 1, {0: 1e39})]), float32=True)
+    assert rows_of(Converted((path,))) == rows_of(Given(wanted)), "the file of before is still there"
 
 
 def test_several_files_in_order_and_files_that_do_not_go_together(tmp_path):
     paths = tuple(str(tmp_path / name) for name in ("a.parquet", "b.arrow"))
     one, two = [(0, 1, {0: 1.0})], [(1, 1, {9: 2.0}), (1, 1, {})]
     for path, rows in zip(paths, (one, two), strict=True):
-        write_sparse(path, Given(rows, "classify", [rows[0][0]]))
-    stream = Sparse(paths)
+        write_converted(path, Given(rows, "classify", [rows[0][0]]))
+    stream = Converted(paths)
     assert rows_of(stream) == rows_of(Given(one + two))
     assert (stream.rows, stream.n_features, stream.classes.tolist(), stream.name) == (3, 10, [0.0, 1.0], "2 files")
-    write_sparse(paths[1], Given(two, "regress"))
+    write_converted(paths[1], Given(two, "regress"))
     with pytest.raises(StreamError, match=r"b\.arrow: its task is not that of .*a\.parquet"):
-        Sparse(paths)
+        Converted(paths)
 
 
 def test_names_and_options(tmp_path, text):
     with pytest.raises(ValueError, match=r"a\.csv: the name must end with one of \.parquet"):
-        write_sparse(tmp_path / "a.csv", Svmlight((text,)))
+        write_converted(tmp_path / "a.csv", Svmlight((text,)))
     with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
-        Sparse((text,), threads=0)
+        Converted((text,), threads=0)
     with pytest.raises(FileNotFoundError, match=r"no file at 'gone\.arrow'"):
-        Sparse(("gone.arrow",))
+        Converted(("gone.arrow",))
     pq.write_table(pa.table({"label": [1.0]}), tmp_path / "other.parquet")
     (tmp_path / "junk.arrow").write_bytes(b"junk")
     (tmp_path / "empty.parquet").write_bytes(b"")
     for name in ("other.parquet", "junk.arrow", "empty.parquet", "gone.parquet", "a.svm"):
-        assert not is_sparse(tmp_path / name)
+        assert not is_converted(tmp_path / name)
     with pytest.raises(StreamError, match="expected the metadata 'onlinear-rows'"):
-        Sparse((str(tmp_path / "other.parquet"),))
+        Converted((str(tmp_path / "other.parquet"),))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_failed_conversion_leaves_nothing(tmp_path, suffix):
     (tmp_path / "bad.svm").write_text("1 1:1\njunk\n")
     with pytest.raises(StreamError, match=r"bad\.svm:2"):
-        write_sparse(tmp_path / f"a{suffix}", Svmlight((str(tmp_path / "bad.svm"),)))
+        write_converted(tmp_path / f"a{suffix}", Svmlight((str(tmp_path / "bad.svm"),)))
     assert os.listdir(tmp_path) == ["bad.svm"]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_no_rows_at_all(tmp_path, suffix):
     path = str(tmp_path / f"a{suffix}")
-    assert write_sparse(path, Given([])) == 0
-    assert list(Sparse((path,))) == []
+    assert write_converted(path, Given([])) == 0
+    assert list(Converted((path,))) == []
 
 
 # --- hostile files ---------------------------------------------------------------------------------------------------
@@ -264,7 +272,7 @@ WRONG = [
 def test_wrong_content_is_refused_with_its_row(tmp_path, suffix, columns, message):
     path = craft(str(tmp_path / f"a{suffix}"), columns)
     with pytest.raises(StreamError) as error:
-        list(Sparse((path,)))
+        list(Converted((path,)))
     assert str(error.value).startswith(path)
     assert message in str(error.value)
 
@@ -296,7 +304,7 @@ METADATA = [
 def test_wrong_metadata_are_refused(tmp_path, metadata, message):
     path = craft(str(tmp_path / "a.arrow"), metadata=metadata)
     with pytest.raises(StreamError) as error:
-        list(Sparse((path,)))
+        list(Converted((path,)))
     assert message in str(error.value)
 
 
@@ -314,7 +322,7 @@ def test_wrong_metadata_are_refused(tmp_path, metadata, message):
 def test_what_others_write_in_either_form_is_read(tmp_path, suffix, indices, values, float32):
     columns = {"indices": indices, "values": values, "weight": pa.array([None, 2.0]), "extra": pa.array([1, 2])}
     path = craft(str(tmp_path / f"a{suffix}"), columns, {**PLAIN, "float32": float32})
-    assert rows_of(Sparse((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 2, {5: 3.0})]))
+    assert rows_of(Converted((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 2, {5: 3.0})]))
 
 
 def test_a_part_of_an_arrow_file_s_memory_is_read_as_that_part(tmp_path):
@@ -324,7 +332,7 @@ def test_a_part_of_an_arrow_file_s_memory_is_read_as_that_part(tmp_path):
         "values": lists(pa.float64(), [9.0] * 3, [1.0, 2.0], [3.0], [9.0])[1:3],
     }
     path = craft(str(tmp_path / "a.arrow"), columns)
-    assert rows_of(Sparse((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 1, {5: 3.0})]))
+    assert rows_of(Converted((path,))) == rows_of(Given([(1, 1, {0: 1.0, 3: 2.0}), (-1, 1, {5: 3.0})]))
 
 
 def test_the_form_of_either_kind_of_file(tmp_path, text):
@@ -334,34 +342,34 @@ def test_the_form_of_either_kind_of_file(tmp_path, text):
         (".arrow", True, ["list<element: uint32 not null>", "list<element: float not null>"]),
     ):
         path = str(tmp_path / f"a{suffix}")
-        write_sparse(path, Svmlight((text,)), float32=float32)
+        write_converted(path, Svmlight((text,)), float32=float32)
         schema = pq.read_schema(path) if suffix == ".parquet" else pa.ipc.open_file(path).schema
         assert [str(schema.field(name).type) for name in ("indices", "values")] == [str(kind) for kind in kinds]
         assert header(path)["float32"] is float32
-    write_sparse(str(tmp_path / "a.parquet"), Svmlight((text,)))
+    write_converted(str(tmp_path / "a.parquet"), Svmlight((text,)))
     table = pq.read_table(tmp_path / "a.parquet")
     assert np.frombuffer(table["indices"][0].as_py(), "<u4").tolist() == [1, 9]
     assert np.frombuffer(table["values"][0].as_py(), "<f8").tolist() == [1.25, -1e-3]
 
 
 def test_a_row_of_more_bytes_than_its_offsets_count(tmp_path, text, monkeypatch):
-    monkeypatch.setattr(sparse, "MOST_BYTES", 20)
+    monkeypatch.setattr(converted_writer, "MOST_BYTES", 20)
     with pytest.raises(ValueError, match=r"given:1: expected at most 2 entries in a row, got 3\."):
-        write_sparse(tmp_path / "a.parquet", Given([(1, 1, {0: 1.0, 1: 2.0, 2: 3.0})]))
+        write_converted(tmp_path / "a.parquet", Given([(1, 1, {0: 1.0, 1: 2.0, 2: 3.0})]))
 
 
 def test_a_row_group_larger_than_allowed(tmp_path, text, monkeypatch):
     path = str(tmp_path / "a.parquet")
-    write_sparse(path, Svmlight((text,)))
-    monkeypatch.setattr(sparse, "LARGEST_GROUP", 1000)
+    write_converted(path, Svmlight((text,)))
+    monkeypatch.setattr(converted_reader, "LARGEST_GROUP", 1000)
     with pytest.raises(StreamError, match="expected row groups of at most 1000 bytes"):
-        list(Sparse((path,)))
+        list(Converted((path,)))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_damage_gives_an_error_or_other_numbers_but_no_crash(tmp_path, text, suffix):
     path = str(tmp_path / f"a{suffix}")
-    write_sparse(path, Svmlight((text,)))
+    write_converted(path, Svmlight((text,)))
     whole = (tmp_path / f"a{suffix}").read_bytes()
     rng = np.random.default_rng(0)
     refused = 0
@@ -375,7 +383,7 @@ def test_damage_gives_an_error_or_other_numbers_but_no_crash(tmp_path, text, suf
                 damaged[at] = int(rng.integers(256))
         (tmp_path / f"b{suffix}").write_bytes(damaged)
         try:
-            for block in Sparse((str(tmp_path / f"b{suffix}"),)):
+            for block in Converted((str(tmp_path / f"b{suffix}"),)):
                 assert np.isfinite(block.rows.values).all()
                 assert block.rows.indices.max(initial=0) < 2**31 - 1
         except StreamError:

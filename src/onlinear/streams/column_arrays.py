@@ -1,0 +1,123 @@
+"""Turns a batch of a table into arrays: numbers, texts, labels and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from onlinear.streams.column_plan import Plan, quote_names
+from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
+from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
+from onlinear.streams.row_errors import ColumnGroup, RowErrors
+
+
+class Parts(NamedTuple):
+    """The columns of some rows as arrays."""
+
+    numbers: np.ndarray  # a row for each column that numeric features have: the values, 0 where missing
+    texts: Any  # the text features, one after the other, as a large_string array, null where missing
+    labels: Any  # a target that is text, as a large_string array; else None
+    y: np.ndarray
+    weights: np.ndarray | None
+
+
+class Layout(NamedTuple):
+    """Where the batches of a file have the columns of a plan."""
+
+    schema: Any
+    numeric: list[tuple[str, ColumnGroup]]  # with their kind
+    texts: ColumnGroup
+    others: dict[str, ColumnGroup]  # target and weight
+
+
+class ArrayReader:
+    """Reads batches as arrays by a plan. ``classes``: the names that labels may have; None: any."""
+
+    def __init__(self, plan: Plan, classes: Sequence[str] | None) -> None:
+        self._plan, self._classes = plan, classes
+        self._layout: Layout | None = None  # of the last batch
+
+    def read(self, batch: Any, errors: RowErrors) -> Parts:
+        """The batch's columns as arrays; ``errors`` gets what is wrong with its rows."""
+        if self._layout is None or not self._layout.schema.equals(batch.schema):
+            self._layout = self._lay_out(batch.schema)
+        layout, encoding, held = self._layout, self._plan.encoding, batch.columns
+        numbers = self._read_numbers(layout, held, batch.num_rows, errors)
+        texts = None
+        if encoding.texts:
+            texts = text_arrays([held[place] for place in layout.texts.places])
+            note_missing_text(texts, layout.texts, encoding.missing.categories, errors)
+        y, labels = self._read_target(layout, held, batch.num_rows, errors)
+        return Parts(numbers, texts, labels, y, self._read_weights(layout, held, batch.num_rows, errors))
+
+    def _read_numbers(self, layout: Layout, held: Sequence[Any], n: int, errors: RowErrors) -> np.ndarray:
+        encoding = self._plan.encoding
+        numbers = np.zeros((encoding.offset, n))
+        for kind, group in layout.numeric:
+            found = np.empty((len(group.ranks), n))
+            array = join_arrays([held[place] for place in group.places])
+            missing = write_numbers(array, kind, group, encoding.dates, encoding.missing.numbers, errors, found.reshape(-1))
+            numbers[group.ranks] = found
+            if missing is not None and encoding.missing.numbers == INDICATOR:
+                numbers[len(encoding.numeric) + group.ranks] = missing.reshape(found.shape)
+        return numbers
+
+    def _read_target(self, layout: Layout, held: Sequence[Any], n: int, errors: RowErrors) -> tuple[np.ndarray, Any]:
+        """The target as numbers, nan where missing, and as text where it is text."""
+        plan, y = self._plan, np.full(n, np.nan)
+        if plan.target is None:
+            return y, None
+        target, policy = layout.others[plan.target], OMIT if plan.unlabelled else ERROR
+        array = held[target.places[0]]
+        if plan.text_target:
+            labels = text_array(array)
+            note_missing_text(labels, target, policy, errors)
+            self._note_unknown_classes(labels, target, errors)
+            return y, labels
+        missing = write_numbers(array, NUMBER, target, None, policy, errors, y)
+        if missing is not None:
+            y[missing] = np.nan
+        return y, None
+
+    def _read_weights(self, layout: Layout, held: Sequence[Any], n: int, errors: RowErrors) -> np.ndarray | None:
+        if self._plan.options.weight is None:
+            return None
+        weights, column = np.empty(n), layout.others[self._plan.options.weight]
+        write_numbers(held[column.places[0]], NUMBER, column, None, ERROR, errors, weights)
+        errors.note(
+            column, weights < 0.0, lambda name, at: f"expected a weight of 0 or more in column {name!r}, got {weights[at]:g}"
+        )
+        return weights
+
+    def _note_unknown_classes(self, labels: Any, target: ColumnGroup, errors: RowErrors) -> None:
+        classes = self._classes
+        if classes is None:
+            return
+        known = pc.is_in(labels, pa.array(list(classes), pa.large_string()))
+        strange = ~known.to_numpy(zero_copy_only=False) & labels.is_valid().to_numpy(zero_copy_only=False)
+        errors.note(target, strange, lambda name, at: f"expected a class of {quote_names(classes)}, got {labels[at].as_py()!r}")
+
+    def _lay_out(self, schema: Any) -> Layout:
+        """Where batches of this schema have the columns of the plan. Numbers of one kind and type are converted together:
+        of many columns each call costs more than its rows."""
+        encoding = self._plan.encoding
+        place = {name: k for k, name in enumerate(schema.names)}
+        alike = dict[Any, list[tuple[int, int, str]]]()
+        types = schema.types
+        for rank, feature in enumerate(encoding.numeric):
+            held = types[place[feature.name]]
+            group = alike.setdefault((feature.kind, held if pa.types.is_primitive(held) else rank), [])
+            group.append((rank, place[feature.name], feature.name))
+        first = len(encoding.numeric)
+        texts = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(encoding.texts)]
+        others = [name for name in (self._plan.target, self._plan.options.weight) if name is not None]
+        return Layout(
+            schema,
+            [(kind, ColumnGroup.of(members)) for (kind, _), members in alike.items()],
+            ColumnGroup.of(texts),
+            {name: ColumnGroup.of([(first + len(texts) + k, place[name], name)]) for k, name in enumerate(others)},
+        )

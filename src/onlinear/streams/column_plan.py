@@ -1,0 +1,206 @@
+"""Decides what each column of a table is read as: which are features, of which kind, and which are target and weight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from onlinear.streams import encoding as enc
+from onlinear.streams.blocks import StreamError
+from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
+from onlinear.streams.table import NULLS, Table
+from onlinear.text.form import unknown
+
+WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind
+_TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), TEXT: pa.string()}
+
+
+class TableOptions(NamedTuple):
+    """The options of ``streams.open`` that concern tables."""
+
+    target: str | None = None
+    weight: str | None = None
+    features: Iterable[str] | None = None
+    exclude: Iterable[str] = ()
+    text: Iterable[str] = ()
+    numbers: Iterable[str] = ()
+    categories: str = HASH
+    hash_bits: int | None = None
+    missing: str | Mapping[str, str] = ERROR
+    dates: str | None = None
+    classes: Sequence[str] | None = None
+    nulls: Sequence[str] = NULLS
+    delimiter: str | None = None
+    unlabelled: bool | None = None
+    max_errors: int = 0
+
+
+class Plan:
+    """What each column is read as. The options and the first file decide, or a given encoding; other files must agree.
+
+    ``kinds`` has the kind of each column that the options, the encoding or the first file state; ``encoding``, ``target`` and
+    ``unlabelled`` are set by ``decide``.
+    """
+
+    encoding: Encoding
+    target: str | None
+    unlabelled: bool
+
+    def __init__(self, options: TableOptions, encoding: Mapping[str, Any] | None) -> None:
+        self.options = options
+        texts, numbers = _as_list(options.text), _as_list(options.numbers)
+        self.kinds = dict.fromkeys(texts, TEXT) | dict.fromkeys(numbers, NUMBER)
+        if len(self.kinds) < len([*texts, *numbers]):
+            raise ValueError("text and numbers must name each column once.")
+        self._given = None if encoding is None else enc.read(encoding)
+        if self._given is not None:
+            self.kinds |= dict(self._given.features)
+        if options.weight is not None:
+            self.kinds[options.weight] = NUMBER
+        self._first = ""  # the first file's name
+        self._all: frozenset[str] | None = None  # its columns, where no other file may have one more
+        self._agreed: Any = None  # the schema that was last found to agree
+
+    def decide(self, first: Table) -> None:
+        """Decide by the first file."""
+        options, given = self.options, self._given
+        _refuse_repeated(first)
+        if options.weight is not None and options.weight not in first.schema.names:
+            raise unknown("weight: the column", options.weight, first.schema.names)
+        self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
+        self.target = self._choose_target(first, None if given is None else given.target)
+        self.encoding = self._plan_features(first) if given is None else given
+        self.kinds |= dict(self.encoding.features)
+        self._first = first.place.name
+        self._all = frozenset(first.schema.names) if given is None and options.features is None else None
+
+    @property
+    def text_target(self) -> bool:
+        """Whether the target is text: classes with names."""
+        return self.target is not None and self.kinds[self.target] == TEXT
+
+    def types(self) -> dict[str, Any]:
+        """The type that each column with a known kind is to be read as, where a file does not state types."""
+        return {name: _TYPES[kind] for name, kind in self.kinds.items() if kind in _TYPES}
+
+    def columns(self) -> list[str]:
+        """The columns to read: features, then target, then weight."""
+        others = [name for name in (self.target, self.options.weight) if name is not None]
+        return [*(feature.name for feature in self.encoding.features), *others]
+
+    def must_agree(self, table: Table) -> None:
+        """Raise StreamError where a file lacks a column, holds something else in it, or has one more."""
+        if self._agreed is not None and table.schema.equals(self._agreed):
+            return
+        _refuse_repeated(table)
+        names = table.schema.names
+        there = set(names)
+        for name in self.columns():
+            if name not in there:
+                raise StreamError(f"{table.place.name}: expected a column {name!r}, got {quote_names(names)}.")
+            self._kind(table, name)
+        more = sorted(there - self._all) if self._all is not None else []
+        if more:
+            hint = "name the features, or exclude it from all files"
+            raise StreamError(f"{table.place.name}: the column {more[0]!r} is not in {self._first}; {hint}.")
+        self._agreed = table.schema
+
+    def _choose_target(self, table: Table, given: str | None) -> str | None:
+        """The target's name, None where there is none; ``given``: the target of the given encoding."""
+        names, name = table.schema.names, given if self.options.target is None else self.options.target
+        if name is None and not self.unlabelled:
+            raise ValueError(f"target must name the column to predict, one of {quote_names(names)}.")
+        if name is None or (name not in names and self.unlabelled):
+            return None
+        if name not in names:
+            raise unknown("target: the column", name, names)
+        kind = self._kind(table, name)
+        if kind == DATE:
+            raise StreamError(
+                f"{table.place.name}: expected numbers, booleans or text in the target column {name!r}, got dates."
+            )
+        self.kinds[name] = kind
+        return name
+
+    def _plan_features(self, table: Table) -> Encoding:
+        """The encoding that the first file and the options give."""
+        options, names = self.options, table.schema.names
+        there = set(names)
+        for name in self.kinds:
+            if name not in there:
+                raise unknown("text and numbers: the column", name, names)
+        others = [name for name in enc.choose_columns(names, options.features, options.exclude) if name != self.target]
+        features = [name for name in others if name != options.weight]
+        if not features:
+            raise ValueError(f"{table.place.name}: no column is left as a feature.")
+        return Encoding(
+            [Feature(name, self._kind(table, name)) for name in features],
+            **enc.check_options(options.categories, options.hash_bits, options.dates),
+            missing=enc.read_policies(options.missing),
+            target=self.target,
+        )
+
+    def _kind(self, table: Table, name: str) -> str:
+        """The kind of a column, as stated or by its type. Raises StreamError for a column that cannot be a feature."""
+        held = table.types[name]
+        stated, found = self.kinds.get(name), kind_of(held)
+        where = f"{table.place.name}: column {name!r}"
+        if stated is not None:
+            fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
+            if fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers)):
+                return stated
+            raise StreamError(f"{where}: expected {WANTED[stated]}, as asked or as in the first file, got {held}.")
+        if pa.types.is_null(held):
+            raise StreamError(f"{where} has no value that tells its type: exclude it, or name it in text or numbers.")
+        if found is None:
+            raise StreamError(f"{where} holds {held}, which is no feature: exclude it, or turn it into plain columns first.")
+        if found == DATE and self.options.dates is None:
+            choice = "read it as a number (dates='seconds' or 'days' since 1970), or as a category (text)"
+            raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}.")
+        return found
+
+
+def _refuse_repeated(table: Table) -> None:
+    names = table.schema.names
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise StreamError(f"{table.place.name}: expected each column name once, got {repeated[0]!r} twice.")
+
+
+@cache
+def kind_of(held: Any) -> str | None:
+    """The kind of a column of this type; None: it cannot be a feature."""
+    kinds = pa.types
+    if kinds.is_dictionary(held):
+        return TEXT if _is_textual(held) else None
+    if kinds.is_boolean(held):
+        return BOOLEAN
+    if kinds.is_integer(held) or kinds.is_floating(held) or kinds.is_decimal(held):
+        return NUMBER
+    if kinds.is_temporal(held) and not kinds.is_interval(held):
+        return DATE
+    return TEXT if _is_textual(held) and not kinds.is_integer(held) else None
+
+
+def _is_textual(held: Any) -> bool:
+    """Whether a column of this type can be read as text, each value in one way only."""
+    kinds = pa.types
+    if kinds.is_dictionary(held):
+        return _is_textual(held.value_type)
+    string = kinds.is_string(held) or kinds.is_large_string(held) or kinds.is_string_view(held)
+    dated = kinds.is_temporal(held) and not kinds.is_interval(held)
+    return string or kinds.is_integer(held) or kinds.is_boolean(held) or dated
+
+
+def _as_list(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def quote_names(names: Iterable[str]) -> str:
+    """The first twenty names, quoted."""
+    shown = list(names)
+    return ", ".join(map(repr, shown[:20])) + (", ..." if len(shown) > 20 else "")

@@ -1,0 +1,113 @@
+"""Parquet and Arrow IPC (Feather) files as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from onlinear.streams import ipc
+from onlinear.streams.arrow import ERRORS, LARGEST_BATCH, check_batch, check_names, first_line
+from onlinear.streams.blocks import StreamError
+from onlinear.streams.files import STDIN, is_pipe
+from onlinear.streams.places import Place
+from onlinear.streams.suffixes import ARROW, PARQUET
+from onlinear.streams.table import Completer, Table
+
+BUFFER = 1 << 18  # bytes of each column of a Parquet file that are read at a time
+MOST_BYTES = 1 << 25  # of the numbers of a Parquet file with many columns: decoding a few rows costs what many do
+_FORMS = {PARQUET: "Parquet", ARROW: "Arrow (Feather)"}
+
+
+class ColumnarTable(Table):
+    """A Parquet or Arrow file. A dataset's scanner would not do: it reads ahead without a bound on memory."""
+
+    def __init__(self, place: Place, form: str) -> None:
+        super().__init__(place)
+        if place.filesystem is None and is_pipe(place.path):
+            name = "standard input" if place.path == STDIN else f"{place.name} is a pipe and"
+            raise StreamError(
+                f"{name} cannot be read as {_FORMS[form]}, which is read from the end of a file: give a file, or CSV."
+            )
+        filesystem = place.filesystem or fs.LocalFileSystem()
+        try:
+            self._file = filesystem.open_input_file(place.path)
+        except ERRORS as error:
+            raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
+        try:
+            if form == ARROW and place.filesystem is None:
+                self._refuse_large()
+            self._reader: Any = (
+                pq.ParquetFile(self._file, pre_buffer=False, buffer_size=BUFFER)
+                if form == PARQUET
+                else pa.ipc.open_file(self._file)
+            )
+            self._stored = self._reader.schema_arrow if form == PARQUET else self._reader.schema
+            self.schema = self.with_keys(check_names(self._stored))
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, ERRORS):
+                article = "an" if form == ARROW else "a"
+                raise StreamError(f"{place.name}: expected {article} {_FORMS[form]} file, got {first_line(error)}") from None
+            raise
+
+    def _refuse_large(self) -> None:
+        found = ipc.largest(self._file)
+        if found > LARGEST_BATCH:
+            raise StreamError(
+                f"{self.place.name}: expected record batches of at most {LARGEST_BATCH:,} bytes, got one of {found:,}; "
+                "write it in smaller ones."
+            )
+
+    def count(self) -> int:
+        if isinstance(self._reader, pq.ParquetFile):
+            return int(self._reader.metadata.num_rows)
+        try:
+            fragment = ds.IpcFileFormat().make_fragment(self.place.path, self.place.filesystem or fs.LocalFileSystem())
+            return int(fragment.count_rows())
+        except ERRORS as error:
+            raise StreamError(f"{self.place.name}: its rows cannot be counted: {first_line(error)}") from None
+
+    def close(self) -> None:
+        self._file.close()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
+        keys = dict(self.place.keys)
+        stored = [name for name in columns if name not in keys]
+        first, batches = (
+            1,
+            self._parquet(stored, rows) if isinstance(self._reader, pq.ParquetFile) else self._arrow(stored, rows),
+        )
+        whole = Completer(columns, keys)
+        while True:
+            try:
+                batch = next(batches, None)
+            except ERRORS as error:
+                raise StreamError(f"{self.place.name}: cannot be read after row {first - 1}: {first_line(error)}") from None
+            if batch is None:
+                break
+            if batch.num_rows:
+                yield first, whole.batch(batch)
+            first += batch.num_rows
+        wanted = self._reader.metadata.num_rows if isinstance(self._reader, pq.ParquetFile) else first - 1
+        if first - 1 != wanted:
+            raise StreamError(f"{self.place.name}: expected {wanted:,} rows, as its metadata say, got {first - 1:,}.")
+
+    def _parquet(self, columns: list[str], rows: int) -> Iterator[Any]:
+        most = max(rows, min(256, MOST_BYTES // (8 * len(columns) + 8)))
+        for batch in map(check_batch, self._reader.iter_batches(batch_size=most, columns=columns)):
+            for first in range(0, batch.num_rows, rows):
+                yield batch.slice(first, rows)
+
+    def _arrow(self, columns: list[str], rows: int) -> Iterator[Any]:
+        fields = sorted(self._stored.get_field_index(name) for name in columns)
+        self._file.seek(0)
+        reader = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
+        for k in range(reader.num_record_batches):
+            batch = check_batch(reader.get_batch(k))
+            for first in range(0, batch.num_rows, rows):
+                yield batch.slice(first, rows)

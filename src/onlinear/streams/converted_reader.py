@@ -1,0 +1,106 @@
+"""Reads converted files, Parquet or Arrow: each row group or record batch becomes one block."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from onlinear.streams import ipc
+from onlinear.streams.ahead import cores, in_order
+from onlinear.streams.arrow import LARGEST_BATCH, check_batch
+from onlinear.streams.blocks import Block, Reader, StreamError
+from onlinear.streams.converted import COLUMNS, PARQUET, explain_damage, read_header
+from onlinear.streams.converted_blocks import GroupColumns, RowGroup, block_of_group, one_array
+from onlinear.streams.encoding import describe_numbering
+
+LARGEST_GROUP = LARGEST_BATCH
+
+
+class Converted(Reader):
+    """The rows of converted files, in order. ``threads`` threads decompress and check; they do not change the blocks.
+
+    Raises StreamError, when it is made or while it is read, for a file that is damaged, hostile or of a newer version, and for
+    files that do not go together.
+    """
+
+    rereadable = True
+    text_bytes = 0
+    errors = ()
+
+    def __init__(self, paths: tuple[str, ...], *, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads!r}.")
+        self.paths, self.threads = paths, threads or min(2, cores())
+        self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+        self._headers = [read_header(path) for path in paths]
+        first = self._headers[0]
+        for path, header in zip(paths, self._headers, strict=True):
+            for what in ("base", "task", "labels", "encoding"):
+                if getattr(header, what) != getattr(first, what):
+                    raise StreamError(f"{path}: its {what} is not that of {paths[0]}; they cannot be read as one.")
+        self.rows = self.total = sum(header.rows for header in self._headers)
+        self.n_features = max(header.n_features for header in self._headers)
+        self.base, self.task = first.base, first.task
+        self.encoding = describe_numbering(first.base) if first.encoding is None else first.encoding
+        self.labels = None if first.labels is None else tuple(first.labels)
+        self.classes = None
+        if first.task == "classify" and all(header.classes is not None for header in self._headers):
+            self.classes = np.unique([label for header in self._headers for label in header.classes or ()])
+        self.done = 0
+
+    def _pass(self) -> Generator[Block, None, None]:
+        with closing(in_order(_load, self._groups(), self.threads)) as loaded:
+            for block, read, checked in loaded:
+                self.done += block.n
+                self.timing.read += read
+                self.timing.parse += checked
+                yield block
+
+    def _groups(self) -> Generator[RowGroup, None, None]:
+        for path, header in zip(self.paths, self._headers, strict=True):
+            row = 0
+            for columns in explain_damage(path, _read_parts(path)):
+                yield RowGroup(path, columns, row, header)
+                row += columns.rows
+            if row != header.rows:
+                raise StreamError(f"{path}: expected {header.rows} rows, as its metadata say, got {row}.")
+
+
+def _read_parts(path: str) -> Iterator[GroupColumns]:
+    if Path(path).suffix in PARQUET:
+        metadata = pq.read_metadata(path)
+        for at in range(metadata.num_row_groups):
+            group = metadata.row_group(at)
+            if group.total_byte_size > LARGEST_GROUP:
+                raise StreamError(f"{path}: expected row groups of at most {LARGEST_GROUP} bytes, got {group.total_byte_size}.")
+            yield GroupColumns(group.num_rows, partial(_read_row_group, path, metadata, at))
+        return
+    with pa.memory_map(path) as file:
+        if ipc.largest(file) > LARGEST_GROUP:
+            raise StreamError(f"{path}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}.")
+        reader = pa.ipc.open_file(file)
+        for at in range(reader.num_record_batches):
+            batch = reader.get_batch(at)
+            yield GroupColumns(batch.num_rows, partial(check_batch, batch))
+
+
+def _read_row_group(path: str, metadata: Any, at: int) -> Any:
+    with pq.ParquetFile(path, metadata=metadata) as file:
+        return check_batch(file.read_row_group(at, use_threads=False))
+
+
+def _load(group: RowGroup) -> tuple[Block, float, float]:
+    """The checked block, the seconds that reading took, and the seconds that checking took."""
+    began = perf_counter()
+    (table,) = explain_damage(group.path, (group.columns.read() for _ in range(1)))
+    read = perf_counter()
+    block = block_of_group(group, {name: one_array(table.column(name)) for name in COLUMNS if name in table.schema.names})
+    return block, read - began, perf_counter() - read

@@ -1,0 +1,211 @@
+"""CSV files as tables."""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from onlinear.streams.arrow import ERRORS, check_names, first_line
+from onlinear.streams.blocks import StreamError
+from onlinear.streams.files import ByteFile
+from onlinear.streams.places import Place
+from onlinear.streams.suffixes import strip_packing
+from onlinear.streams.table import Completer, Table, TableSettings
+
+HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
+LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
+MOST_COLUMNS = 1 << 18  # of a CSV file: each takes a kilobyte before its first value is read
+ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
+
+
+class CsvTable(Table):
+    """A CSV file with a line of names. Types that are not stated follow from its first ``HEAD`` bytes; numbers are doubles.
+
+    The line of a row is its place among the records of the file: lines, where no value holds a line end and no line is blank.
+    """
+
+    def __init__(self, place: Place, settings: TableSettings) -> None:
+        super().__init__(place)
+        self._settings = settings
+        self._file = _Rewindable(_open_bytes(place))
+        tabs = strip_packing(place.path).endswith(".tsv")
+        self._delimiter = settings.delimiter or ("\t" if tabs else ",")
+        self._longest = LONGEST_ROW
+        self._wrong: list[tuple[int, str]] = []
+        self._names: list[str] = []
+        try:
+            self.schema = self.with_keys(self._infer_schema())
+        except StreamError:
+            self.close()
+            raise
+
+    def _infer_schema(self) -> Any:
+        """The columns' names, and their types: those stated, else those inferred from the first rows."""
+        head = self._file.head
+        if not self._file.whole and head.count(b"\n") < 2:
+            raise self._error(ValueError("straddling"))
+        first = head.find(b"\n") + 1
+        columns = 1 + head.count(self._delimiter.encode(), 0, first or len(head))
+        if columns > MOST_COLUMNS:
+            raise StreamError(f"{self.place.name}:1: expected at most {MOST_COLUMNS:,} columns, got {columns:,}.")
+        self._longest = max(HEAD, len(head), min(LONGEST_ROW, ROWS_AT_ONCE * (head.find(b"\n", first) - first)))
+        key = self._delimiter, head
+        schema = self._settings.schemas.get(key)
+        if schema is None:
+            schema = self._open_csv(pa.BufferReader(head), {}, None, lambda row: "skip").schema
+            self._settings.schemas.clear()
+            self._settings.schemas[key] = schema
+        try:
+            self._names = check_names(schema).names
+        except UnicodeError as error:
+            raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {first_line(error)}") from None
+        return pa.schema([(field.name, self._settings.types.get(field.name) or _widen(field.type)) for field in schema])
+
+    @property
+    def position(self) -> int:
+        return self._file.position
+
+    @property
+    def text_bytes(self) -> int:  # type: ignore[override]
+        return self._file.count
+
+    def close(self) -> None:
+        self._file.close()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
+        keys = dict(self.place.keys)
+        stored = [name for name in columns if name not in keys]
+        types = {name: self.types[name] for name in stored}
+        reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, self._note_wrong_row)
+        record, whole = 2, Completer(columns, keys)
+        while (batch := self._next(reader)) is not None:
+            begin = 0
+            while begin < batch.num_rows:
+                stop = min(begin + rows, batch.num_rows)
+                if self._wrong:
+                    stop = min(stop, begin + self._wrong[0][0] - record)
+                if begin < stop:
+                    yield record, whole.batch(batch.slice(begin, stop - begin))
+                record += stop - begin
+                begin = stop
+                record = self._skip_wrong_rows(record)
+        while self._wrong:
+            record = self._skip_wrong_rows(self._wrong[0][0])
+
+    def _skip_wrong_rows(self, record: int) -> int:
+        while self._wrong and self._wrong[0][0] == record:
+            self._settings.skip(self._wrong.pop(0)[1])
+            record += 1
+        return record
+
+    def _note_wrong_row(self, row: Any) -> str:
+        fields = f"expected {row.expected_columns} values as in the line of names, got {row.actual_columns}"
+        self._wrong.append((row.number, f"{self.place.name}:{row.number}: {fields}."))
+        return "skip"
+
+    def _next(self, reader: Any) -> Any:
+        try:
+            return reader.read_next_batch()
+        except StopIteration:
+            return None
+        except ERRORS as error:
+            raise self._error(error) from None
+
+    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str]) -> Any:
+        try:
+            return pacsv.open_csv(
+                file,
+                pacsv.ReadOptions(use_threads=False, block_size=self._longest),
+                pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=wrong),
+                pacsv.ConvertOptions(
+                    column_types=types,
+                    include_columns=columns,
+                    null_values=list(self._settings.nulls),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+        except ERRORS as error:
+            raise self._error(error) from None
+
+    def _error(self, error: Exception) -> StreamError:
+        """pyarrow's error as one that names the place and the remedy."""
+        name, message = self.place.name, first_line(error)
+        if "Empty CSV file" in message:
+            return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
+        if "straddling" in message:
+            return StreamError(
+                f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?"
+            )
+        found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+).*: (.*)", message, re.DOTALL)
+        if found is None:
+            return StreamError(f"{name}: {message}")
+        column, row, kind, value = self._names[int(found[1])], found[2], found[3], found[4].removeprefix("invalid value ")
+        wanted = {"double": "a number", "bool": "true or false", "string": "UTF-8 text"}.get(kind, f"a {kind}")
+        hint = "" if kind == "string" else f", as above or as asked (text={column!r} reads the column as text)"
+        return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
+
+
+class _Rewindable:
+    """A file whose first bytes are read in advance, to infer types, and then given again to pyarrow."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        try:
+            first = self._read_file(HEAD)
+            size = HEAD
+            while len(first) == size < LONGEST_ROW and first.count(b"\n") < 2:
+                first += self._read_file(size)
+                size *= 2
+        except BaseException:
+            file.close()
+            raise
+        self.whole = len(first) < size
+        self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
+        self._waiting = memoryview(first)
+        self.count = 0
+        self.closed = False
+
+    def _read_file(self, size: int) -> bytes:
+        if not isinstance(self._file, ByteFile):
+            return bytes(self._file.read(size))
+        room = bytearray(size)
+        return bytes(room[: self._file.readinto(memoryview(room))])
+
+    def read(self, size: int) -> bytes:
+        if self._waiting:
+            found, self._waiting = bytes(self._waiting[:size]), self._waiting[size:]
+        else:
+            found = self._read_file(size)
+        self.count += len(found)
+        return found
+
+    @property
+    def position(self) -> int:
+        return self._file.position if isinstance(self._file, ByteFile) else 0
+
+    def close(self) -> None:
+        self.closed = True
+        self._file.close()
+
+
+def _open_bytes(place: Place) -> Any:
+    if place.filesystem is None:
+        return ByteFile(place.path)
+    try:
+        if place.path.lower().endswith(".xz"):
+            return lzma.open(pa.PythonFile(place.filesystem.open_input_stream(place.path)))
+        return place.filesystem.open_input_stream(place.path, compression="detect")
+    except ERRORS as error:
+        raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
+
+
+def _widen(kind: Any) -> Any:
+    if pa.types.is_binary(kind):  # text that is not UTF-8: refused where it is converted, with its row
+        return pa.string()
+    return pa.float64() if pa.types.is_integer(kind) else kind

@@ -1,0 +1,96 @@
+"""One open file with named columns: its columns' names and types, and its rows in order as batches of bounded size."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from onlinear.streams.blocks import StreamError
+from onlinear.streams.places import Place
+
+NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
+
+
+class TableSettings(NamedTuple):
+    """How files are read; all of it concerns CSV, the other kinds state their types themselves."""
+
+    types: dict[str, Any]  # the types of some columns; those of the others are inferred
+    nulls: Sequence[str]
+    delimiter: str | None
+    skip: Callable[[str], None]  # takes the error of a wrong row of a CSV file, or raises it
+    schemas: dict[
+        tuple[str, bytes], Any
+    ]  # the last inferred one, by delimiter and first bytes: inferring many columns takes long
+
+
+class Table(ABC):
+    """One open file."""
+
+    text_bytes = 0
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.schema: Any = None
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """The type of each column."""
+        return dict(zip(self.schema.names, self.schema.types, strict=True))
+
+    @property
+    def position(self) -> int:
+        """Bytes taken from the disk, where that is known."""
+        return 0
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
+        """The rows in order, at most ``rows`` at a time, as (line or row of the first one, record batch)."""
+
+    def with_keys(self, schema: Any) -> Any:
+        """The schema, with the columns that the folders' names give after the file's own."""
+        for key, value in self.place.keys:
+            if key in schema.names:
+                raise StreamError(f"{self.place.name}: the column {key!r} is both in the file and in its folder's name.")
+            schema = schema.append(pa.field(key, pa.scalar(value).type if value is not None else pa.string()))
+        return schema
+
+    def count(self) -> int | None:
+        """How many rows there are, where that is known in advance."""
+        return None
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class Completer:
+    """Selects ``columns`` from a file's batches, and fills in those that its folders' names give."""
+
+    def __init__(self, columns: Sequence[str], keys: dict[str, Any]) -> None:
+        self._columns, self._keys = list(columns), keys
+        self._stored: list[str] | None = None  # the columns that batches have
+        self._places: list[int] = []  # where each of ``columns`` stands among them, -1 for none
+
+    def batch(self, found: Any) -> Any:
+        """The batch with exactly the columns, in their order."""
+        if self._stored is None:
+            self._stored = found.schema.names
+            place = {name: k for k, name in enumerate(self._stored)}
+            self._places = [-1 if name in self._keys else place[name] for name in self._columns]
+        if self._columns == self._stored or not self._columns:
+            return found
+        if not self._keys:
+            return found.select(self._places)
+        stored = found.columns
+        arrays = [
+            self._constant(name, found.num_rows) if place < 0 else stored[place]
+            for name, place in zip(self._columns, self._places, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=self._columns)
+
+    def _constant(self, name: str, rows: int) -> Any:
+        value = self._keys[name]
+        return pa.repeat(pa.scalar(value, None if value is not None else pa.string()), rows)
