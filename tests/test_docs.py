@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import onlinear.streams
 from onlinear.cli import app
 from onlinear.solvers import SOLVERS
 
@@ -108,3 +110,17 @@ def test_the_readme_has_the_commands_that_ci_runs(marker):
     block = re.search(rf"^<!-- ci: {marker} -->\n```sh\n(.+)\n```$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert block
     assert block[1].startswith("python3 -m venv .venv && ")
+
+
+def test_the_table_of_public_names_has_them_all():
+    table = (ROOT / "docs/guide.md").read_text().partition("## What is public\n")[2].partition("\n## ")[0]
+    for module in (onlinear, onlinear.streams):
+        (row,) = re.findall(rf"^\| `{module.__name__}` \| (.+) \|$", table, re.MULTILINE)
+        assert set(module.__all__) <= set(re.findall(r"`([^`]+)`", row))
+    for name in re.findall(r"`(onlinear(?:\.\w+)+)`", table):
+        importlib.import_module(name)
+
+
+def test_every_room_says_whether_it_is_public():
+    rooms = [importlib.import_module(f"onlinear.{name}") for name in ("cli", "files", "papers", "rows", "streams", "text")]
+    assert [room.__name__ for room in rooms if "public" not in room.__doc__.split("\n")[0].lower()] == []

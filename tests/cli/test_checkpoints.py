@@ -142,9 +142,7 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
 
 def test_a_checkpoint_is_a_model_of_the_rows_so_far(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
-    settings = Settings(
-        (str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3", scale="none"
-    )
+    settings = Settings((str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3", scale="none")
     for _ in runs.start(settings, Kept(str(tmp_path / "c"), 250, None, {})):
         pass
     (block,) = OPEN(tmp_path / "rows.svm")

@@ -1,6 +1,6 @@
-"""The command ``onlinear``: options, progress and errors in words. What it runs is in ``training/``, imported when needed.
+"""The command ``onlinear``, which is public; its modules are not. ``training/`` has the run itself, imported when needed.
 
-One module per command; each is found here by its import.
+One module per command; each registers itself when it is imported here.
 """
 
 import logging

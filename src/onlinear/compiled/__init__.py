@@ -14,7 +14,10 @@ from onlinear.compiled.held import Held, load, opened, store
 from onlinear.compiled.lanes import (
     LANES,
     WIDTH,
+    added,
+    empty,
     fetch,
+    first_of,
     four,
     gather,
     lane,
@@ -25,6 +28,8 @@ from onlinear.compiled.lanes import (
     room,
     taken,
     total,
+    totals,
+    untouched,
     where,
 )
 from onlinear.compiled.loss_address import BoundLoss, bind_loss
@@ -37,11 +42,14 @@ __all__ = [
     "WIDTH",
     "BoundLoss",
     "Held",
+    "added",
     "adopt",
     "bind_loss",
     "chosen",
+    "empty",
     "fetch",
     "fetch_lanes",
+    "first_of",
     "four",
     "function",
     "gather",
@@ -62,5 +70,7 @@ __all__ = [
     "store",
     "taken",
     "total",
+    "totals",
+    "untouched",
     "where",
 ]

@@ -1,7 +1,7 @@
 """Several numbers at once.
 
 *Lanes* are a type of compiled code: several doubles in one vector register, or as many as the machine needs. Arithmetic,
-comparisons (1.0 or 0.0), min, max, abs and copysign go lane by lane, each with the bits of the scalar operation; a number
+comparisons (1.0 or 0.0), min, max, abs, sqrt and copysign go lane by lane, each with the bits of the scalar operation; a number
 beside lanes is the same in every lane. So what a part's method says of one number it says of several.
 
 ENTRIES of them are consecutive entries of a row, by which a loop over a row steps: behind the row's end values are 0 and
@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from inspect import signature as signature_of
-from math import copysign
+from math import copysign, sqrt
 from typing import Any
 
 import numpy as np
@@ -93,10 +93,14 @@ def _compared(relation: str) -> Callable[[Any, Any, Any], Any]:
     )
 
 
-def _size(builder: Any, value: Any) -> Any:
+def _by_llvm(builder: Any, name: str, value: Any) -> Any:
     vector = value.type
     kind = ir.FunctionType(vector, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fabs.v{vector.count}f64"), [value])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{vector.count}f64"), [value])
+
+
+def _size(builder: Any, value: Any) -> Any:
+    return _by_llvm(builder, "fabs", value)
 
 
 def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
@@ -118,6 +122,7 @@ def _offer_arithmetic() -> None:
     _lane_by_lane(copysign, _with_sign)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
     _lane_by_lane(abs, _size, 1)
+    _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
 
 
 if COMPILED:
@@ -314,6 +319,57 @@ def put_back(vectors: Any, at: Any, new: Any) -> None:
     """Write to a vector, or to each of several side by side, at the columns of four entries."""
     for vector, value in zip(vectors, new, strict=True) if isinstance(vectors, tuple) else ((vectors, new),):
         vector[at] = value
+
+
+def first_of(vectors: Any) -> np.ndarray:
+    """A vector, or the first of several side by side."""
+    return vectors[0] if isinstance(vectors, tuple) else vectors  # type: ignore[no-any-return]
+
+
+@overload(first_of)
+def _first_of(vectors):  # type: ignore[no-untyped-def]
+    if isinstance(vectors, types.BaseTuple):
+        return lambda vectors: vectors[0]
+    return lambda vectors: vectors
+
+
+def _emit_untouched(builder: Any, args: Any, kinds: Any) -> Any:
+    return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if _are_vectors(kinds[0]) else _ZEROS
+
+
+@_emitted(_state, _emit_untouched)
+def untouched(vectors: Any) -> Any:
+    """What ``gather`` gives of vectors that are 0."""
+    return tuple(0.0 for _ in vectors) if isinstance(vectors, tuple) else 0.0
+
+
+def _each(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Emit for each place of tuples of one length, whose places may be lanes or numbers."""
+
+    def code(builder: Any, args: Any, kinds: Any) -> Any:
+        found = [emit(builder, *(builder.extract_value(value, place) for value in args)) for place in range(kinds[0].count)]
+        alike = isinstance(kinds[0], types.UniTuple)
+        return cgutils.pack_array(builder, found) if alike else cgutils.pack_struct(builder, found)
+
+    return code
+
+
+@_emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, [0.0] * ENTRIES)))
+def empty(terms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Empty sums, one for each term."""
+    return (0.0,) * len(terms)
+
+
+@_emitted(lambda sums, terms: sums, _each(lambda builder, a, b: builder.fadd(a, b)))
+def added(sums: tuple[Any, ...], terms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sums with a term added to each."""
+    return tuple(a + b for a, b in zip(sums, terms, strict=True))
+
+
+@_emitted(lambda sums: types.UniTuple(types.float64, sums.count), _each(lambda builder, a: _emit_total(builder, (a,), None)))
+def totals(sums: tuple[Any, ...]) -> tuple[float, ...]:
+    """Each sum over its lanes."""
+    return sums
 
 
 @_emitted(lambda array, first: types.CPointer(array.dtype), lambda builder, args, kinds: builder.gep(args[0], [args[1]]))

@@ -126,7 +126,8 @@ def _takes_lanes(body: Any, kinds: tuple[Any, ...]) -> bool:
         body.compile(kinds)
     except NumbaError:
         return False
-    return bool(body.overloads[kinds].signature.return_type == ROW)
+    found = body.overloads[kinds].signature.return_type
+    return ROW in (found if isinstance(found, types.BaseTuple) else (found,))
 
 
 def _bridge(name: str) -> None:

@@ -1,1 +1,1 @@
-"""Files: the one writer, the format of model files, and what is checked of what a file says. Not public."""
+"""Not public: the writer of all files, the format of model files, and checks of what files claim."""

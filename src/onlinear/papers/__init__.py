@@ -1,4 +1,4 @@
-"""The five papers' experiments as data (TOML), and what reads, runs, judges and draws them.
+"""Not public: the experiments of the five papers as data (TOML), and the code that reads, runs, judges and draws them.
 
 experiments  TOML -> frozen dataclasses           expressions  formulas in TOML, without running code
 data         rows by name, or generated           problems     data + loss + penalty, and their optimum

@@ -1,4 +1,4 @@
-"""Rows of data as the kernels take them, what is checked of rows, targets and weights, and column scales. Not public."""
+"""Not public: rows of data as the kernels take them, checks of rows, targets and weights, and scales of columns."""
 
 from __future__ import annotations
 

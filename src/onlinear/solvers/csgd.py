@@ -13,6 +13,7 @@ the first call whose rows show no constant column. With sample weights S += s x,
     c-adaline  ncsgd with 1/0 targets for several classes
 
 Source: Mu, Ding, Zhou, Tao, KDD 2013, Alg. 1 and 2.
+Loop:   its own: a row moves two vectors, by two multiples of x, and may end in a visit.
 Lazy:   while j is idle w_j changes only by -c_t S_j, so p = w + C S with C = sum c_t rests; a row does p += (eta r + C s) x,
         S += s x, then C += c_t (MATH 11.7). For averages the sum of w_j while idle is p_j sum om_k - S_j sum om_k C_{k-1}:
         two prefix scalars E, F and a companion B = (sum so far) - p E + S F. Every visit ends with C = E = F = 0 and takes
@@ -183,7 +184,7 @@ def project(p, S, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores):
+def learn_rows_csgd(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores):
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -323,7 +324,7 @@ class Unconstrained(Engine):
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         p, S, B, A = self.vectors(state)
         pS = (p, S) if S is not None else None
-        return learn_rows, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
+        return learn_rows_csgd, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))

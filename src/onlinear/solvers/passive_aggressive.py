@@ -9,6 +9,7 @@ r"""Passive-aggressive learning: the nearest weights that give the row its margi
 with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry (and intercept) change nothing.
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
+Loop:   its own: a row's step is its loss, not a slope, over its squared norm.
 Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled_vector.py, al = 1).
 Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
 """
@@ -82,11 +83,11 @@ class Pa(NamedTuple):
             raise ValueError(
                 f"passive-aggressive learning has no penalty, got {penalty!r}; use 'fiol', its form with a penalty."
             )
-        return Lazy(self._replace(C=float(self.C)), problem)
+        return LazyPa(self._replace(C=float(self.C)), problem)
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores):
+def learn_rows_pa(rows, largest, y, s, loss, solver, average, V, B, A, now, scores):
     indptr, indices, values = rows
     t, b, one, be = int(now[T]), now[BIAS], now[ONE], now[SCALE_SUM]
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -139,7 +140,7 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
     return done
 
 
-class Lazy(Scaled):
+class LazyPa(Scaled):
     """PA, PA-I and PA-II in O(non-zeros)."""
 
     scores_means = stepped = False
@@ -155,7 +156,7 @@ class Lazy(Scaled):
         means: np.ndarray | None = None,
     ) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        return learn_rows, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
+        return learn_rows_pa, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
 
     def check_rows(self, weights: np.ndarray) -> None:
         odd = weights[(weights != 0.0) & (weights != 1.0)]

@@ -7,6 +7,7 @@ with beta_t = gamma sqrt t; gamma = 0, the strongly convex case, needs l2 > 0. T
 gamma_b = gamma, or 1 where gamma = 0 (MATH 17).
 
 Source: Xiao, JMLR 11, 2010; in Tao, Gao, Chu, Wu, IEEE TNNLS 25(10), 2014, eq. (13) (whose print omits the index of w_j).
+Loop:   its own: with an average, a row looks for the steps at which the G_j that it moves fell or rose.
 Lazy:   w_j is a function of G_j and t alone, so G is the whole state and a row forms only its own columns. Averages as in
         MATH 11.5: while G_j rests, the sum of w_j is linear in prefix sums until l1 t passes |G_j|.
 Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without bounds where an average is kept); otherwise the
@@ -83,7 +84,7 @@ class Rda(NamedTuple):
             if not penalty.l2 > 0.0:
                 raise ValueError("rda with gamma=0 has no auxiliary term, so the penalty's l2 must be above 0, e.g. 'l2=1e-4'.")
         why = why_not_lazy(problem)
-        return Lazy(self, problem) if why is None else Primal(self, problem, why)
+        return LazyRda(self, problem) if why is None else Primal(self, problem, why)
 
 
 def why_not_lazy(problem: Problem) -> str | None:
@@ -185,7 +186,7 @@ def visit(table, t, l1, G, B, A, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
+def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
     indptr, indices, values = rows
     t, one, l1 = int(now[T]), now[ONE], penalty.l1
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -272,7 +273,7 @@ def replay(penalty, gamma, average, first, last, table):
         record(table, t - first, average.om(t), threshold(penalty, t - 1), shrink(penalty, gamma, t - 1))
 
 
-class Lazy(Engine):
+class LazyRda(Engine):
     """RDA in O(non-zeros). With an average, A + B + (what the table adds) is the sum of the predictors, negated as G is."""
 
     implicit = False
@@ -289,7 +290,7 @@ class Lazy(Engine):
         state.prepare(len(y))
         G, B, A = (state.vectors().get(name) for name in "GBA")
         parts = (self.loss, self.penalty, self.bounds, self.solver.gamma, self.average)
-        return learn_rows, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
+        return learn_rows_rda, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
 
     def eta(self, t: int) -> float:
         return auxiliary_step(self.solver.gamma, self.penalty, t)

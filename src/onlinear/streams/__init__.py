@@ -1,4 +1,4 @@
-"""Readers: a source of rows -> blocks of checked rows, in bounded memory.
+"""Public: reads sources of rows as blocks of checked rows, in bounded memory. ``__all__`` and ``encoding.names`` are public.
 
     for block in streams.open("train.svm.gz"):
         learner.learn(block.X, block.y)
@@ -52,34 +52,81 @@ def open(
     max_errors: int = 0,
     block_bytes: int = BLOCK_BYTES,
 ) -> Stream:
-    """A stream of the rows of one or several sources, in order.
+    """Open one or several sources as a stream of blocks of rows, in the order of the rows and in bounded memory.
 
-    ``source``: files (text also as .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, folders of Parquet, Arrow or CSV
-    files, URIs such as s3://bucket/folder that pyarrow opens, ``-`` for standard input, or a bundled data set (``BUNDLED``).
-    ``format``: svmlight, vw, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else svmlight. Parquet
-    and Arrow files of converted rows (``onlinear convert``) are known by what is in them.
-    ``max_errors``: wrong rows that are skipped; ``block_bytes``: text or numbers in memory at a time. docs/streams.md has all.
+    docs/streams.md describes every format and option.
 
-    svmlight: ``base``, the first index in the files, 1 or 0 (default: that of the encoding, else 1); ``sort``: accept indices
-    in any order, repeated ones are summed.
+    Parameters
+    ----------
+    source : str, path, or sequence of them
+        Files (text also as .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, folders of Parquet, Arrow or CSV files, URIs
+        such as ``s3://bucket/folder`` that pyarrow opens, ``-`` for standard input, or a bundled data set (``BUNDLED``).
+    format : str, default "auto"
+        One of ``FORMATS``: svmlight, vw, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else
+        svmlight. Parquet and Arrow files of converted rows (``onlinear convert``) are recognised by their metadata.
+    base : {0, 1}, optional
+        svmlight: the first index in the files. Default: that of the encoding, else 1.
+    sort : bool, default False
+        svmlight: accept indices in any order, and sum repeated ones.
+    target, weight : str, optional
+        Tables: the column to predict, and the column of the rows' weights, at least 0.
+    features, exclude : iterable of str, optional
+        Tables: names or patterns of the columns to use, and of columns to leave out. Default: all but target and weight.
+    text, numbers : iterable of str, optional
+        Tables: columns to read as categories, or as numbers, whatever their type.
+    categories : {"hash", "one-hot"}, default "hash"
+        Tables: whether text is hashed, or numbered by a dictionary.
+    hash_bits : int, optional
+        Tables and vw: text is hashed to 2^hash_bits columns, from 1 to 30. Default: 18.
+    missing : str or mapping, default "error"
+        Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator".
+    dates : {"seconds", "days"}, optional
+        Tables: read dates as numbers since 1970. Default: refuse them.
+    classes : sequence of str, optional
+        Tables: the names of a text target, in the order of ``Stream.labels``.
+    nulls : sequence of str, optional
+        CSV: the texts that are missing values.
+    delimiter : str, optional
+        CSV: the text between two values. Default: by suffix.
+    unlabelled : bool, optional
+        Whether rows may lack a target; their y is nan. Default: only with an encoding and without a target.
+    encoding : mapping, optional
+        The ``encoding`` of another stream or of a model, whose columns the features get.
+    max_errors : int, default 0
+        Wrong rows of a pass that are skipped; the next one raises.
+    block_bytes : int
+        Text or numbers in memory at a time, in bytes.
 
-    Columns: ``target`` and ``weight`` name columns; ``features`` and ``exclude`` names or patterns (default: all others).
-    ``text``, ``numbers``: columns to be read as categories, or as numbers, whatever their type. ``categories``: hash, or
-    one-hot by a dictionary. ``missing``: error, omit or indicator, for all or as 'numbers=omit,categories=indicator';
-    ``dates``: seconds or days since 1970; ``classes``: the names of a text target, in the order of ``Stream.labels``.
-    CSV: ``nulls``, the texts that are missing values; ``delimiter``.
+    Returns
+    -------
+    Stream
+        A source of ``Block``. It can be iterated several times, except standard input and pipes.
 
-    ``hash_bits``: text goes to 2^hash_bits columns (default 18). ``encoding``: that of another stream, whose columns these
-    are to be. ``unlabelled``: rows may lack a target, their y is nan; None: only with an encoding and without a target.
+    Raises
+    ------
+    FileNotFoundError
+        Where a source does not exist.
+    ValueError
+        Where options do not fit the format.
+    StreamError
+        Where input cannot be read, as ``file:line: expected ..., got ...``.
 
-    Raises FileNotFoundError; ValueError for options that do not fit; StreamError as ``file:line: expected ..., got ...``.
+    Examples
+    --------
+    >>> from onlinear import Learner, streams
+    >>> learner = Learner("comid,eta=0.1", "squared", "l1=1e-3", scale="rms")
+    >>> stream = streams.open("diabetes")
+    >>> for block in stream:
+    ...     _ = learner.learn(block.X, block.y)
+    >>> stream.rows, learner.weights().shape
+    (442, (10,))
     """
     names = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if not names:
         raise ValueError("source must name at least one file.")
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)
-    paths = [path for name in names for path in _expanded(os.fspath(name))]
+    paths = [path for name in names for path in _expand(os.fspath(name))]
     if format == "auto" and len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
         return Bundled(paths[0])
     for path in paths:
@@ -91,18 +138,10 @@ def open(
         first = _encoding.base_of(encoding, base)
         return Svmlight(tuple(paths), base=first, ordered=not sort, max_errors=max_errors, block_bytes=block_bytes)
     if encoding is not None and _encoding.format_of(encoding) == "svmlight":
-        encoding = None  # says nothing of names
+        encoding = None  # it has no names
     if kind in TABLES:
-        from onlinear.streams.column_plan import TableOptions
-        from onlinear.streams.columns import Columns
-        from onlinear.streams.converted_reader import Converted
-
-        places = _places(paths)
-        if formats.hold_converted_rows(places, kind, options):
-            return Converted(tuple(place.path for place in places))
-        own = {name: value for name, value in options.items() if name in TableOptions._fields and value is not None}
-        table = TableOptions(**own, hash_bits=hash_bits, unlabelled=unlabelled, max_errors=max_errors)
-        return Columns(places, kind, table, encoding, block_bytes)
+        shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
+        return _open_tables(paths, kind, options, shared, encoding, block_bytes)
     from onlinear.streams.vowpal import Vowpal
 
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
@@ -110,10 +149,31 @@ def open(
     return Vowpal(tuple(paths), hash_bits=bits, unlabelled=lacking, max_errors=max_errors, block_bytes=block_bytes)
 
 
+def _open_tables(
+    paths: Sequence[str],
+    kind: str,
+    options: Mapping[str, Any],
+    shared: Mapping[str, Any],
+    encoding: Mapping[str, Any] | None,
+    block_bytes: int,
+) -> Stream:
+    """Open files of named columns, or of converted rows. ``options`` are those of tables, ``shared`` those of vw too."""
+    from onlinear.streams.column_plan import TableOptions
+    from onlinear.streams.columns import Columns
+    from onlinear.streams.converted_reader import Converted
+
+    places = _places(paths)
+    if formats.hold_converted_rows(places, kind, options):
+        return Converted(tuple(place.path for place in places))
+    own = {name: value for name, value in options.items() if name in TableOptions._fields and value is not None}
+    return Columns(places, kind, TableOptions(**own, **shared), encoding, block_bytes)
+
+
 def local_files(source: Sequence[str]) -> list[str]:
-    """The files of this machine that a source is read from, ``-`` included; what does not exist is left to ``open``."""
+    """The files of this machine behind a source's names, ``-`` included. Names that do not exist are left out: ``open`` refuses
+    them."""
     found = []
-    for path in (path for name in source for path in _expanded(name)):
+    for path in (path for name in source for path in _expand(name)):
         if os.path.isdir(path) or path.startswith("file:"):
             from onlinear.streams.places import find_places
 
@@ -123,7 +183,7 @@ def local_files(source: Sequence[str]) -> list[str]:
     return found
 
 
-def _expanded(name: str) -> list[str]:
+def _expand(name: str) -> list[str]:
     if "://" in name or not any(c in name for c in "*?[") or os.path.exists(name):
         return [name]
     found = sorted(glob.glob(name))

@@ -16,21 +16,61 @@ from onlinear.rows import Rows, Source, permuted_rows, taken
 
 
 class StreamError(ValueError):
-    """Input that cannot be read, as ``file:line: expected ..., got ...``."""
+    r"""The error for input that cannot be read, as ``file:line: expected ..., got ...``.
+
+    Examples
+    --------
+    >>> from onlinear import streams
+    >>> with open("rows.svm", "w") as file:
+    ...     _ = file.write("1 3:0.5\n-1 x:2\n")
+    >>> list(streams.open("rows.svm"))
+    Traceback (most recent call last):
+        ...
+    onlinear.streams.blocks.StreamError: rows.svm:2: expected index:value, got 'x:2'.
+    """
 
 
 class Block(NamedTuple):
-    """Some consecutive rows of a stream, all checked: finite, columns ascending, no entry equal to 0."""
+    """Some consecutive rows of a stream, all checked: values are finite and not 0, columns ascend.
+
+    Parameters
+    ----------
+    rows : Rows
+        The entries, as indptr (uint64), indices (uint32) and values (float64).
+    y : ndarray of shape (n,)
+        The targets, as float64; of a text target the places in ``Stream.labels``.
+    lines : ndarray of shape (n,)
+        The line of each row in its file, from 1; the row's number where there are no lines.
+    names : tuple of str
+        The files.
+    size : int
+        1 + the largest column of an entry.
+    largest : float
+        The largest absolute value.
+    files : ndarray of shape (n,), optional
+        The file of each row, as its place in ``names``; None: all are of the first file.
+    weights : ndarray of shape (n,), optional
+        The weight of each row, at least 0; None: all are 1.
+    held : ndarray of shape (n,), optional
+        Whether each row is held out: scored, never learned; None: no row is.
+
+    Examples
+    --------
+    >>> from onlinear import streams
+    >>> block = next(iter(streams.open("iris")))
+    >>> block.n, block.X.shape, block.y[:3].tolist(), block.where(0)
+    (150, (150, 4), [0.0, 0.0, 0.0], 'iris:1')
+    """
 
     rows: Rows
-    y: np.ndarray  # (n,) float64
-    lines: np.ndarray  # (n,) int64: the line of each row in its file, from 1; the row's number where there are no lines
-    names: tuple[str, ...]  # the files
-    size: int  # 1 + the largest column of an entry
-    largest: float  # the largest absolute value
-    files: np.ndarray | None = None  # (n,) the file of each row, as its place in ``names``; None: all of the first
-    weights: np.ndarray | None = None  # (n,) the importance of each row, >= 0; None: all 1
-    held: np.ndarray | None = None  # (n,) whether each row is held out: scored, never learned; None: none is
+    y: np.ndarray
+    lines: np.ndarray
+    names: tuple[str, ...]
+    size: int
+    largest: float
+    files: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    held: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -66,7 +106,7 @@ class Block(NamedTuple):
         return Source(self.n, width, size, self.largest, rows)
 
     def where(self, row: int) -> str:
-        """'file:line' of a row."""
+        """'file:line' of a row, counted from 0."""
         name = self.names[0 if self.files is None else int(self.files[row])]
         return f"{name}:{int(self.lines[row])}"
 
@@ -151,19 +191,52 @@ class Timing:
 
 
 class Stream(ABC):
-    """A source of rows: each iteration is one pass."""
+    """A source of rows. Each iteration is one pass, and yields ``Block``.
+
+    Attributes
+    ----------
+    name : str
+        The source, in words.
+    rereadable : bool
+        Whether it can be iterated a second time.
+    rows : int or None
+        Rows in a pass, where known.
+    task : str or None
+        classify or regress, where known.
+    classes : ndarray or None
+        The classes of the target, where known.
+    labels : tuple of str or None
+        The classes' names where the target is text: ``Block.y`` holds their places in this order.
+    encoding : dict or None
+        How features became columns, for ``open(encoding=)``; None: they were columns.
+    total, done : int or None, int
+        The size of a pass, in bytes on the disk or in rows, where known, and how much of it the current pass has taken.
+    text_bytes : int
+        Bytes of text read so far.
+    errors : sequence of str
+        The errors of wrong rows that were skipped.
+
+    Examples
+    --------
+    >>> from onlinear import streams
+    >>> stream = streams.open("wine")
+    >>> stream.rows, stream.task, stream.classes.tolist()
+    (178, 'classify', [0.0, 1.0, 2.0])
+    >>> sum(block.n for block in stream)
+    178
+    """
 
     name: str
-    rereadable: bool  # whether it can be iterated a second time
-    rows: int | None  # rows in a pass, where known
-    task: str | None  # classify or regress, where known
-    classes: np.ndarray | None  # the classes of the target, where known
-    labels: tuple[str, ...] | None = None  # the classes' names where the target is text: y holds their places in this order
-    encoding: dict[str, Any] | None = None  # how features became columns, for ``open(encoding=)``; None: they were columns
-    total: int | None  # size of a pass, in bytes on the disk or in rows, where known
-    done: int  # how much of ``total`` the current pass has taken
-    text_bytes: int  # bytes of text read so far
-    errors: Sequence[str]  # wrong lines that were skipped
+    rereadable: bool
+    rows: int | None
+    task: str | None
+    classes: np.ndarray | None
+    labels: tuple[str, ...] | None = None
+    encoding: dict[str, Any] | None = None
+    total: int | None
+    done: int
+    text_bytes: int
+    errors: Sequence[str]
 
     @cached_property
     def timing(self) -> Timing:

@@ -11,10 +11,27 @@ from onlinear.streams.blocks import Block, Stream, Wrapped, permuted
 
 
 class Shuffled(Wrapped):
-    """The rows of a stream, every ``window`` consecutive ones permuted by ``numpy.random.default_rng(seed)``.
+    """The rows of a stream, every ``window`` consecutive ones in a random order: a bounded shuffle.
 
     One generator serves all passes, so with a window of all n rows pass p has the p-th permutation of n, as an estimator's
-    ``fit(shuffle=True, random_state=seed)`` has. Holds up to ``window`` rows and one block in memory.
+    ``fit(shuffle=True, random_state=seed)`` has. Up to ``window`` rows and one block are in memory.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream to shuffle.
+    window : int
+        The number of rows that are permuted together, at least 1.
+    seed : int, optional
+        The seed of ``numpy.random.default_rng``. Default: another order every time.
+
+    Examples
+    --------
+    >>> from onlinear import streams
+    >>> shuffled = streams.Shuffled(streams.open("iris"), window=150, seed=0)
+    >>> block = next(iter(shuffled))
+    >>> sorted(block.lines.tolist()) == list(range(1, 151))
+    True
     """
 
     def __init__(self, stream: Stream, window: int, seed: int | None = None) -> None:

@@ -1,1 +1,1 @@
-"""Text forms of parts, and what to say of names that are unknown. Not public."""
+"""Not public: text forms of parts, their docstrings, and errors for unknown names."""

@@ -102,7 +102,7 @@ class State:
     widths: dict[str, int] = field(default_factory=dict)
     fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
-    halves: dict[str, tuple[str, str]] = field(default_factory=dict)
+    halves: dict[str, tuple[str, ...]] = field(default_factory=dict)
     borrowed: bool = False
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
@@ -332,6 +332,8 @@ class Engine(ABC):
 
     def eta(self, t: int) -> float:
         """The step size of step t."""
+        if hasattr(self.solver, "eta"):
+            return float(self.solver.eta)
         at = self.solver.lam_at if hasattr(self.solver, "lam_at") else self.solver.schedule.at
         return float(at(t))
 

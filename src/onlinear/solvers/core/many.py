@@ -30,9 +30,9 @@ from onlinear.solvers.core.many_scaled import learn_scaled
 from onlinear.threads import Pool
 
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
-    comid.Lazy: learn_comid,
-    fiol.Lazy: learn_fiol,
-    rda.Lazy: learn_rda,
+    comid.LazyComid: learn_comid,
+    fiol.LazyFiol: learn_fiol,
+    rda.LazyRda: learn_rda,
     scaled_vector.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
 }

@@ -7,7 +7,8 @@ A step w' = (1 - eta l2) w - eta theta x writes only the row's columns,
 and the projection on a ball is al *= R / |w|, with |w|^2 kept up to date. An average is A + B + be V: before each step
 be += om al; where V_j moves by dv, B_j -= be dv. A *visit* closes the sums, A += B + be V, and makes al 1 again. It is made
 inside the step, between the decay and the move, where al has left its range (al = 0 among them), so that no quotient by al
-loses digits; and, where there are sums to restart (an average, |w|^2), at the moments of engine.py.
+loses digits; and, where there are sums to restart (an average, |w|^2), at the moments of engine.py. For that
+visit inside the step, and for the projection after it, the loop is its own.
 
 al is a compensated sum: rounding 1 - eta l2 anew would cost a constant step 5e-17 per step, always to the same side.
 
@@ -81,7 +82,7 @@ def visit(V, B, A, al, be, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores, means):
+def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores, means):
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     al, be, lag, norm = now[SCALE], now[SCALE_SUM], now[LAG], now[NORM]
@@ -201,7 +202,7 @@ class Scaled(Engine):
         V, B, A = (state.arrays.get(name) for name in "VBA")
         ball = self.solver.ball()
         parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
-        return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
+        return learn_rows_scaled, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         ball = getattr(self.solver, "ball", None)
