@@ -44,8 +44,8 @@ class Learner(Core):
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
         ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
     scale : {"none", "rms", "max-abs", "standard"}, default="none"
-        By what each column is divided; ``"rms"`` and ``"max-abs"`` follow the rows, ``"standard"`` is set by ``fit`` of an
-        estimator.
+        By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"standard"`` also centres; it needs the
+        mean of all rows before the first, which ``fit`` of an estimator finds.
     fit_intercept : bool, default=False
         Whether there is an intercept b. The penalty does not act on it.
     n_features : int, default=None
