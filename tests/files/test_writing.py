@@ -589,7 +589,7 @@ def test_a_whole_run_into_pipes(inputs, tmp_path):
 
 @posix
 def test_an_interrupted_run_leaves_nothing_beside_a_device(tmp_path, monkeypatch):
-    from onlinear.cli.train import _left
+    from onlinear.cli.train import _save_partial
 
     class Training:
         rows = 7
@@ -597,7 +597,7 @@ def test_an_interrupted_run_leaves_nothing_beside_a_device(tmp_path, monkeypatch
         def save(self, path):
             raise AssertionError(path)
 
-    assert "are lost" in _left(Training(), os.devnull)
+    assert "are lost" in _save_partial(Training(), os.devnull)
 
 
 def test_a_checkpoint_of_a_long_name(tmp_path, monkeypatch):

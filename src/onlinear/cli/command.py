@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 class UsageError(Exception):
-    """Options that cannot be: exit code 2."""
+    """Options that are wrong or contradict each other: exit code 2."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -51,24 +51,26 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def words(error: BaseException) -> str:
+    """An error in words."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {reason(error)}" if error.filename else reason(error)
     return str(error) or type(error).__name__
 
 
 def reason(error: OSError) -> str:
-    """What the system says, without the file's name."""
+    """The system's message, without the file's name."""
     return f"{error.strerror or error}."
 
 
 def fail(message: str, code: int) -> None:
+    """End the command with a message on standard error."""
     typer.echo(f"onlinear: {message}", err=True)
     raise typer.Exit(code)
 
 
 @contextmanager
 def usage() -> Iterator[None]:
-    """What is wrong inside is wrong with the options."""
+    """Errors of the block are errors of the options: they become UsageError."""
     from onlinear.streams import StreamError
 
     try:
@@ -80,16 +82,16 @@ def usage() -> Iterator[None]:
 
 
 def inputs(source: Sequence[str], role: str = "a source") -> list[tuple[str, str]]:
-    """What a command reads, as (role, file): the files behind a source's names."""
+    """The files behind a source's names, as (role, file)."""
     from onlinear.streams import local_files
 
     return [(role, name) for name in local_files(source)]
 
 
 def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream: bool = True) -> None:
-    """Refuse before the work what would fail after it, and an output that is one of the inputs ``read``.
+    """Refuse an output that cannot be written, or that is one of the inputs ``read``, before the work begins.
 
-    ``stream``: whether a pipe or device will do, which cannot be read again.
+    ``stream``: whether the output may be a pipe or device, which cannot be read again.
     """
     from onlinear.files import writing
 
@@ -201,8 +203,8 @@ class Reading(NamedTuple):
 LISTS = ("features", "exclude", "text", "numbers", "nulls")
 
 
-def listed(name: str, value: Any) -> Any:
-    """The value of an option that lists names: several times, or with commas between them."""
+def split_list(name: str, value: Any) -> Any:
+    """The value of an option; one that lists names may be given several times, or have commas between them."""
     if name not in LISTS:
         return value
     return tuple(piece for item in value for piece in item.split(",")) if value else Reading._field_defaults[name]
@@ -218,7 +220,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
-        reading = Reading(**{name: listed(name, options.pop(name)) for name in Reading._fields})
+        reading = Reading(**{name: split_list(name, options.pop(name)) for name in Reading._fields})
         command(*args, **options, reading=reading)
 
     known = get_type_hints(command, include_extras=True)

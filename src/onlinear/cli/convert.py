@@ -46,11 +46,6 @@ def convert(
 
     Without --float32 every number keeps all its bits. Comments and qid: are left out.
     """
-    from onlinear.cli.reading import Watched, opened
-    from onlinear.files.writing import is_stream
-    from onlinear.streams.converted_writer import write_converted
-    from onlinear.streams.svmlight_writer import write_svmlight
-
     columns = output.endswith(COLUMNS)
     if float32 and not columns:
         raise UsageError(f"--float32 is for {', '.join(COLUMNS)}; {output} is text.")
@@ -58,12 +53,25 @@ def convert(
         raise UsageError("--output-base is for svmlight text; columns of numbers start at 0.")
     if output != STDOUT:
         writable("--output", output, inputs(source))
-    piped = output == STDOUT or is_stream(output)  # what is said on standard output might end among the rows
-    stream = opened(source, reading)
+    _convert(source, reading, output, float32 if columns else output_base, quiet, json)
+
+
+def _convert(source: list[str], reading: Reading, output: str, option: bool | int | None, quiet: bool, json: bool) -> None:
+    """Write the rows to ``output``. ``option``: whether values are rounded to floats, or of text its first index."""
+    from onlinear.cli.reading import Watched, open_rows
+    from onlinear.files.writing import is_stream
+    from onlinear.streams.converted_writer import write_converted
+    from onlinear.streams.svmlight_writer import write_svmlight
+
+    piped = output == STDOUT or is_stream(output)  # a message on standard output might end up among the rows
+    stream = open_rows(source, reading)
     began = time.perf_counter()
     with Interrupts():
         shown = Watched(stream, not quiet and not json and not piped)
-        rows = write_converted(output, shown, float32=float32) if columns else write_svmlight(output, shown, output_base)
+        if output.endswith(COLUMNS):
+            rows = write_converted(output, shown, float32=bool(option))
+        else:
+            rows = write_svmlight(output, shown, option)
     say_errors(stream)
     if quiet or piped:
         return

@@ -9,7 +9,7 @@ import typer
 
 from onlinear.cli.command import Reading, app, guarded, reads
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import ended, say_errors
+from onlinear.cli.show import keep_end, say_errors
 
 if TYPE_CHECKING:
     from onlinear.models.evaluation import Bin, Result
@@ -33,19 +33,19 @@ def evaluate(
 
     AUC is exact; it needs 16 bytes of memory per row (24 if rows have weights).
     """
-    from onlinear.cli.reading import Watched, opened
+    from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.evaluation import evaluate as evaluated
     from onlinear.models.loading import load
 
     learned = load(model)
-    stream = opened(source, reading, learned, with_target=True)
+    stream = open_rows(source, reading, learned, with_target=True)
     with Interrupts():
         found = evaluated(learned, Watched(stream, not json))
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:
         rows = f": {found.rows:,} rows"
-        for line in [ended(stream.name, WIDTH - len(rows)) + rows, *described(found)]:
+        for line in [keep_end(stream.name, WIDTH - len(rows)) + rows, *describe_result(found)]:
             typer.echo(line)
     say_errors(stream)
 
@@ -62,7 +62,7 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
     return {"rows": found.rows, "weight": found.weight, "loss": found.loss, **measures, **own, "skipped": skipped}
 
 
-def described(found: Result) -> list[str]:
+def describe_result(found: Result) -> list[str]:
     """A result as lines of at most 80 characters."""
     from onlinear.streams.labels import shown
     from onlinear.training.quality import WORSE

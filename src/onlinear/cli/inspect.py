@@ -38,7 +38,7 @@ def inspect(
     if json:
         typer.echo(js.dumps(found))
         return
-    for line in described(found):
+    for line in describe_model(found):
         typer.echo(line)
 
 
@@ -165,7 +165,7 @@ def _listed(intercept: Any) -> list[float]:
 # --- as lines --------------------------------------------------------------------------------------------------------
 
 
-def described(found: dict[str, Any]) -> list[str]:
+def describe_model(found: dict[str, Any]) -> list[str]:
     """A summary as lines of at most 80 characters."""
     from onlinear.streams.labels import listed
 

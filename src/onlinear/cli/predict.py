@@ -39,7 +39,7 @@ def predict(
     reading: Reading,
 ) -> None:
     """Predict: one line per row, in the order of the rows."""
-    from onlinear.cli.reading import Watched, opened
+    from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
 
     if kind not in KINDS:
@@ -48,7 +48,7 @@ def predict(
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)
-    stream = opened(source, reading, learned)
+    stream = open_rows(source, reading, learned)
     with Interrupts(), _writer(output, names, header) as write:
         for block in Watched(stream, output is not None and not quiet):
             write(predictions(learned, block, kind))

@@ -13,7 +13,7 @@ from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Wrapped
 
 
-def opened(source: list[str], reading: Reading, model: Any = None, *, with_target: bool = False) -> Stream:
+def open_rows(source: list[str], reading: Reading, model: Any = None, *, with_target: bool = False) -> Stream:
     """The rows of a source, read ahead, their columns numbered as the model's."""
     options = reading._asdict()
     encoding = getattr(model, "encoding_", None)

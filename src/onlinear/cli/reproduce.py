@@ -12,8 +12,9 @@ import typer
 from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, guarded, usage
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
+    from onlinear.papers.data import Where
     from onlinear.papers.outcome import Outcome
 
 
@@ -48,44 +49,65 @@ def reproduce(
             found = experiments.load(name)
             typer.echo(f"{name:<24} {found.place}: {found.title}")
         return
-    _extras()
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    _require_extras()
     from onlinear.files.writing import same
     from onlinear.papers.data import Where
-    from onlinear.papers.reproduce import reproduce as run
-    from onlinear.streams.ahead import cores
 
     if data_dir is not None and same(out, data_dir):
         raise UsageError(f"--out {out}: is also --data-dir; the report needs a folder of its own.")
     out.mkdir(parents=True, exist_ok=True)
     where = Where(str(data_dir.resolve()) if data_dir is not None else None, download)
+    _print_summary(_run(chosen, out, where, quick, jobs), out)
+
+
+def _run(chosen: list[str], out: Path, where: Where, quick: bool, jobs: int | None) -> list[Outcome]:
+    """Run the experiments, with a progress bar for each on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from onlinear.papers.reproduce import reproduce as run
+    from onlinear.streams.ahead import cores
+
     columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        every = progress.add_task("experiments", total=len(chosen))
-        bars: dict[str, TaskID] = {}
-
-        def listen(name: str, done: int, of: int) -> None:
-            if name not in bars and not console.is_terminal:  # a log gets a line for each experiment
-                typer.echo(f"{time.strftime('%H:%M:%S')} {name}", err=True)
-            if name not in bars:
-                for bar in bars.values():
-                    progress.update(bar, visible=False)
-                bars[name] = progress.add_task(name)
-                progress.update(every, completed=len(bars) - 1)
-            progress.update(bars[name], completed=done, total=of)
-
+        bars = _Bars(progress, console.is_terminal, len(chosen))
         try:
-            outcomes = run(chosen, out, where, quick, jobs or cores(), listen)
+            outcomes = run(chosen, out, where, quick, jobs or cores(), bars.update)
         except KeyboardInterrupt:
             fail(f"interrupted: finished runs are kept in {out}; the same command continues from there.", INTERRUPTED)
-        progress.update(every, completed=len(chosen))
-    _summary(outcomes, out)
+        bars.finish()
+    return outcomes
 
 
-def _extras() -> None:
+class _Bars:
+    """One progress bar for all experiments, and one for the experiment that runs; a log gets a line for each experiment."""
+
+    def __init__(self, progress: Progress, terminal: bool, count: int) -> None:
+        self._progress, self._terminal, self._count = progress, terminal, count
+        self._every = progress.add_task("experiments", total=count)
+        self._bars: dict[str, TaskID] = {}
+
+    def update(self, name: str, done: int, of: int) -> None:
+        """``done`` of the ``of`` runs of an experiment have ended."""
+        if name not in self._bars:
+            self._begin(name)
+        self._progress.update(self._bars[name], completed=done, total=of)
+
+    def finish(self) -> None:
+        """All experiments have ended."""
+        self._progress.update(self._every, completed=self._count)
+
+    def _begin(self, name: str) -> None:
+        if not self._terminal:
+            typer.echo(f"{time.strftime('%H:%M:%S')} {name}", err=True)
+        for bar in self._bars.values():
+            self._progress.update(bar, visible=False)
+        self._bars[name] = self._progress.add_task(name)
+        self._progress.update(self._every, completed=len(self._bars) - 1)
+
+
+def _require_extras() -> None:
     """Raise where the report's libraries are not installed."""
     from importlib.util import find_spec
 
@@ -94,7 +116,7 @@ def _extras() -> None:
         raise UsageError(f"the report needs {' and '.join(missing)}: pip install 'onlinear[papers]'.")
 
 
-def _summary(outcomes: list[Outcome], out: Path) -> None:
+def _print_summary(outcomes: list[Outcome], out: Path) -> None:
     from onlinear.papers.claims import VERDICTS
 
     verdicts = [judged.verdict for outcome in outcomes for judged in outcome.claims]

@@ -28,6 +28,7 @@ NARROW = (13, 10, 11, 9, 9, 11, 8, 9)  # the same, held-out rows' loss and the l
 
 
 def say_errors(stream: Stream) -> None:
+    """Print how many rows were skipped, and the errors of the first five."""
     if not stream.errors:
         return
     count = len(stream.errors)
@@ -56,15 +57,15 @@ def cell(value: float | None, width: int) -> str:
     return f"{next((text for text in texts if len(text) < width), texts[-1]):>{width}}"
 
 
-def wrapped(text: str) -> list[str]:
+def wrap_words(text: str) -> list[str]:
     """Words as lines of at most 80 characters, if no word is longer; the second and later ones are indented."""
     return textwrap.wrap(
         text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )
 
 
-def ended(text: str, width: int) -> str:
-    """The text, its beginning left out where it is longer."""
+def keep_end(text: str, width: int) -> str:
+    """The last ``width`` characters of a longer text."""
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
@@ -82,7 +83,7 @@ def _by_name(weights: Any) -> dict[str, float] | None:
     return None if weights is None else {shown(name): weight for name, weight in weights.items()}
 
 
-def described(training: Training) -> dict[str, Any]:
+def describe_parts(training: Training) -> dict[str, Any]:
     """The parts of the model, as text."""
     learner = training.learner
     spec, scaler = learner.spec, learner.scaler
@@ -95,15 +96,15 @@ def described(training: Training) -> dict[str, Any]:
     }
 
 
-def spent(training: Training) -> dict[str, float]:
-    """What has been read and where the time went, so far."""
+def count_seconds(training: Training) -> dict[str, float]:
+    """The bytes read and the seconds spent so far, by activity."""
     timing = training.stream.timing
     shares = {"read": timing.read, "parse": timing.parse, "learn": training.learning, "wait": timing.wait}
     return {"text_bytes": training.stream.text_bytes, **shares}
 
 
-def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
-    """What a run was, and where its time went since ``since``."""
+def summarise(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
+    """Summarise a run that has ended, and where its time went since ``since``."""
     constant = training.constant
     measure = training.measure_names[0].lower()
     return {
@@ -111,7 +112,7 @@ def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[
         "rows_here": training.rows - training.rows_before,
         "passes": training.number,
         "seconds": seconds,
-        **{name: value - since[name] for name, value in spent(training).items()},
+        **{name: value - since[name] for name, value in count_seconds(training).items()},
         "nonzeros": training.nonzeros(average=True),
         "nonzeros_last": training.nonzeros(average=False),
         "weights": training.learner.size * training.learner.n_outputs,
@@ -123,18 +124,18 @@ def ending(training: Training, seconds: float, since: dict[str, float]) -> dict[
 
 
 class Display(ABC):
-    """How a run is told."""
+    """Shows a run as it proceeds."""
 
     def __init__(self) -> None:
         self.seconds = 0.0  # of this run, from its first row
-        self.before: dict[str, float] = {}  # what was spent until then
+        self.before: dict[str, float] = {}  # seconds and bytes until then
 
     @abstractmethod
     def start(self, training: Training, resumed: str | None) -> None:
-        """What is trained, and how; ``resumed``: the checkpoint it continues from."""
+        """Show the task and the parts; ``resumed``: the checkpoint that the run continues from."""
 
     def event(self, event: Report | Held | Written) -> None:
-        """Something has happened."""
+        """Show an event of the run."""
         from onlinear.training.events import Held, Report
 
         if isinstance(event, Report):
@@ -146,24 +147,24 @@ class Display(ABC):
 
     @abstractmethod
     def report(self, report: Report) -> None:
-        """A line of the table."""
+        """Show the measures so far."""
 
     @abstractmethod
     def held(self, held: Held) -> None:
-        """What the held-out rows said of a pass."""
+        """Show the measures of the held-out rows after a pass."""
 
     @abstractmethod
     def written(self, written: Written) -> None:
-        """A checkpoint was written."""
+        """Show that a checkpoint was written."""
 
     @abstractmethod
     def end(self, training: Training, model: str | None) -> None:
-        """The run is over, the model written."""
+        """Show the end of the run, once the model is written."""
 
     @contextmanager
     def running(self, training: Training) -> Iterator[None]:
         """While rows are learned."""
-        began, self.before = time.perf_counter(), spent(training) | {"text_bytes": training.text_before}
+        began, self.before = time.perf_counter(), count_seconds(training) | {"text_bytes": training.text_before}
         try:
             yield
         finally:
@@ -204,7 +205,7 @@ class JsonDisplay(Display):
             source=training.stream.name,
             task=training.task,
             classes=None if labels is None or labels.classes is None else labels.classes.tolist(),
-            **described(training),
+            **describe_parts(training),
             class_weight=_by_name(training.options.class_weights),
             measures=self._names,
             bytes_per_feature=training.bytes_per_feature,
@@ -229,7 +230,7 @@ class JsonDisplay(Display):
 
     def end(self, training: Training, model: str | None) -> None:
         written = None if model is None else os.path.getsize(model)
-        self._say("end", **ending(training, self.seconds, self.before), model=model, bytes=written)
+        self._say("end", **summarise(training, self.seconds, self.before), model=model, bytes=written)
 
     def _say(self, kind: str, **values: Any) -> None:
         plain = {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values.items()}
@@ -253,15 +254,15 @@ class TableDisplay(Display):
 
     def tell(self, text: str) -> None:
         """Words, as lines of at most 80 characters."""
-        for line in wrapped(text):
+        for line in wrap_words(text):
             self.say(line)
 
     def start(self, training: Training, resumed: str | None) -> None:
         learner = training.learner
         classes = "" if training.labels is None else f" ({training.labels.count} classes)"
         task = f": {training.task}{classes}"
-        self.say(f"{ended(training.stream.name, WIDTH - len(task))}{task}")
-        parts = described(training)
+        self.say(f"{keep_end(training.stream.name, WIDTH - len(task))}{task}")
+        parts = describe_parts(training)
         said = [f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")]
         for some in [said] if len(" | ".join(said)) <= WIDTH else [said[:3], said[3:]]:
             self.tell(" | ".join(some))
@@ -345,7 +346,7 @@ class TableDisplay(Display):
         """Nothing: checkpoints are many, and each replaces the one before."""
 
     def end(self, training: Training, model: str | None) -> None:
-        found = ending(training, self.seconds, self.before)
+        found = summarise(training, self.seconds, self.before)
         passes = f" in {found['passes']} passes" if found["passes"] > 1 else ""
         rate = f"{found['rows_here'] / self.seconds:,.0f} rows/s"
         if found["text_bytes"]:

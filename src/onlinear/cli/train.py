@@ -46,9 +46,9 @@ onlinear train big.svm --model big.onlinear --checkpoint big.checkpoint --checkp
 
 onlinear train --resume big.checkpoint
 """
-OTHERWISE = "60s"  # between checkpoints, where nothing is said
+DEFAULT_INTERVAL = "60s"  # between checkpoints
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
-FREE = ("max_errors",)  # what may differ from the checkpoint's in a resumed run: it decides which rows are refused, not learned
+MAY_CHANGE_ON_RESUME = ("max_errors",)  # it decides which rows are refused, not what is learned from the others
 
 
 @app.command(epilog=EPILOG)
@@ -182,24 +182,22 @@ def train(
 
     The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
     """
-    from onlinear.cli import checkpoints, runs
-    from onlinear.training.options import TASKS
+    _train(ctx, ctx.params, reading)  # the options by name, as checkpoints keep them
 
+
+def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
+    """Do what ``train`` was asked for; ``given`` has its options by name."""
+    from onlinear.cli import checkpoints, runs
+
+    resume = given["resume"]
     with Interrupts() as interrupts:
         found = None if resume is None else checkpoints.read(resume)
         with usage():
-            if task not in TASKS:
-                raise UsageError(f"--task must be one of {', '.join(TASKS)}, got {task!r}.")
-            if classes is not None and scan:
-                raise UsageError("--classes and --scan exclude each other.")
-            if early_stop is not None and holdout is None and resume is None:
-                raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
-            if quiet and json:
-                raise UsageError("--quiet and --json exclude each other.")
-            shown: Display = QuietDisplay() if quiet else JsonDisplay() if json else TableDisplay()
-            saved = None if found is None else _agreed(ctx, found, reading)
-            model, final, keeper = _output(ctx.params, saved)
-            training = runs.start(_settings(ctx.params, reading), keeper) if saved is None else runs.resume(saved, keeper)
+            _refuse_contradictions(given)
+            shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
+            saved = None if found is None else _check_agreement(ctx, found, reading)
+            model, final, keeper = _output(given, saved)
+            training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.training = training
         shown.start(training, resume)
         _run(training, shown, keeper, model)
@@ -207,12 +205,25 @@ def train(
             try:
                 training.model.save(model, final=final)
             except OSError as error:
-                fail(f"the model {model} cannot be written: {reason(error)} {_stands(training, keeper)}", FAILURE)
+                fail(f"the model {model} cannot be written: {reason(error)} {_describe_checkpoint(training, keeper)}", FAILURE)
         shown.end(training, model)
 
 
+def _refuse_contradictions(given: dict[str, Any]) -> None:
+    from onlinear.training.options import TASKS
+
+    if given["task"] not in TASKS:
+        raise UsageError(f"--task must be one of {', '.join(TASKS)}, got {given['task']!r}.")
+    if given["classes"] is not None and given["scan"]:
+        raise UsageError("--classes and --scan exclude each other.")
+    if given["early_stop"] is not None and given["holdout"] is None and given["resume"] is None:
+        raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
+    if given["quiet"] and given["json"]:
+        raise UsageError("--quiet and --json exclude each other.")
+
+
 def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> None:
-    """Learn all rows, or end with what can be done about it."""
+    """Learn all rows. Where that fails, keep the learned rows if possible, and end with a message."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
     from onlinear.training.events import Interrupted
@@ -227,22 +238,22 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
     except BrokenPipeError:
         raise
     except (CheckpointError, DivergenceError) as error:
-        fail(f"{words(error)} {_stands(training, keeper)}", FAILURE)
+        fail(f"{words(error)} {_describe_checkpoint(training, keeper)}", FAILURE)
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
         learned = f" {training.rows:,} rows were learned before it." if training.rows else ""
         message, code = f"{words(error)}{learned}", FAILURE
     if keeper is None:
-        fail(f"{message}{_left(training, model)}", code)
+        fail(f"{message}{_save_partial(training, model)}", code)
     elif training.rows > (training.written or 0):
         try:
             shown.event(training.checkpoint())
         except CheckpointError as error:
-            fail(f"{message} {error} {_stands(training, keeper)}", code)
-    fail(f"{message} {_stands(training, keeper)}", code)
+            fail(f"{message} {error} {_describe_checkpoint(training, keeper)}", code)
+    fail(f"{message} {_describe_checkpoint(training, keeper)}", code)
 
 
-def _left(training: Training, model: str | None) -> str:
-    """What becomes of the learned rows without a checkpoint: a model beside the one that was asked for."""
+def _save_partial(training: Training, model: str | None) -> str:
+    """Without a checkpoint, save the learned rows as a model beside the one that was asked for; returns the message."""
     from onlinear.files.writing import is_stream, suffixed
 
     if not training.rows:
@@ -259,8 +270,8 @@ def _left(training: Training, model: str | None) -> str:
     return f" A model of them is in {partial}; with --checkpoint FILE the run could be resumed."
 
 
-def _stands(training: Training, keeper: Checkpoints | None) -> str:
-    """Which checkpoint there is, and how to continue from it."""
+def _describe_checkpoint(training: Training, keeper: Checkpoints | None) -> str:
+    """The message that names the checkpoint and the command that continues from it."""
     if keeper is None or training.written is None:
         return "There is no checkpoint."
     again = "" if training.stream.rereadable else ", give it the same rows on standard input again"
@@ -284,14 +295,14 @@ def _settings(given: dict[str, Any], reading: Reading) -> Settings:
     return Settings(**own, reading=changed)
 
 
-def _agreed(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
-    """The checkpoint, unless an option that was given says something else."""
+def _check_agreement(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
+    """The checkpoint's run. Raises UsageError where an option that was given contradicts it."""
     now, then = _settings(ctx.params, reading), saved.settings
     changed = dict(then.reading)
     for name in ctx.params:
         if getattr(ctx.get_parameter_source(name), "name", "") != "COMMANDLINE":
             continue
-        if name in FREE:
+        if name in MAY_CHANGE_ON_RESUME:
             changed[name] = getattr(reading, name)
         elif name in Reading._fields:
             otherwise = 1 if name == "base" else Reading._field_defaults[name]
@@ -304,13 +315,13 @@ def _agreed(ctx: typer.Context, saved: Saved, reading: Reading) -> Saved:
 def _same(path: str, name: str, now: Any, then: Any) -> None:
     if now != then:
         raise UsageError(
-            f"{_said(name, now)}: the run of the checkpoint {path} has {_said(name, then)}. "
+            f"{_write_option(name, now)}: the run of the checkpoint {path} has {_write_option(name, then)}. "
             "Leave it out to continue that run, or leave out --resume to start another."
         )
 
 
-def _said(name: str, value: Any) -> str:
-    """An option as it would be written."""
+def _write_option(name: str, value: Any) -> str:
+    """An option as a user writes it."""
     option = f"--{name.replace('_', '-')}"
     if value is None or isinstance(value, bool):
         return option if value else option.replace("--", "--no-", 1) if name == "intercept" else f"no {option}"
@@ -345,12 +356,12 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     writable("--checkpoint", path, read, stream=False)
     if model is not None and same(model, path):
         raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
-    rows, seconds = _interval(every or OTHERWISE)
+    rows, seconds = _interval(every or DEFAULT_INTERVAL)
     return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
 
 
 def _inputs(given: dict[str, Any], saved: Saved | None) -> list[tuple[str, str]]:
-    """What the run reads, other than the checkpoint that it goes on from."""
+    """The files that the run reads, except the checkpoint that it continues from."""
     source, holdout = (given["source"], given["holdout"]) if saved is None else (saved.settings.source, saved.settings.holdout)
     try:
         float(holdout or 0.0)  # a share of the rows

@@ -27,7 +27,7 @@ from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply
 from onlinear.solvers.core.many import Output, Team, scores_means, threads_of
-from onlinear.text.form import flag, unknown
+from onlinear.text.form import check_flag, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
 NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
@@ -60,7 +60,7 @@ class Core(Guarded):
                 raise unknown(name, str(choice), known)
         self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
         self._build_parts(total)
-        self.fit_intercept = flag("fit_intercept", fit_intercept)
+        self.fit_intercept = check_flag("fit_intercept", fit_intercept)
         self.n_outputs = count("n_outputs", n_outputs)
         self.growing, self.total = n_features is None, total
         self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)

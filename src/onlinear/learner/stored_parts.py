@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import is_ours
-from onlinear.learner.parts import class_name, inside, made
+from onlinear.learner.parts import check_description, class_name, make_part
 
 ROLES = ("solver", "loss", "penalty", "average")
 LONGEST = 10_000  # characters of a part's text in a file
@@ -37,7 +37,7 @@ def restore(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True)
     a ``spec`` that describes no part.
     """
     if isinstance(spec, dict):
-        spec = inside(spec)
+        spec = check_description(spec)
     elif spec is not None and not (isinstance(spec, str) and len(spec) <= LONGEST):
         raise TypeError(f"the {role} must be text, got {str(spec)[:80]}.")
     if role in parts:
@@ -48,7 +48,7 @@ def restore(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True)
             )
         return parts[role]
     if isinstance(spec, dict) and ("fields" in spec or is_ours(spec["class"].partition(":")[0])):
-        return made(role, {"fields": None, **spec})
+        return make_part(role, {"fields": None, **spec})
     if spec is None or isinstance(spec, str) or not needed:
         return spec
     raise PartNeeded(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")

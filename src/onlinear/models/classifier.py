@@ -19,7 +19,7 @@ from onlinear.models.stored_model import quote
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.weighted import balanced, class_totals
-from onlinear.text.form import number
+from onlinear.text.form import check_number
 
 
 class IfProbable:
@@ -367,7 +367,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
         else:
             for name, weight in (self.class_weight or {}).items():
-                number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
+                check_number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
 
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
         self._check_class_weight(balance)

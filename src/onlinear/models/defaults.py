@@ -8,8 +8,8 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from onlinear.learner.parts import build_loss
-from onlinear.text.form import listed
-from onlinear.text.hints import argument
+from onlinear.text.form import join_names
+from onlinear.text.hints import advise_on_argument
 
 FAR = 1e9  # a residual beyond the settings of any loss
 
@@ -32,7 +32,7 @@ def explain_arguments(init: Callable[..., None]) -> Callable[..., None]:
     def explained(self: Any, *args: Any, **settings: Any) -> None:
         for name in settings:
             if name not in known:
-                hint = argument(name) or f"Arguments: {listed(known)}."
+                hint = advise_on_argument(name) or f"Arguments: {join_names(known)}."
                 raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
         init(self, *args, **settings)
 

@@ -307,9 +307,18 @@ def one_of(where: str, what: str, value: str, known: Iterable[str]) -> None:
 
 def check(experiment: Experiment) -> None:
     """Raise for names that do not fit together."""
-    from onlinear.papers.measures import MEASURES
-
     where = f"{experiment.name}.toml"
+    _check_data(experiment, where)
+    _check_measures(experiment, where)
+    _check_figures(experiment, where)
+    for table in experiment.table:
+        one_of(where, "a table's rows", table.rows, ROWS)
+    for claim in experiment.claim:
+        one_of(where, "a claim's over", claim.over, OVERS)
+    _check_selections(experiment, where)
+
+
+def _check_data(experiment: Experiment, where: str) -> None:
     for kind, items in (("data", experiment.data), ("method", experiment.method)):
         listed = [item.name for item in items]
         if len(set(listed)) < len(listed):
@@ -317,6 +326,11 @@ def check(experiment: Experiment) -> None:
     for data in experiment.data:
         if (data.set is None) == (data.generator is None):
             raise ExperimentError(f"{where}: data {data.name!r} needs either set or generator.")
+
+
+def _check_measures(experiment: Experiment, where: str) -> None:
+    from onlinear.papers.measures import MEASURES
+
     for measure in experiment.measures:
         if measure not in MEASURES:
             raise ExperimentError(f"{where}: {unknown('measure', measure, MEASURES)}")
@@ -325,6 +339,9 @@ def check(experiment: Experiment) -> None:
             raise ExperimentError(f"{where}: {unknown('order', order, ORDERS)}")
     if experiment.select.measure not in MEASURES:
         raise ExperimentError(f"{where}: select: {unknown('measure', experiment.select.measure, MEASURES)}")
+
+
+def _check_figures(experiment: Experiment, where: str) -> None:
     series = {"samples", "steps", "time", *experiment.measures, *experiment.series}
     for panel in (panel for figure in experiment.figure for panel in figure.panel):
         one_of(where, "a panel's kind", panel.kind, KINDS)
@@ -332,10 +349,10 @@ def check(experiment: Experiment) -> None:
         one_of(where, "a panel's log", panel.log, LOGS)
         for name in (*(() if panel.kind == "problems" else (panel.x,)), panel.y, *panel.bounds):
             one_of(where, "a panel's measure", name, series)
-    for table in experiment.table:
-        one_of(where, "a table's rows", table.rows, ROWS)
-    for claim in experiment.claim:
-        one_of(where, "a claim's over", claim.over, OVERS)
+
+
+def _check_selections(experiment: Experiment, where: str) -> None:
+    """Raise where a panel, a table or a claim selects a method, data or a case that there is not."""
     methods, sets = {method.name for method in experiment.method}, {data.name for data in experiment.data}
     parts: list[Any] = [
         *(panel for figure in experiment.figure for panel in figure.panel),

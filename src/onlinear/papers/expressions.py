@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -312,49 +312,56 @@ def evaluate(text: str, names: Mapping[str, Any], functions: Mapping[str, Callab
 
 def evaluate_tree(node: ast.expr, names: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]], text: str) -> Any:
     """The value of a formula's tree."""
-
-    def value(node: ast.expr) -> Any:
-        match node:
-            case ast.Constant(value=bool() | int() | float() | str()):
-                return node.value
-            case ast.Name():
-                if node.id in names:
-                    return names[node.id]
-                raise ExpressionError(f"{text!r}: {unknown('name', node.id, names)}")
-            case ast.BinOp() if type(node.op) in BINARY:
-                return BINARY[type(node.op)](value(node.left), value(node.right))
-            case ast.UnaryOp(op=ast.USub()):
-                return 0.0 - value(node.operand)
-            case ast.UnaryOp(op=ast.UAdd()):
-                return value(node.operand)
-            case ast.UnaryOp(op=ast.Not()):
-                return not truth(value(node.operand))
-            case ast.BoolOp(op=ast.And()):
-                return all(truth(value(part)) for part in node.values)
-            case ast.BoolOp(op=ast.Or()):
-                return any(truth(value(part)) for part in node.values)
-            case ast.IfExp():
-                return value(node.body) if truth(value(node.test)) else value(node.orelse)
-            case ast.Compare() if all(type(op) in COMPARE for op in node.ops):
-                sides = [value(side) for side in (node.left, *node.comparators)]
-                found = [COMPARE[type(op)](a, b) for op, a, b in zip(node.ops, sides[:-1], sides[1:], strict=True)]
-                return found[0] if len(found) == 1 else all(map(truth, found))
-            case ast.List() | ast.Tuple():
-                return tuple(value(item) for item in node.elts)
-            case ast.Subscript():
-                return value(node.value)[value(node.slice)]
-            case ast.Call(func=ast.Name(id=name), keywords=[]):
-                if name not in functions:
-                    raise ExpressionError(f"{text!r}: {unknown('function', name, functions)}")
-                return functions[name](*map(value, node.args))
-        raise ExpressionError(f"{text!r}: {ast.unparse(node)!r} is not allowed in a formula.")
-
     try:
-        return value(node)
+        return _Evaluation(names, functions, text).value(node)
     except ExpressionError:
         raise
     except (ArithmeticError, TypeError, ValueError, KeyError, IndexError) as error:
         raise ExpressionError(f"{text!r}: {error}") from None
+
+
+class _Evaluation(NamedTuple):
+    """The names and functions that a formula may use, and its text, for errors."""
+
+    names: Mapping[str, Any]
+    functions: Mapping[str, Callable[..., Any]]
+    text: str
+
+    def value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str()):
+                return node.value
+            case ast.Name():
+                if node.id in self.names:
+                    return self.names[node.id]
+                raise ExpressionError(f"{self.text!r}: {unknown('name', node.id, self.names)}")
+            case ast.BinOp() if type(node.op) in BINARY:
+                return BINARY[type(node.op)](self.value(node.left), self.value(node.right))
+            case ast.UnaryOp(op=ast.USub()):
+                return 0.0 - self.value(node.operand)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.value(node.operand)
+            case ast.UnaryOp(op=ast.Not()):
+                return not truth(self.value(node.operand))
+            case ast.BoolOp(op=ast.And()):
+                return all(truth(self.value(part)) for part in node.values)
+            case ast.BoolOp(op=ast.Or()):
+                return any(truth(self.value(part)) for part in node.values)
+            case ast.IfExp():
+                return self.value(node.body) if truth(self.value(node.test)) else self.value(node.orelse)
+            case ast.Compare() if all(type(op) in COMPARE for op in node.ops):
+                sides = [self.value(side) for side in (node.left, *node.comparators)]
+                found = [COMPARE[type(op)](a, b) for op, a, b in zip(node.ops, sides[:-1], sides[1:], strict=True)]
+                return found[0] if len(found) == 1 else all(map(truth, found))
+            case ast.List() | ast.Tuple():
+                return tuple(self.value(item) for item in node.elts)
+            case ast.Subscript():
+                return self.value(node.value)[self.value(node.slice)]
+            case ast.Call(func=ast.Name(id=name), keywords=[]):
+                if name not in self.functions:
+                    raise ExpressionError(f"{self.text!r}: {unknown('function', name, self.functions)}")
+                return self.functions[name](*map(self.value, node.args))
+        raise ExpressionError(f"{self.text!r}: {ast.unparse(node)!r} is not allowed in a formula.")
 
 
 def truth(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlinear.files.writing import write as write_file
 from onlinear.papers.claims import VERDICTS, Judged, number
-from onlinear.papers.experiments import Column, TableSpec
+from onlinear.papers.experiments import Column, Figure, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
@@ -182,41 +182,42 @@ def section(outcome: Outcome, out: Path) -> dict[str, Any]:
         "diverged": [],
         "claims": [claim_row(judged, anchor, place) for place, judged in enumerate(outcome.claims, 1)],
     }
-    if outcome.study is None:
-        return found
-    study = outcome.study
-    for place, figure in enumerate(experiment.figure, 1):
-        svg, rows = draw(study, figure)
-        name = f"{anchor}-{place}"
-        write_file(out / "figures" / f"{name}.svg", svg.encode())
-        header = ["problem", "method", "measure", "repetition", "step", "x", "value"]
-        save_csv(out / "data" / f"{name}.csv", header, rows)
-        found["figures"].append(
-            {
-                "name": name,
-                "title": figure.title,
-                "about": figure.about,
-                "svg": unique(svg, name),
-                "columns": columns_of(study, figure),
-            }
-        )
-    for place, spec in enumerate(experiment.table, 1):
-        header, rows = table(study, spec)
-        name = f"{anchor}-table-{place}"
-        save_csv(out / "data" / f"{name}.csv", header, rows)
-        found["tables"].append(
-            {
-                "name": name,
-                "title": spec.title,
-                "about": spec.about,
-                "header": header,
-                "rows": rows,
-                "reasons": reasons(study, spec),
-            }
-        )
-    found["methods"] = settings(study)
-    found["diverged"] = diverged(study)
+    if outcome.study is not None:
+        study = outcome.study
+        found["figures"] = [write_figure(study, figure, f"{anchor}-{k}", out) for k, figure in enumerate(experiment.figure, 1)]
+        found["tables"] = [write_table(study, spec, f"{anchor}-table-{k}", out) for k, spec in enumerate(experiment.table, 1)]
+        found["methods"] = settings(study)
+        found["diverged"] = diverged(study)
     return found
+
+
+def write_figure(study: Study, figure: Figure, name: str, out: Path) -> dict[str, Any]:
+    """Write a figure and its numbers; returns it as the template needs it."""
+    svg, rows = draw(study, figure)
+    write_file(out / "figures" / f"{name}.svg", svg.encode())
+    header = ["problem", "method", "measure", "repetition", "step", "x", "value"]
+    save_csv(out / "data" / f"{name}.csv", header, rows)
+    return {
+        "name": name,
+        "title": figure.title,
+        "about": figure.about,
+        "svg": unique(svg, name),
+        "columns": columns_of(study, figure),
+    }
+
+
+def write_table(study: Study, spec: TableSpec, name: str, out: Path) -> dict[str, Any]:
+    """Write a table; returns it as the template needs it."""
+    header, rows = table(study, spec)
+    save_csv(out / "data" / f"{name}.csv", header, rows)
+    return {
+        "name": name,
+        "title": spec.title,
+        "about": spec.about,
+        "header": header,
+        "rows": rows,
+        "reasons": reasons(study, spec),
+    }
 
 
 def unique(svg: str, name: str) -> str:

@@ -53,10 +53,10 @@ class Points(NamedTuple):
     classes: np.ndarray | None
 
 
-def of_classes(totals: np.ndarray, outputs: int, low: float) -> Points:
+def of_classes(totals: np.ndarray, outputs: int, negative: float) -> Points:
     """The targets of rows of classes, from the weight of each class."""
     own = totals if outputs > 1 else totals[1:]
-    targets = [np.array([low, 1.0])] * outputs
+    targets = [np.array([negative, 1.0])] * outputs
     return Points(targets, [np.array([totals.sum() - one, one]) for one in own.tolist()], totals)
 
 
@@ -155,11 +155,11 @@ class Targets:
     def _origin(self) -> float:
         return float(np.median(self.first[0]))
 
-    def points(self, outputs: int, low: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
+    def points(self, outputs: int, negative: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
         """The targets since a mark at ``rows``, when the table was ``before``."""
         table = self.table if before is None else self.table - before
         if self.classes is not None:
-            return of_classes(table[0], outputs, low)
+            return of_classes(table[0], outputs, negative)
         y, s = self.first[:, rows : self.rows]
         if self.rows > ENOUGH:
             weight, first, second = table[:, table[0] > 0.0]
@@ -198,13 +198,13 @@ def _check(state: dict[str, Any], classes: int | None) -> None:
 class Quality:
     """What a run learns of its model's quality while rows go by, and what there is to say at its end.
 
-    ``low``: the target of rows of other classes. Scores are those of the model that is written, each before its row was
+    ``negative``: the target of rows of other classes. Scores are those of the model that is written, each before its row was
     trained on. Marks are set where the row count has doubled; judgements are about the rows since the last mark but one (a
     half to three quarters of all), so the first rows, of which no model knows anything, count for none.
     """
 
-    def __init__(self, learner: Learner, classes: int | None, low: float) -> None:
-        self.learner, self.low = learner, low
+    def __init__(self, learner: Learner, classes: int | None, negative: float) -> None:
+        self.learner, self.negative = learner, negative
         self.targets = Targets(classes)
         self.sides = np.zeros(2)  # weight of the rows whose target is out of reach of the slope: below the score, above it
         self.marks: list[Mark] = []
@@ -231,9 +231,9 @@ class Quality:
 
     def mark(self, rows: int, loss: float, weight: float) -> None:
         """The row count has doubled: ``loss`` and ``weight`` are the sums so far."""
-        self.marks = [*self.marks, self._now(rows, loss, weight)][-MARKS:]
+        self.marks = [*self.marks, self._mark_at(rows, loss, weight)][-MARKS:]
 
-    def _now(self, rows: int, loss: float, weight: float) -> Mark:
+    def _mark_at(self, rows: int, loss: float, weight: float) -> Mark:
         below, above = self.sides.tolist()
         return Mark(rows, loss, weight, below, above, self.targets.table.copy())
 
@@ -283,39 +283,39 @@ class Quality:
     def constant(self, since: Mark | None = None) -> Constant | None:
         """The best constant for the rows so far, or for those since a mark."""
         found = (0, None) if since is None else (since.rows, since.table)
-        return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.low, *found))
+        return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.negative, *found))
 
     def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int) -> list[str]:
         """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far."""
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
-        now = self._now(rows, loss, weight)
+        end = self._mark_at(rows, loss, weight)
         found = [self._one_class(advice), self._sorted(rows, advice)]
-        if rows >= ENOUGH and now.weight > since.weight:
-            found += [self._out_of_reach(since, now, rows, advice), self._worse(since, now, advice)]
+        if rows >= ENOUGH and end.weight > since.weight:
+            found += [self._out_of_reach(since, end, rows, advice), self._worse(since, end, advice)]
         doubts = [text for text in found if text]
-        more = "" if doubts else self._falling(now, passes, advice)  # more passes help none of these
+        more = "" if doubts else self._falling(end, passes, advice)  # more passes help none of these
         return [*doubts, more] if more else doubts
 
-    def _falling(self, now: Mark, passes: int, advice: Advice) -> str:
+    def _falling(self, end: Mark, passes: int, advice: Advice) -> str:
         if len(self.marks) < MARKS:
             return ""
         first, middle, _ = self.marks
-        if not (middle.weight > first.weight and now.weight > middle.weight):
+        if not (middle.weight > first.weight and end.weight > middle.weight):
             return ""
         earlier = (middle.loss - first.loss) / (middle.weight - first.weight)
-        return falling(now.rows, passes, earlier, (now.loss - middle.loss) / (now.weight - middle.weight), advice)
+        return falling(end.rows, passes, earlier, (end.loss - middle.loss) / (end.weight - middle.weight), advice)
 
-    def _worse(self, since: Mark, now: Mark, advice: Advice) -> str:
+    def _worse(self, since: Mark, end: Mark, advice: Advice) -> str:
         constants = self.constant(since), self.constant()
         if None in constants:
             return ""
         # Of a sorted file the last rows are of one class, which a constant of their own would know.
         constant = max(found.loss for found in constants if found is not None)
-        return worse((now.loss - since.loss) / (now.weight - since.weight), constant, advice)
+        return worse((end.loss - since.loss) / (end.weight - since.weight), constant, advice)
 
-    def _out_of_reach(self, since: Mark, now: Mark, rows: int, advice: Advice) -> str:
-        weight = now.weight - since.weight
-        below, above = (now.below - since.below) / weight, (now.above - since.above) / weight
+    def _out_of_reach(self, since: Mark, end: Mark, rows: int, advice: Advice) -> str:
+        weight = end.weight - since.weight
+        below, above = (end.below - since.below) / weight, (end.above - since.above) / weight
         return out_of_reach(self.learner.loss, below, above, rows - since.rows, advice)
 
     def _one_class(self, advice: Advice) -> str:
@@ -379,7 +379,7 @@ class Trained(NamedTuple):
     ordered: bool  # whether they were trained on in the order in which they stand
 
 
-def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float, advice: Advice) -> list[str]:
+def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
     """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
     n = len(trained.y)
     if n < ENOUGH:
@@ -393,7 +393,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float,
     if trained.classes is None:
         points = Points(list(y.T), [s] * y.shape[1], None)
     else:
-        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, low)
+        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, negative)
     constant = best_constant(learner.loss, points)
     found = []
     if trained.classes is not None and trained.ordered:
