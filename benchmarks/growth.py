@@ -32,8 +32,7 @@ from sklearn.linear_model import SGDClassifier
 from defaults import table
 from onlinear import Learner, OnlineClassifier
 from onlinear.models.path import Together
-from onlinear.solvers import comid
-from onlinear.solvers.core import engine
+from onlinear.solvers.core import engine, loop, potentials
 from onlinear.streams import Shuffled
 from onlinear.streams.pairs import Pairs
 from tools import versions
@@ -75,8 +74,8 @@ def ours(X: sp.csr_matrix, y: np.ndarray, outputs: int = 1, threads: int = 1) ->
 
 @cache
 def near_kernel() -> Callable[..., int]:
-    """COMID's loop compiled as if all states were near, so that it asks for none ahead."""
-    near, text = engine.entries_to_fetch.py_func, comid.learn_rows.__wrapped__
+    """The loop compiled as if all states were near, so that it asks for none ahead."""
+    near, text = engine.entries_to_fetch, loop.learn_rows.__wrapped__
     none = njit(FunctionType(near.__code__, {**near.__globals__, "NEAR": 1 << 62}), forceinline=True)
     return njit(FunctionType(text.__code__, {**text.__globals__, "entries_to_fetch": none}), nogil=True)
 
@@ -86,7 +85,7 @@ def unasked(X: sp.csr_matrix, y: np.ndarray) -> Callable[[], object]:
     learn = ours(X, y)
 
     def run() -> object:
-        with patch.object(comid.Lazy, "kernel", staticmethod(near_kernel())):
+        with patch.object(potentials, "learn_rows", near_kernel()):
             return learn()
 
     return run

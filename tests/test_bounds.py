@@ -3,11 +3,11 @@
 import re
 import tomllib
 
+import bounds
 import pytest
 import typer
 from typer.testing import CliRunner
 
-import bounds
 from onlinear.cli import app
 
 PROJECT = tomllib.loads((bounds.ROOT / "pyproject.toml").read_text())["project"]

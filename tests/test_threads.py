@@ -287,7 +287,7 @@ COPIES = {
 @pytest.mark.parametrize("way", COPIES)
 def test_copies_have_locks_of_their_own(way):
     learner = COPIES[way](original := learner_of("comid").learn(X, y))
-    with original._lock:
+    with original.lock:
         at_once(lambda: learner.learn(X, y), seconds=60.0)
     assert (learner.t, original.t) == (2 * N, N)
     path = PenaltyPath(classifier(), ["l1,l1=1e-4", "l1,l1=1e-3"])
@@ -325,8 +325,8 @@ def test_a_fork_frees_the_locks_and_refuses_what_another_thread_was_changing():
                 held.wait(); done.wait(); return X
 
         def reads():
-            with read._lock:
-                read._reading = True
+            with read.lock:
+                read.reads_only = True
                 held.wait(); done.wait()
 
         def fits():

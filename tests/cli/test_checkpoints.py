@@ -16,11 +16,14 @@ import pytest
 from typer.testing import CliRunner
 
 from onlinear import Learner, load, streams
-from onlinear.cli import app, checkpoints
+from onlinear.cli import app, checkpoints, runs
 from onlinear.cli.command import Reading
+from onlinear.cli.settings import READING, Settings
+from onlinear.cli.settings import SETTINGS as SETTING_RULES
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, writing
-from onlinear.training.training import State, Written
+from onlinear.training.events import Written
+from onlinear.training.saved import State
 
 OPEN = streams.open
 LABELS = {
@@ -86,13 +89,13 @@ SETTINGS = {
 def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp_path, monkeypatch):
     kind, options = SETTINGS[name]
     (tmp_path / "rows.svm").write_text(text(kind))
-    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, **options)
-    plain = checkpoints.start(settings, None)
+    settings = Settings((str(tmp_path / "rows.svm"),), {}, **options)
+    plain = runs.start(settings, None)
     wanted = list(plain)
     plain.model.save(tmp_path / "plain")
     keeper = Kept(str(tmp_path / "c"), 150, None, {})
     monkeypatch.setattr(streams, "open", lambda paths, **o: OPEN(paths, **o, block_bytes=3000))
-    whole = checkpoints.start(settings, keeper)
+    whole = runs.start(settings, keeper)
     told = [event for event in whole if not isinstance(event, Written)]
     whole.model.save(tmp_path / "whole")
     assert repr(told) == repr(wanted)
@@ -100,7 +103,7 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp
     found = sorted(tmp_path.glob("c.*"), key=lambda path: int(path.suffix[1:]))
     assert [int(path.suffix[1:]) for path in found] == list(range(150, plain.rows + 1, 150))
     for path in found:
-        resumed = checkpoints.resume(checkpoints.read(str(path)), None)
+        resumed = runs.resume(checkpoints.read(str(path)), None)
         rest = [event for event in resumed if not isinstance(event, Written)]
         resumed.model.save(tmp_path / "resumed")
         assert repr(rest) == repr(wanted[len(wanted) - len(rest) :])
@@ -111,10 +114,10 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp
 def test_a_resumed_run_ends_with_the_same_judgement(name, tmp_path):
     kind, options = SETTINGS[name]
     (tmp_path / "rows.svm").write_text(text(kind, 1300))
-    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, **options)
-    whole = checkpoints.start(settings, Kept(str(tmp_path / "c"), 1100, None, {}))
+    settings = Settings((str(tmp_path / "rows.svm"),), {}, **options)
+    whole = runs.start(settings, Kept(str(tmp_path / "c"), 1100, None, {}))
     list(whole)
-    resumed = checkpoints.resume(checkpoints.read(str(tmp_path / "c.1100")), None)
+    resumed = runs.resume(checkpoints.read(str(tmp_path / "c.1100")), None)
     list(resumed)
     assert resumed.constant == whole.constant
     assert resumed.doubts(command=True) == whole.doubts(command=True)
@@ -124,14 +127,14 @@ def test_a_resumed_run_ends_with_the_same_judgement(name, tmp_path):
 
 def test_checkpoints_of_0_1_go_on(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
-    settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {}, average="uniform", solver="comid,eta=0.5")
-    whole = checkpoints.start(settings, Kept(str(tmp_path / "c"), 512, None, {}))
+    settings = Settings((str(tmp_path / "rows.svm"),), {}, average="uniform", solver="comid,eta=0.5")
+    whole = runs.start(settings, Kept(str(tmp_path / "c"), 512, None, {}))
     list(whole)
     saved = checkpoints.read(str(tmp_path / "c.512"))
     newer = ("scored", "averaged then", "quality", "class weights")
     run_of_then = {name: value for name, value in saved.state.run.items() if name not in newer}
     arrays = {name: array for name, array in saved.state.arrays.items() if not name.startswith("quality.")}
-    resumed = checkpoints.resume(saved._replace(state=State(run_of_then, arrays)), None)
+    resumed = runs.resume(saved._replace(state=State(run_of_then, arrays)), None)
     list(resumed)
     np.testing.assert_array_equal(resumed.learner.weights(), whole.learner.weights())
     assert resumed.model.history_[-1]["loss_last"] == whole.model.history_[-1]["loss_last"]
@@ -139,10 +142,8 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
 
 def test_a_checkpoint_is_a_model_of_the_rows_so_far(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
-    settings = checkpoints.Settings(
-        (str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3", scale="none"
-    )
-    for _ in checkpoints.start(settings, Kept(str(tmp_path / "c"), 250, None, {})):
+    settings = Settings((str(tmp_path / "rows.svm"),), {}, solver="comid,eta=0.5", penalty="l1,l1=1e-3", scale="none")
+    for _ in runs.start(settings, Kept(str(tmp_path / "c"), 250, None, {})):
         pass
     (block,) = OPEN(tmp_path / "rows.svm")
     learner = Learner("comid,eta=0.5", "logistic", "l1,l1=1e-3", fit_intercept=True).learn(block.X[:500], block.y[:500])
@@ -337,8 +338,8 @@ def test_a_full_disk_stops_the_run_and_leaves_the_old_checkpoint(tmp_path):
 def test_a_disk_that_takes_no_writes_any_more_leaves_the_old_checkpoint(tmp_path):
     (tmp_path / "rows.svm").write_text(text("two"))
     with small_disk(tmp_path / "disk", "2m") as disk:
-        settings = checkpoints.Settings((str(tmp_path / "rows.svm"),), {})
-        training = checkpoints.start(settings, checkpoints.Checkpoints(str(disk / "c"), 200, None, {}))
+        settings = Settings((str(tmp_path / "rows.svm"),), {})
+        training = runs.start(settings, checkpoints.Checkpoints(str(disk / "c"), 200, None, {}))
         events = iter(training)
         assert any(isinstance(event, Written) for event in events)
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
@@ -392,8 +393,8 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
     (folder / "rows.svm").write_text(text("two"))
     options = {"solver": "comid,eta=0.5", "holdout": "0.2", "passes": 3, "early_stop": 2, "shuffle_rows": 64}
-    settings = checkpoints.Settings((str(folder / "rows.svm"),), {}, **options)
-    for event in checkpoints.start(settings, checkpoints.Checkpoints(str(folder / "c"), 900, None, {"model": None})):
+    settings = Settings((str(folder / "rows.svm"),), {}, **options)
+    for event in runs.start(settings, checkpoints.Checkpoints(str(folder / "c"), 900, None, {"model": None})):
         if isinstance(event, Written):
             break
     return folder
@@ -456,15 +457,15 @@ FORGED = {
 def test_a_checkpoint_that_no_run_wrote_is_refused_before_a_row_is_read(change, written, tmp_path):
     path = forged(written, tmp_path, change)
     with pytest.raises(ModelFileError, match="c: "):
-        checkpoints.resume(checkpoints.read(str(path)), None)
+        runs.resume(checkpoints.read(str(path)), None)
 
 
 def test_the_rules_for_checkpoints_cover_what_runs_write(written):
     header, _ = model_file.read(written / "c")
-    assert set(checkpoints.SETTINGS) == set(checkpoints.Settings._fields)
+    assert set(SETTING_RULES) == set(Settings._fields)
     assert set(checkpoints.RUNS) == set(header["run"])
-    assert set(checkpoints.READING) == set(Reading._fields)
-    assert list(checkpoints.resume(checkpoints.read(str(written / "c")), None))
+    assert set(READING) == set(Reading._fields)
+    assert list(runs.resume(checkpoints.read(str(written / "c")), None))
 
 
 def test_a_checkpoint_chooses_no_place_outside_its_folder(tmp_path):

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app
 from onlinear.cli.interrupts import Interrupts
-from onlinear.training.training import Interrupted
+from onlinear.training.events import Interrupted
 
 COMMAND = [sys.executable, "-c", "from onlinear.cli import main; main()"]
 ROWS = "".join(f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(1, 400))

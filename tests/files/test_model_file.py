@@ -483,13 +483,13 @@ def test_a_file_names_only_parts_on_the_list_with_settings_in_range(tmp_path, ro
 def test_every_part_on_the_list_comes_back(tmp_path):
     from onlinear.learner import parts, stored_parts
 
-    roles = {role: list(classes.values()) for role, classes in parts.LISTED.items()}
+    roles = {role: list(classes.values()) for role, classes in parts.STORABLE.items()}
     assert set(parts.LOSSES.values()) == set(roles["loss"])
     assert {preset.solver for preset in SOLVERS.values()} == set(roles["solver"])
     for role, classes in roles.items():
         for cls in classes:
-            found = json.loads(json.dumps(stored_parts.written(cls())))
-            assert parts.made(role, found) == cls()
+            found = json.loads(json.dumps(stored_parts.store(cls())))
+            assert parts.make_part(role, found) == cls()
 
 
 AT_STEPS = ("comid", "rda", "sadmm", "odrs,relaxation=1.4", "fiol")

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner, OnlineClassifier, PenaltyPath, streams
-from onlinear.learner.learner import LIMIT, state_limit
+from onlinear.learner.limits import LIMIT, state_limit
 from onlinear.streams import StreamError
 
 FAR = 400_000_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onlinear import DivergenceError, Learner
 from onlinear.compiled import bind_loss
-from onlinear.learner.learner import add_losses
+from onlinear.learner.loss_sums import add_losses
 from onlinear.losses import Absolute
 
 RNG = np.random.default_rng(11)

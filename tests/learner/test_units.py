@@ -168,8 +168,8 @@ def test_the_race_is_of_rows_scored_before_they_are_learned(solver, rows):
             last = last * kept + s[i] * np.logaddexp(0.0, -y[i] * score)
             mean = mean * kept + s[i] * np.logaddexp(0.0, -y[i] * plain.predict(X[i])[0])
         plain.learn(X[i], y[i : i + 1], s[i : i + 1])
-    np.testing.assert_allclose(racing._race[:2], [last, mean], rtol=1e-9)
-    assert racing.averages == (not racing._race[0] < racing._race[1])
+    np.testing.assert_allclose(racing.race.losses[:2], [last, mean], rtol=1e-9)
+    assert racing.averages == (not racing.race.losses[0] < racing.race.losses[1])
     chosen = plain.weights(average=racing.averages)
     np.testing.assert_array_equal(racing.weights(average=True), chosen)
 
@@ -182,12 +182,12 @@ def test_classes_race_together_and_packs_hold_the_same_bits():
     packed = Learner("implicit-sgd,eta=3", "logistic", n_outputs=5, **options).learn(X, Y)
     alone = [Learner("implicit-sgd,eta=3", "logistic", **options).learn(X, Y[:, j]) for j in range(5)]
     np.testing.assert_array_equal(packed.weights(), np.stack([one.weights() for one in alone], axis=1))
-    np.testing.assert_allclose(packed._race[:2], np.sum([one._race[:2] for one in alone], axis=0), rtol=1e-12)
+    np.testing.assert_allclose(packed.race.losses[:2], np.sum([one.race.losses[:2] for one in alone], axis=0), rtol=1e-12)
 
 
 def test_losses_that_overflow_leave_the_race_decided(rows):
     learner = learned("implicit-sgd,eta=1e6", "exponential", rows, average="adaptive")
-    assert np.all(np.isfinite(learner._race))
+    assert np.all(np.isfinite(learner.race.losses))
 
 
 # --- what they are for -----------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def test_a_loss_that_overflows_is_infinite_and_never_the_best():
     far = OnlineClassifier(loss="exponential", solver="implicit-sgd", average="none", scale="none")
     path = PenaltyPath(far, ["l2,l2=1e-4", "l2,l2=1e-3"]).partial_fit(np.eye(4), [0, 1, 0, 1], classes=[0, 1])
     for later in (0.0, np.inf):  # in the first pass, in a later one
-        path._models[0].learner_._losses[:] = np.inf, 0.0
+        path._models[0].learner_.loss_sums[:] = np.inf, 0.0
         path._tally.later_loss[0] = later
         assert path.losses_[0] == np.inf
         assert path.best_index_ == 1

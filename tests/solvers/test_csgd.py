@@ -151,7 +151,7 @@ def test_calls_and_growth_leave_no_trace(solver, average):
         pieces.weights(average=True), pieces.variables(), pieces.predict(X)
         pieces = Learner.thaw(*pieces.freeze())
         first = end
-    pieces._grow(X.shape[1])
+    pieces.grow(X.shape[1])
     same_bits(whole, pieces)
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from combinations import reference
 from sparse_rows import D, N, close, same_bits, stream
 
-from combinations import reference
 from onlinear import Learner
 from onlinear.learner.parts import LOSSES
 

@@ -62,11 +62,11 @@ def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, avera
         together.learn(X[first:last], Y[first:last], s[first:last])
     if COMPILED:
         packed = average == "none" or solver == "implicit-sgd"
-        assert [type(group) for group in together._together()._groups] == ([Pack] if packed else [InTurn] * Y.shape[1])
+        assert [type(group) for group in together.team()._groups] == ([Pack] if packed else [InTurn] * Y.shape[1])
     for k in range(Y.shape[1]):
         alone = Learner(solver, loss, penalty, average, **options).learn(X, Y[:, k], s)
         assert_same_state(together.states[k], alone.states[0])
-        assert together._losses[k].tobytes() == alone._losses[0].tobytes()
+        assert together.loss_sums[k].tobytes() == alone.loss_sums[0].tobytes()
         for average_too in (False, True):
             assert together.weights(average_too)[:, k].tobytes() == alone.weights(average_too).tobytes()
             assert together.intercept(average_too)[k] == alone.intercept(average_too)
@@ -75,7 +75,7 @@ def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, avera
 @pytest.mark.parametrize(("solver", "together"), [("comid", False), ("fiol", False), ("rda", False), ("implicit-sgd", True)])
 def test_with_an_average_only_what_gains_is_learnt_in_packs(solver, together):
     learner = Learner(solver, "hinge", "l2,l2=0.1", "weighted-t1", n_features=2, n_outputs=4)
-    kinds = {type(group) for group in learner._together()._groups}
+    kinds = {type(group) for group in learner.team()._groups}
     assert kinds == ({Pack} if together and COMPILED else {InTurn})
 
 
@@ -211,7 +211,7 @@ def test_reading_in_between_and_rows_one_by_one_change_nothing():
 def test_methods_without_a_kernel_go_in_turn(solver, penalty):
     X, Y, s = stream(outputs=4)
     together = Learner(solver, "hinge", penalty, n_outputs=4, n_features=D).learn(X, Y, s)
-    assert all(type(group) is InTurn for group in together._together()._groups)
+    assert all(type(group) is InTurn for group in together.team()._groups)
     for k in range(4):
         alone = Learner(solver, "hinge", penalty, n_features=D).learn(X, Y[:, k], s)
         assert together.weights()[:, k].tobytes() == alone.weights().tobytes()

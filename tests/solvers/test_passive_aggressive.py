@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from combinations import reference
 from sparse_rows import D, N, close, same_bits, stream
 
-from combinations import reference
 from onlinear import Learner
 
 SOLVERS = ["pa", "pa-1,C=0.3", "pa-2,C=0.3"]

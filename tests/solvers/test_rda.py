@@ -96,7 +96,7 @@ def test_calls_and_growth_leave_no_trace(average):
         pieces = Learner.thaw(header, arrays)
         first = end
     assert pieces.size == X.shape[1] - 2
-    pieces._grow(X.shape[1])
+    pieces.grow(X.shape[1])
     same_bits(whole, pieces)
     np.testing.assert_array_equal(whole.weights(True), pieces.weights(True))
 

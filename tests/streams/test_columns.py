@@ -29,9 +29,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import murmurhash3_32
 
 from onlinear import Learner, streams
-from onlinear.streams import StreamError
+from onlinear.streams import StreamError, csv_table
 from onlinear.streams import encoding as enc
-from onlinear.streams import csv_table
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import joined
 from onlinear.streams.converted_writer import write_converted

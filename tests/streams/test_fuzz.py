@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fuzz
 import numpy as np
 import pytest
+from fuzz import EVERY, GUARDS, Guarded, batch_text, compiled, cut, run
 from reference import reference
 
-import fuzz
-from fuzz import EVERY, GUARDS, Guarded, batch_text, compiled, cut, run
 from onlinear.streams.numbers import LOWEST_POWER
 
 

@@ -9,12 +9,12 @@ import random
 
 import numpy as np
 import pytest
+from fuzz import compiled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import Row, reference
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from fuzz import compiled
 from onlinear import streams
 from onlinear.streams import StreamError
 

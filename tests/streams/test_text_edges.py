@@ -7,9 +7,9 @@ import io
 import subprocess
 import sys
 
+import memory
 import pytest
 
-import memory
 from onlinear import streams
 from onlinear.streams import StreamError
 

@@ -12,7 +12,7 @@ from onlinear import Learner, OnlineClassifier, OnlineRegressor, losses, schedul
 from onlinear.learner import parts
 from onlinear.solvers import SOLVERS
 from onlinear.text import hints
-from onlinear.text.form import chosen, kebab, number, parse, parts_of, unknown, unparse
+from onlinear.text.form import check_number, choose, kebab, parse, parts_of, unknown, unparse
 
 
 def test_parse():
@@ -64,17 +64,17 @@ def test_unknown_lists_and_suggests():
 
 
 def test_number():
-    assert number("role", "q", 0.5, 0, 1) == 0.5
-    assert number("role", "q", 1, 0, 1) == 1.0
+    assert check_number("role", "q", 0.5, 0, 1) == 0.5
+    assert check_number("role", "q", 1, 0, 1) == 1.0
     for value in (-0.1, 1.1, inf, -inf, nan):
         with pytest.raises(ValueError, match=r"role: q must be in \[0, 1\], got"):
-            number("role", "q", value, 0, 1)
+            check_number("role", "q", value, 0, 1)
     for value in (0.0, 1.0):
         with pytest.raises(ValueError, match=r"role: q must be in \(0, 1\), got"):
-            number("role", "q", value, 0, 1, open_low=True, open_high=True)
+            check_number("role", "q", value, 0, 1, open_low=True, open_high=True)
     for value in ("0.5", True, None, [1], 1j):
         with pytest.raises(TypeError, match=r"role: q must be a number in \[0, 1\], got"):
-            number("role", "q", value, 0, 1)
+            check_number("role", "q", value, 0, 1)
 
 
 REGISTRIES = {
@@ -91,7 +91,7 @@ REGISTRIES = {
 def test_case_and_hyphens_do_not_matter_and_no_two_names_differ_by_them_alone(kind):
     for name in REGISTRIES[kind]:
         for spelled in (name, name.upper(), name.replace("-", "_"), name.replace("-", ""), name.replace("-", " ").title()):
-            assert chosen(kind, spelled, REGISTRIES[kind]) == name
+            assert choose(kind, spelled, REGISTRIES[kind]) == name
 
 
 @pytest.mark.parametrize("kind", REGISTRIES)
@@ -102,7 +102,7 @@ def test_names_of_other_libraries_get_a_true_answer(kind):
         assert answer in message
         assert "Did you mean" not in message
         with pytest.raises(ValueError, match="is not known"):
-            chosen(kind, name, REGISTRIES[kind])
+            choose(kind, name, REGISTRIES[kind])
         for advised in re.findall(r"'([^']+)'", answer):
             role = re.search(rf"(\w+)='{re.escape(advised)}'", answer)
             known = REGISTRIES[role[1] if role else kind]
@@ -146,13 +146,13 @@ def test_arguments_of_other_estimators(estimator):
         for cls in (estimator, Mine):
             with pytest.raises(TypeError, match=f"^{cls.__name__} has no argument '{name}'. ") as error:
                 cls(**{name: 1})
-            assert name == "unheard_of" or hints.argument(name) in str(error.value)
+            assert name == "unheard_of" or hints.advise_on_argument(name) in str(error.value)
     assert not set(hints._ARGUMENTS) & set(signature(estimator).parameters)
     assert list(estimator().get_params()) == sorted(signature(estimator).parameters)
 
 
 @pytest.mark.parametrize("name", hints._ARGUMENTS)
 def test_what_is_advised_for_an_argument_can_be_written(name):
-    for keyword, text in re.findall(r"(\w+)='([^']+)'", hints.argument(name)):
+    for keyword, text in re.findall(r"(\w+)='([^']+)'", hints.advise_on_argument(name)):
         parts = {"solver": "comid", "loss": "hinge"} | {keyword: text.replace("...", "1e-4")}
         Learner(**parts, n_features=2)

@@ -34,16 +34,17 @@ sys.path.append(str(Path(__file__).parent.parent / "models"))
 from write import MORE, ROWS, SIGNS, D
 
 from onlinear import DivergenceError, Learner, ModelFileError, load
-from onlinear.cli import checkpoints
+from onlinear.cli import checkpoints, runs
 from onlinear.cli.command import UsageError
 from onlinear.cli.inspect import described, summary
+from onlinear.cli.settings import Settings
 from onlinear.cli.train import _output
 from onlinear.compiled import bind_loss
 from onlinear.files import model_file
 from onlinear.learner.parts import LOSSES
 from onlinear.learner.stored_parts import PartNeeded
 from onlinear.streams import StreamError
-from onlinear.training.training import Interrupted
+from onlinear.training.events import Interrupted
 
 GOLDEN = Path(__file__).parent.parent / "models"
 BATCH = 1000
@@ -110,9 +111,9 @@ def subjects(folder: Path) -> list[Subject]:
     paths = sorted(GOLDEN.glob("*.onlinear"))
     for name, (kind, options) in RUNS.items():
         (folder / f"{kind}.svm").write_text(text(kind))
-        settings = checkpoints.Settings((str(folder / f"{kind}.svm"),), {}, **options)
+        settings = Settings((str(folder / f"{kind}.svm"),), {}, **options)
         output = {"model": str(folder / "resumed"), "final": False, "every": "100"}
-        training = checkpoints.start(settings, Kept(str(folder / name), 100, None, output))
+        training = runs.start(settings, Kept(str(folder / name), 100, None, output))
         try:
             list(training)
         except Stopped:
@@ -180,7 +181,7 @@ def resumed(path: Path) -> None:
     given = dict.fromkeys(("model", "checkpoint", "checkpoint_every")) | {"final": False, "resume": str(path)}
     model, _, keeper = _output(given, found)
     assert model is None or Path(os.path.realpath(model)).is_relative_to(os.path.realpath(path.parent))
-    training = checkpoints.resume(found, keeper)
+    training = runs.resume(found, keeper)
     blocks = iter(range(BLOCKS))
 
     def watch() -> None:

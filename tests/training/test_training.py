@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from conftest import folder
 from onlinear import Learner, OnlineRegressor, load, streams
-from onlinear.cli import app, checkpoints
+from onlinear.cli import app, runs
+from onlinear.cli.settings import Settings
 from onlinear.streams.holdout import Marked
-from onlinear.training.training import Held, Report
+from onlinear.training.events import Held, Report
 
 OPEN = streams.open
 BARE = ("--average", "none", "--scale", "none")  # as Learner is
@@ -192,7 +193,7 @@ def test_the_history_is_kept_in_the_model(rows, tmp_path):
 
 
 def test_events_of_a_run_are_what_the_command_shows(rows):
-    training = checkpoints.start(checkpoints.Settings((str(rows),), {}, holdout="0.5"), None)
+    training = runs.start(Settings((str(rows),), {}, holdout="0.5"), None)
     events = list(training)
     assert [type(event) for event in events[-2:]] == [Report, Held]
     assert events[-2].rows == training.rows == 250

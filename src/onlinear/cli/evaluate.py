@@ -34,8 +34,8 @@ def evaluate(
     AUC is exact; it needs 16 bytes of memory per row (24 if rows have weights).
     """
     from onlinear.cli.reading import Watched, open_rows
-    from onlinear.models.base import load
     from onlinear.models.evaluation import evaluate as evaluated
+    from onlinear.models.loading import load
 
     learned = load(model)
     stream = open_rows(source, reading, learned, with_target=True)

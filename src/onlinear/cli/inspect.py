@@ -45,7 +45,7 @@ def inspect(
 def summary(path: str, top: int) -> dict[str, Any]:
     """All that is shown, for JSON."""
     from onlinear.files import model_file
-    from onlinear.models.base import load
+    from onlinear.models.loading import load
     from onlinear.models.predictor import Final
 
     header, _ = model_file.read(path)

@@ -30,7 +30,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        from onlinear.training.training import Interrupted
+        from onlinear.training.events import Interrupted
 
         if self.training is None or self._asked:
             raise KeyboardInterrupt

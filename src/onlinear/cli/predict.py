@@ -40,7 +40,7 @@ def predict(
 ) -> None:
     """Predict: one line per row, in the order of the rows."""
     from onlinear.cli.reading import Watched, open_rows
-    from onlinear.models.base import load
+    from onlinear.models.loading import load
 
     if kind not in KINDS:
         raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")

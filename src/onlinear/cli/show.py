@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlinear.streams import Stream
-    from onlinear.training.training import Held, Report, Training, Written
+    from onlinear.training.events import Held, Report, Written
+    from onlinear.training.training import Training
 
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDTH = 80  # characters of a line
@@ -96,16 +97,16 @@ def describe_parts(training: Training) -> dict[str, Any]:
 
 
 def count_seconds(training: Training) -> dict[str, float]:
-    """The bytes read and the seconds count_seconds so far, by activity."""
+    """The bytes read and the seconds spent so far, by activity."""
     timing = training.stream.timing
     shares = {"read": timing.read, "parse": timing.parse, "learn": training.learning, "wait": timing.wait}
     return {"text_bytes": training.stream.text_bytes, **shares}
 
 
 def summarise(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
-    """The facts of a run that has keep_end, and how its time was count_seconds since ``since``."""
+    """The facts of a run that has ended, and how its time was spent since ``since``."""
     constant = training.constant
-    measure = training.tally.measures.names[0].lower()
+    measure = training.measure_names[0].lower()
     return {
         "rows": training.rows,
         "rows_here": training.rows - training.rows_before,
@@ -135,7 +136,7 @@ class Display(ABC):
 
     def event(self, event: Report | Held | Written) -> None:
         """Show an event of the run."""
-        from onlinear.training.training import Held, Report
+        from onlinear.training.events import Held, Report
 
         if isinstance(event, Report):
             self.show_report(event)
@@ -197,7 +198,7 @@ class JsonDisplay(Display):
 
         training.warm_up()
         learner, labels = training.learner, training.labels
-        self._names = [name.lower() for name in training.tally.measures.names]
+        self._names = [name.lower() for name in training.measure_names]
         self._say(
             "start",
             version=__version__,
@@ -278,7 +279,7 @@ class TableDisplay(Display):
         if (seconds := time.perf_counter() - began) > 1.0:
             self.say(f"compiled in {seconds:.1f} s, kept for later runs")
         self.say()
-        first, second = self._names = training.tally.measures.names
+        first, second = self._names = training.measure_names
         self._holdout, averaged = training.holding, training.averaged
         extra = [("holdout", NARROW[6])] * self._holdout + [("last", NARROW[7])] * averaged
         heads = ["rows", "loss", "since last", first, second, "non-zeros", *(head for head, _ in extra)]

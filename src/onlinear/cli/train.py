@@ -30,7 +30,8 @@ from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay
 
 if TYPE_CHECKING:
-    from onlinear.cli.checkpoints import Checkpoints, Saved, Settings
+    from onlinear.cli.checkpoints import Checkpoints, Saved
+    from onlinear.cli.settings import Settings
     from onlinear.training.training import Training
 
 EPILOG = """Examples:
@@ -186,7 +187,7 @@ def train(
 
 def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
     """Train by the options of ``train``, which ``given`` has by name."""
-    from onlinear.cli import checkpoints
+    from onlinear.cli import checkpoints, runs
 
     resume = given["resume"]
     with Interrupts() as interrupts:
@@ -196,10 +197,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
             saved = None if found is None else _check_agreement(ctx, found, reading)
             model, final, keeper = _output(given, saved)
-            if saved is None:
-                training = checkpoints.start(_settings(given, reading), keeper)
-            else:
-                training = checkpoints.resume(saved, keeper)
+            training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.training = training
         shown.start(training, resume)
         _run(training, shown, keeper, model)
@@ -212,7 +210,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
 
 
 def _refuse_contradictions(given: dict[str, Any]) -> None:
-    from onlinear.training.training import TASKS
+    from onlinear.training.options import TASKS
 
     if given["task"] not in TASKS:
         raise UsageError(f"--task must be one of {', '.join(TASKS)}, got {given['task']!r}.")
@@ -228,7 +226,7 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
     """Learn all rows. Where that fails, keep the learned rows if possible, and end with a message."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
-    from onlinear.training.training import Interrupted
+    from onlinear.training.events import Interrupted
 
     try:
         with shown.running(training):
@@ -286,7 +284,7 @@ def _describe_checkpoint(training: Training, keeper: Checkpoints | None) -> str:
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:
-    from onlinear.cli.checkpoints import Settings
+    from onlinear.cli.settings import Settings
 
     if not given["source"] and given["resume"] is None:
         raise UsageError("give at least one source: files, a pattern, - for standard input, or a bundled data set.")

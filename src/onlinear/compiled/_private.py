@@ -36,24 +36,42 @@ except ImportError:
 __all__ = [
     "LACKING",
     "CFunc",
-    "CompileResult",
     "Listener",
     "NullCache",
     "NumbaError",
     "cgutils",
     "dumps",
+    "fill_array",
     "infer_getattr",
     "make_overload_method_template",
     "normalize_signature",
-    "populate_array",
+    "pack_code",
     "register",
     "rtsys",
     "to_fixed_tuple",
+    "unpack_code",
+    "use_cache",
 ]
 
 
-def populate_array(*args: Any) -> None:
-    """Numba's function of that name. Its module is of the compiler, and is imported when something is compiled."""
-    from numba.np.arrayobj import populate_array as populate
+def fill_array(array: Any, *memory: Any) -> Any:
+    """A compiled array that is what ``memory`` says: data, shape, strides, size of an item, owner."""
+    from numba.np.arrayobj import populate_array  # its module is of the compiler, which is readied when it compiles
 
-    populate(*args)
+    populate_array(array, *memory)
+    return array._getvalue()
+
+
+def pack_code(compiled: Any) -> Any:
+    """Compiled code as what can be pickled."""
+    return compiled._reduce()
+
+
+def unpack_code(target: Any, content: Any) -> Any:
+    """Compiled code from what ``pack_code`` gave."""
+    return CompileResult._rebuild(target, *content)  # type: ignore[attr-defined]
+
+
+def use_cache(dispatcher: Any, cache: Any) -> None:
+    """Let a function look into ``cache`` before it is compiled."""
+    dispatcher._cache = cache

@@ -25,7 +25,18 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba import config, types
 
-from onlinear.compiled._private import LACKING, CompileResult, Listener, NullCache, dumps, normalize_signature, register, rtsys
+from onlinear.compiled._private import (
+    LACKING,
+    Listener,
+    NullCache,
+    dumps,
+    normalize_signature,
+    pack_code,
+    register,
+    rtsys,
+    unpack_code,
+    use_cache,
+)
 from onlinear.files import writing
 
 COMPILED = not config.DISABLE_JIT
@@ -121,7 +132,7 @@ class _Disk(NullCache):  # type: ignore[misc]
         path, key = self._entry(sig, target_context.codegen())
         try:
             if path.is_file():  # to read a pipe would wait for ever
-                return CompileResult._rebuild(target_context, *_unpacked(path.read_bytes(), key))
+                return unpack_code(target_context, _content(path.read_bytes(), key))
         except Exception:  # whatever it is, it is only the cache's
             pass
         _remove(path)
@@ -135,7 +146,7 @@ class _Disk(NullCache):  # type: ignore[misc]
             if not self._folder.is_dir():
                 _remove(self._folder)
                 self._folder.mkdir(mode=0o700)
-            content = dumps((key, data._reduce()))
+            content = dumps((key, pack_code(data)))
             writing.write(path, hashlib.sha256(content).digest() + content)
         except Exception as error:
             _unkept(self._folder.parent, error)
@@ -165,7 +176,7 @@ def _spelt(kind: Any) -> str:
     return repr(kind)
 
 
-def _unpacked(content: bytes, key: str) -> Any:
+def _content(content: bytes, key: str) -> Any:
     """What was kept for ``key``. The digest is looked at first: of damaged content nothing is read, let alone run."""
     size = hashlib.sha256().digest_size
     if hashlib.sha256(memoryview(content)[size:]).digest() != content[:size]:
@@ -204,7 +215,7 @@ def keep_on_disk(found: Any, text: Callable[..., Any]) -> Any:
         _say_once(logging.WARNING, message)
     sources = "" if is_ours(text.__module__) else _file_digest(text.__code__.co_filename)
     if _CACHE is not None and sources is not None and not text.__closure__:
-        found._cache = _Disk(text, _CACHE / _DIGEST, sources)
+        use_cache(found, _Disk(text, _CACHE / _DIGEST, sources))
     return found
 
 

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, typeof, types
 from numba.extending import NativeValue, intrinsic, models, overload, register_model, unbox
 
-from onlinear.compiled._private import populate_array, to_fixed_tuple
+from onlinear.compiled._private import fill_array
 from onlinear.compiled.cache import COMPILED, HeldType, keep_on_disk
 from onlinear.compiled.lanes import INTEGER
 from onlinear.compiled.methods import all_ours, function
@@ -38,8 +38,8 @@ class Held:
 
     def __init__(self, *args: Any, like: Held | None = None) -> None:
         self._args = args
-        self._before: dict[int, Any] = {} if like is None else like._arrays
-        self._arrays: dict[int, Any] = {}
+        self._before: dict[int, Any] = {} if like is None else like.arrays
+        self.arrays: dict[int, Any] = {}
         self.here: Any = args
         self.kind: Any = None
         if COMPILED:
@@ -61,7 +61,7 @@ class Held:
             if found is None:
                 place = [value.itemsize, value.ctypes.data, *value.shape, *value.strides]
                 found = value, place, (value.dtype, value.ndim, value.flags.num)
-            self._arrays[id(value)] = found
+            self.arrays[id(value)] = found
             words += found[1]
             signs.append(found[2])
         elif isinstance(value, tuple):
@@ -106,8 +106,7 @@ def _from_words(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> 
         array = context.make_array(kind)(context, builder)
         itemsize, data = next(words), builder.inttoptr(next(words), array.data.type)
         shape, strides = ([next(words) for _ in range(kind.ndim)] for _ in range(2))
-        populate_array(array, data, shape, strides, itemsize, None)
-        return array._getvalue()
+        return fill_array(array, data, shape, strides, itemsize, None)
     if isinstance(kind, types.BaseTuple):
         return context.make_tuple(builder, kind, [_from_words(context, builder, inner, words) for inner in kind.types])
     if isinstance(kind, types.NoneType):
@@ -147,8 +146,8 @@ def load(like: tuple[float, ...], array: np.ndarray, first: int) -> tuple[float,
 
 @overload(load)
 def _load(like, array, first):  # type: ignore[no-untyped-def]
-    size = len(like)
-    return lambda like, array, first: to_fixed_tuple(array[first : first + size], size)
+    numbers = ", ".join(f"array[first + {k}]" for k in range(len(like)))  # a slice takes longer to compile
+    return eval(f"lambda like, array, first: ({numbers},)")
 
 
 @function

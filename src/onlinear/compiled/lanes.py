@@ -1,7 +1,7 @@
 """Several numbers at once.
 
 *Lanes* are a type of compiled code: several doubles in one vector register, or as many as the machine needs. Arithmetic,
-comparisons (1.0 or 0.0), min, max, abs and copysign go lane by lane, each with the bits of the scalar operation; a number
+comparisons (1.0 or 0.0), min, max, abs, sqrt and copysign go lane by lane, each with the bits of the scalar operation; a number
 beside lanes is the same in every lane. So what a part's method says of one number it says of several.
 
 ENTRIES of them are consecutive entries of a row, by which a loop over a row steps: behind the row's end values are 0 and
@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from inspect import signature as signature_of
-from math import copysign
+from math import copysign, sqrt
 from typing import Any
 
 import numpy as np
@@ -93,10 +93,14 @@ def _compared(relation: str) -> Callable[[Any, Any, Any], Any]:
     )
 
 
-def _size(builder: Any, value: Any) -> Any:
+def _by_llvm(builder: Any, name: str, value: Any) -> Any:
     vector = value.type
     kind = ir.FunctionType(vector, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fabs.v{vector.count}f64"), [value])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{vector.count}f64"), [value])
+
+
+def _size(builder: Any, value: Any) -> Any:
+    return _by_llvm(builder, "fabs", value)
 
 
 def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
@@ -118,6 +122,7 @@ def _offer_arithmetic() -> None:
     _lane_by_lane(copysign, _with_sign)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
     _lane_by_lane(abs, _size, 1)
+    _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
 
 
 if COMPILED:
@@ -126,7 +131,7 @@ if COMPILED:
 
 def _emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: interpreted, the text; compiled, what ``emit(builder, values of the arguments, their types)`` writes, of the
-    type ``kind(*types)``. Arrays arrive as the address of their first element."""
+    type ``kind(*types)``. Arrays arrive as the address of their first element, tuples of arrays as a list of these."""
 
     def replaced(text: Callable[..., Any]) -> Callable[..., Any]:
         if not COMPILED:
@@ -134,10 +139,7 @@ def _emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Ca
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pairs = zip(signature.args, args, strict=True)
-            values = [
-                context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-                for kind, value in pairs
-            ]
+            values = [_memory(context, builder, kind, value) for kind, value in pairs]
             found = emit(builder, values, signature.args)
             return context.get_dummy_value() if found is None else found
 
@@ -156,41 +158,31 @@ def _laned(*kinds: Any) -> Any:
     return ROW
 
 
-def _filled(builder: Any, k: Any, end: Any, one: Callable[[Any], Any]) -> Any:
-    """Lanes of what ``one`` gives for the entries k, k+1, .. before ``end``; 0 beyond it."""
-    found = cgutils.alloca_once_value(builder, _ZEROS)
-
-    def put(lane: int, entry: Any) -> None:
-        builder.store(builder.insert_element(builder.load(found), one(entry), INTEGER(lane)), found)
-
-    _each_entry(builder, k, end, put)
-    return builder.load(found)
+def _memory(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        return context.make_array(kind)(context, builder, value).data
+    if _are_vectors(kind):
+        return [_memory(context, builder, one, builder.extract_value(value, place)) for place, one in enumerate(kind)]
+    return value
 
 
-def _each_entry(
-    builder: Any, k: Any, end: Any, do: Callable[[int, Any], None], find: Callable[[Any], Any] = lambda entry: entry
-) -> None:
-    """Do something for what ``find`` makes of the entries k .. k+3 before ``end``. Where a row has all four nothing is asked
-    for each, and all are found first, since for all the compiler knows writing one changes where the next is."""
-    entries = [builder.add(k, ir.Constant(k.type, lane)) for lane in range(4)]
-    with builder.if_else(builder.icmp_unsigned("<", entries[3], end), likely=True) as (whole, part):
-        with whole:
-            for lane, found in enumerate([find(entry) for entry in entries]):
-                do(lane, found)
-        with part:
-            for lane, entry in enumerate(entries[:3]):
-                with builder.if_then(builder.icmp_unsigned("<", entry, end)):
-                    do(lane, find(entry))
+def _are_vectors(kind: Any) -> bool:
+    return isinstance(kind, types.BaseTuple) and kind.count > 0 and all(isinstance(one, types.Array) for one in kind)
 
 
 def _apart(kind: Any) -> int:
-    """How many places the numbers of a vector are apart: two in one half of a vector of pairs, which is not contiguous."""
-    return 1 if kind.layout == "C" else 2
+    """How many places the numbers of a vector are apart: vectors that are not contiguous stand side by side in one array, two
+    of them where only one is given."""
+    first, count = (kind[0], kind.count) if _are_vectors(kind) else (kind, 2)
+    return 1 if first.layout == "C" else count
 
 
-def _at(builder: Any, array: Any, indices: Any, entry: Any, width: int) -> Any:
-    """The address of the numbers that ``array`` holds for an entry's column."""
-    column = builder.zext(builder.load(builder.gep(indices, [entry])), ir.IntType(64))
+def _column(builder: Any, indices: Any, entry: Any) -> Any:
+    return builder.zext(builder.load(builder.gep(indices, [entry])), ir.IntType(64))
+
+
+def _at(builder: Any, array: Any, column: Any, width: int) -> Any:
+    """The address of the numbers that ``array`` holds for a column."""
     return builder.gep(array, [builder.mul(column, ir.Constant(column.type, width))])
 
 
@@ -198,54 +190,83 @@ def _as_double(builder: Any, value: Any) -> Any:
     return value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
 
-def _emit_entries(builder: Any, args: Any, kinds: Any) -> Any:
-    values, k, end = args
-    return _filled(builder, k, end, lambda entry: _as_double(builder, builder.load(builder.gep(values, [entry]))))
+def _four_values(builder: Any, values: Any, k: Any) -> Any:
+    kind = ir.VectorType(values.type.pointee, ENTRIES)
+    found = builder.load(builder.bitcast(builder.gep(values, [k]), kind.as_pointer()), align=4)
+    return found if kind == ROW.vector else builder.fpext(found, ROW.vector)
 
 
-def _emit_gathered(builder: Any, args: Any, kinds: Any) -> Any:
-    array, indices, k, end = args
-    return _filled(builder, k, end, lambda entry: builder.load(_at(builder, array, indices, entry, _apart(kinds[0]))))
+def _emit_four(builder: Any, args: Any, kinds: Any) -> Any:
+    """The only branch on where the row ends. Entries get their columns and values by branches, not by selection: LLVM would
+    find the addresses of all four again where they are used."""
+    indices, values, k, end = args
+    entries = [builder.add(k, ir.Constant(k.type, lane)) for lane in range(ENTRIES)]
+    columns = [cgutils.alloca_once(builder, ir.IntType(64)) for _ in entries]
+    found = cgutils.alloca_once(builder, ROW.vector)
+    with builder.if_else(builder.icmp_unsigned("<", entries[3], end), likely=True) as (whole, part):
+        with whole:
+            for entry, place in zip(entries, columns, strict=True):
+                builder.store(_column(builder, indices, entry), place)
+            builder.store(_four_values(builder, values, k), found)
+        with part:
+            first = _column(builder, indices, k)
+            for place in columns:
+                builder.store(first, place)
+            builder.store(_ZEROS, found)
+            for lane, entry in enumerate(entries[:3]):
+                with builder.if_then(builder.icmp_unsigned("<", entry, end)):
+                    builder.store(_column(builder, indices, entry), columns[lane])
+                    value = _as_double(builder, builder.load(builder.gep(values, [entry])))
+                    builder.store(builder.insert_element(builder.load(found), value, INTEGER(lane)), found)
+    places = cgutils.pack_array(builder, [builder.load(place) for place in columns])
+    return cgutils.pack_struct(builder, [places, builder.load(found)])
 
 
-def _emit_scatter(builder: Any, args: Any, kinds: Any) -> None:
-    array, indices, k, end, new = args
-
-    def put(lane: int, place: Any) -> None:
-        builder.store(builder.extract_element(new, INTEGER(lane)), place)
-
-    _each_entry(builder, k, end, put, lambda entry: _at(builder, array, indices, entry, _apart(kinds[0])))
+def _joined(builder: Any, values: Any) -> Any:
+    found = ir.Constant(ROW.vector, ir.Undefined)
+    for place, value in enumerate(values):
+        found = builder.insert_element(found, value, INTEGER(place))
+    return found
 
 
-def _pair(builder: Any, array: Any, indices: Any, entry: Any) -> Any:
-    """The address of the two numbers that ``array`` holds for an entry's column."""
-    return builder.bitcast(_at(builder, array, indices, entry, 2), ir.VectorType(ir.DoubleType(), 2).as_pointer())
+_PAIR = ir.VectorType(ir.DoubleType(), 2)
 
 
-def _emit_gathered_pair(builder: Any, args: Any, kinds: Any) -> Any:
-    array, indices, k, end = args
-    found = [cgutils.alloca_once_value(builder, _ZEROS) for _ in range(2)]
-
-    def put(lane: int, entry: Any) -> None:
-        both = builder.load(_pair(builder, array, indices, entry), align=8)
-        for place, room in enumerate(found):
-            number = builder.extract_element(both, INTEGER(place))
-            builder.store(builder.insert_element(builder.load(room), number, INTEGER(lane)), room)
-
-    _each_entry(builder, k, end, put)
-    return cgutils.pack_array(builder, [builder.load(room) for room in found])
+def _are_a_pair(kind: Any) -> bool:
+    return _are_vectors(kind) and kind.count == 2 and kind[0].layout != "C"
 
 
-def _emit_scatter_pair(builder: Any, args: Any, kinds: Any) -> None:
-    array, indices, k, end, *new = args
+def _emit_gather(builder: Any, args: Any, kinds: Any) -> Any:
+    vectors, at = args
+    columns = [builder.extract_value(at, lane) for lane in range(ENTRIES)]
+    width = _apart(kinds[0])
+    if _are_a_pair(kinds[0]):
+        places = (builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()) for column in columns)
+        pairs = [builder.load(place, align=8) for place in places]
+        halves = ([builder.extract_element(pair, INTEGER(half)) for pair in pairs] for half in range(2))
+        return cgutils.pack_array(builder, [_joined(builder, half) for half in halves])
+    several = vectors if isinstance(vectors, list) else [vectors]
+    found = [_joined(builder, [builder.load(_at(builder, one, column, width)) for column in columns]) for one in several]
+    return cgutils.pack_array(builder, found) if isinstance(vectors, list) else found[0]
 
-    def put(lane: int, place: Any) -> None:
-        both = ir.Constant(ir.VectorType(ir.DoubleType(), 2), [0.0, 0.0])
-        for which, lanes in enumerate(new):
-            both = builder.insert_element(both, builder.extract_element(lanes, INTEGER(lane)), INTEGER(which))
-        builder.store(both, place, align=8)
 
-    _each_entry(builder, k, end, put, lambda entry: _pair(builder, array, indices, entry))
+def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
+    """The first entry last: behind a row's end its column stands for the others'."""
+    vectors, at, new = args
+    width = _apart(kinds[0])
+    several = vectors if isinstance(vectors, list) else [vectors]
+    lanes = [builder.extract_value(new, place) for place in range(len(several))] if isinstance(vectors, list) else [new]
+    for lane in reversed(range(ENTRIES)):
+        column = builder.extract_value(at, lane)
+        values = [builder.extract_element(one, INTEGER(lane)) for one in lanes]
+        if _are_a_pair(kinds[0]):
+            pair = ir.Constant(_PAIR, ir.Undefined)
+            for half, value in enumerate(values):
+                pair = builder.insert_element(pair, value, INTEGER(half))
+            builder.store(pair, builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()), align=8)
+        else:
+            for one, value in zip(several, values, strict=True):
+                builder.store(value, _at(builder, one, column, width))
 
 
 def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
@@ -254,7 +275,8 @@ def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
     kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
     for lane in range(ENTRIES):
-        place = _at(builder, array, indices, builder.add(k, ir.Constant(k.type, lane)), _apart(kinds[0]))
+        column = _column(builder, indices, builder.add(k, ir.Constant(k.type, lane)))
+        place = _at(builder, array, column, _apart(kinds[0]))
         builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
 
 
@@ -273,35 +295,81 @@ def _emit_total(builder: Any, args: Any, kinds: Any) -> Any:
     return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
 
 
-@_emitted(_laned, _emit_entries)
-def entries(values: np.ndarray, k: int, end: int) -> Any:
-    """The values of the entries from k on, of a row that ends before ``end``."""
-    return values[k]
+_COLUMNS = types.UniTuple(types.uint64, ENTRIES)
 
 
-@_emitted(_laned, _emit_gathered)
-def gathered(array: np.ndarray, indices: np.ndarray, k: int, end: int) -> Any:
-    """What a vector holds at the columns of the entries from k on."""
-    return array[indices[k]]
+@_emitted(lambda *kinds: types.Tuple((_COLUMNS, ROW)), _emit_four)
+def four(indices: np.ndarray, values: np.ndarray, k: int, end: int) -> Any:
+    """The columns and the values of the entries from k on, of a row that ends before ``end``."""
+    return indices[k], values[k]
 
 
-@_emitted(lambda *kinds: types.none, _emit_scatter)
-def scatter(array: np.ndarray, indices: np.ndarray, k: int, end: int, new: Any) -> None:
-    """Write to a vector at the columns of the entries from k on."""
-    array[indices[k]] = new
+def _state(kind: Any) -> Any:
+    return types.UniTuple(ROW, kind.count) if _are_vectors(kind) else ROW
 
 
-@_emitted(lambda *kinds: types.UniTuple(ROW, 2), _emit_gathered_pair)
-def gathered_pair(array: np.ndarray, indices: np.ndarray, k: int, end: int) -> Any:
-    """What a vector of pairs holds at the columns of the entries from k on."""
-    return array[2 * indices[k]], array[2 * indices[k] + 1]
+@_emitted(lambda vectors, at: _state(vectors), _emit_gather)
+def gather(vectors: Any, at: Any) -> Any:
+    """What a vector, or each of several side by side, holds at the columns of four entries."""
+    return tuple(vector[at] for vector in vectors) if isinstance(vectors, tuple) else vectors[at]
 
 
-@_emitted(lambda *kinds: types.none, _emit_scatter_pair)
-def scatter_pair(array: np.ndarray, indices: np.ndarray, k: int, end: int, first: Any, second: Any) -> None:
-    """Write to a vector of pairs at the columns of the entries from k on."""
-    array[2 * indices[k]] = first
-    array[2 * indices[k] + 1] = second
+@_emitted(lambda *kinds: types.none, _emit_put_back)
+def put_back(vectors: Any, at: Any, new: Any) -> None:
+    """Write to a vector, or to each of several side by side, at the columns of four entries."""
+    for vector, value in zip(vectors, new, strict=True) if isinstance(vectors, tuple) else ((vectors, new),):
+        vector[at] = value
+
+
+def first_of(vectors: Any) -> np.ndarray:
+    """A vector, or the first of several side by side."""
+    return vectors[0] if isinstance(vectors, tuple) else vectors  # type: ignore[no-any-return]
+
+
+@overload(first_of)
+def _first_of(vectors):  # type: ignore[no-untyped-def]
+    if isinstance(vectors, types.BaseTuple):
+        return lambda vectors: vectors[0]
+    return lambda vectors: vectors
+
+
+def _emit_untouched(builder: Any, args: Any, kinds: Any) -> Any:
+    return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if _are_vectors(kinds[0]) else _ZEROS
+
+
+@_emitted(_state, _emit_untouched)
+def untouched(vectors: Any) -> Any:
+    """What ``gather`` gives of vectors that are 0."""
+    return tuple(0.0 for _ in vectors) if isinstance(vectors, tuple) else 0.0
+
+
+def _each(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Emit for each place of tuples of one length, whose places may be lanes or numbers."""
+
+    def code(builder: Any, args: Any, kinds: Any) -> Any:
+        found = [emit(builder, *(builder.extract_value(value, place) for value in args)) for place in range(kinds[0].count)]
+        alike = isinstance(kinds[0], types.UniTuple)
+        return cgutils.pack_array(builder, found) if alike else cgutils.pack_struct(builder, found)
+
+    return code
+
+
+@_emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, [0.0] * ENTRIES)))
+def empty(terms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Empty sums, one for each term."""
+    return (0.0,) * len(terms)
+
+
+@_emitted(lambda sums, terms: sums, _each(lambda builder, a, b: builder.fadd(a, b)))
+def added(sums: tuple[Any, ...], terms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sums with a term added to each."""
+    return tuple(a + b for a, b in zip(sums, terms, strict=True))
+
+
+@_emitted(lambda sums: types.UniTuple(types.float64, sums.count), _each(lambda builder, a: _emit_total(builder, (a,), None)))
+def totals(sums: tuple[Any, ...]) -> tuple[float, ...]:
+    """Each sum over its lanes."""
+    return sums
 
 
 @_emitted(lambda array, first: types.CPointer(array.dtype), lambda builder, args, kinds: builder.gep(args[0], [args[1]]))
@@ -358,14 +426,7 @@ def lane(lanes: Any, place: int) -> float:
     return lanes  # type: ignore[no-any-return]
 
 
-def _emit_joined(builder: Any, args: Any, kinds: Any) -> Any:
-    found = _ZEROS
-    for place, value in enumerate(args):
-        found = builder.insert_element(found, value, INTEGER(place))
-    return found
-
-
-@_emitted(_laned, _emit_joined)
+@_emitted(_laned, lambda builder, args, kinds: _joined(builder, args))
 def joined(a: float, b: float, c: float, d: float) -> Any:
     """Lanes of four numbers."""
     return a

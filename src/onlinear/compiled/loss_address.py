@@ -39,7 +39,21 @@ def _call3(typing: Any, address: Any, a: Any, c: Any, y: Any, fields: Any) -> An
 
 
 class BoundLoss(NamedTuple):
-    """A loss as kernels see it: the addresses of its compiled methods and of its fields."""
+    """A loss as kernels with an explicit step see it: the addresses of its compiled methods and of its fields."""
+
+    value_at: int
+    slope_at: int
+    fields_at: int
+
+    def value(self, s: float, y: float) -> float:
+        return _call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+
+    def slope(self, s: float, y: float) -> float:
+        return _call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+
+
+class BoundImplicitLoss(NamedTuple):
+    """The same with the implicit step, which takes longer to compile than the others together."""
 
     value_at: int
     slope_at: int
@@ -56,7 +70,8 @@ class BoundLoss(NamedTuple):
         return _call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
 
 
-adopt(BoundLoss)
+for _kind in (BoundLoss, BoundImplicitLoss):
+    adopt(_kind)
 
 
 # The text of a loss's compiled methods. Each loss gets its own copy, whose globals hold its class as ``part`` and the number
@@ -110,8 +125,9 @@ def _compiled_anew(cls: Any, name: str) -> Any:
         raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
 
 
-def bind_loss(loss: Any) -> Any:
-    """The loss as a kernel takes it. What its addresses point to lasts as long as the process, a few bytes for each setting.
+def bind_loss(loss: Any, implicit: bool = True) -> Any:
+    """The loss as a kernel takes it, with theta where it is ``implicit``. What its addresses point to lasts as long as the
+    process, a few bytes for each setting.
 
     Raises TypeError for a field that is no number and for a method that does not compile.
     """
@@ -124,5 +140,6 @@ def bind_loss(loss: Any) -> Any:
     fields = _memory.setdefault(fields.tobytes(), fields)
     fields.flags.writeable = False
     cls: Any = type(loss)
-    value, slope, theta = (int(_compiled_method(cls, name).address) if hasattr(loss, name) else 0 for name in _METHODS)
-    return BoundLoss(value, slope, theta, fields.ctypes.data)
+    kind: Any = BoundImplicitLoss if implicit and hasattr(loss, "theta") else BoundLoss
+    names = [place.removesuffix("_at") for place in kind._fields[:-1]]
+    return kind(*(int(_compiled_method(cls, name).address) for name in names), fields.ctypes.data)

@@ -22,10 +22,14 @@ from onlinear.compiled.lanes import ENTRIES, ROW, joined, lane
 
 C = TypeVar("C", bound=type)
 
+_INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}  # only compiled code calls it
+
 
 def function(text: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a helper that kernels call; it becomes part of their machine code."""
-    return njit(text, forceinline=True, no_cfunc_wrapper=True)
+    """Let kernels call a helper; it becomes part of their machine code. Python runs the text itself."""
+    if COMPILED:
+        overload(text, strict=False, jit_options=_INLINED)(lambda *args: text)
+    return text
 
 
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +126,8 @@ def _takes_lanes(body: Any, kinds: tuple[Any, ...]) -> bool:
         body.compile(kinds)
     except NumbaError:
         return False
-    return bool(body.overloads[kinds].signature.return_type == ROW)
+    found = body.overloads[kinds].signature.return_type
+    return ROW in (found if isinstance(found, types.BaseTuple) else (found,))
 
 
 def _bridge(name: str) -> None:
@@ -158,5 +163,4 @@ class _OfParts:
         return found if found is None or (kind.instance_class in _parts and name not in kind.fields) else None
 
 
-_INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
-_compiled = cache(lambda text: njit(text, no_cpython_wrapper=True, **_INLINED))
+_compiled = cache(lambda text: njit(text, **_INLINED))

@@ -80,7 +80,7 @@ def losses_of(name: str) -> list[str]:
     return [loss for loss in LOSSES if any(answer(name, loss, r, "none").how != REFUSED for r in PENALTY_TEXTS)]
 
 
-def settled(name: str, loss: str, penalty: str, average: str) -> list[tuple[str, Answer]]:
+def answers_of(name: str, loss: str, penalty: str, average: str) -> list[tuple[str, Answer]]:
     """The answers of a cell: with the solver's defaults, then with the settings that change it."""
     found = {setting: answer(text, loss, penalty, average) for setting, text in variants(name).items()}
     return [(setting, other) for setting, other in found.items() if not setting or other.how != found[""].how]
@@ -121,7 +121,7 @@ def _section(name: str) -> Iterator[str]:
     yield "|---" * (len(AVERAGES) + 1) + "|"
     notes: dict[str, int] = {}
     for penalty in PENALTY_TEXTS:
-        cells = [_cell(settled(name, loss, penalty, average), notes) for average in AVERAGES]
+        cells = [_cell(answers_of(name, loss, penalty, average), notes) for average in AVERAGES]
         yield f"| {_label(penalty)} | " + " | ".join(cells) + " |"
     if notes:
         yield ""

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import Held, function, kept_function, opened
+from onlinear.learner.core import Core
+from onlinear.learner.loss_sums import add_loss
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.scaling import in_scale
 from onlinear.solvers.core.engine import VISIT, LastRow, T
@@ -20,17 +22,6 @@ from onlinear.solvers.core.engine import VISIT, LastRow, T
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED = range(5)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
 ARRAY, NUMBERS = np.ndarray, (float, int, np.float64)
-
-
-@function
-def add_loss(loss, score, y, s, total):  # type: ignore[no-untyped-def]
-    """total[0] + total[1] += s l(score, y), compensated (Neumaier)."""
-    if s != 0.0:
-        x = s * loss.value(score, y)
-        new = total[0] + x
-        if isfinite(new):  # the correction of an infinite sum would be nan
-            total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
-        total[0] = new
 
 
 @function
@@ -101,26 +92,31 @@ def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
 
 
 class OneRow:
-    """The way that single rows of a learner of one output take. ``stale``: the arrays of its state may have been replaced."""
+    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without race and units."""
 
-    def __init__(self, learner: Any, capacity: int) -> None:
-        self._learner, self._engine, self._state = learner, learner.engine, learner.states[0]
+    def __init__(self, core: Core, capacity: int) -> None:
+        self._core, self._engine, self._state = core, core.engine, core.states[0]
         self.capacity = capacity
         self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity))
-        self._target, self._s, self._score = np.empty(1), np.full(1, learner.factor), np.empty(1)
+        self._target, self._s, self._score = np.empty(1), np.full(1, core.factor), np.empty(1)
         self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
-        self._rule = RULES.index(getattr(learner.loss, "labels", "real"))
+        self._rule = RULES.index(getattr(core.loss, "labels", "real"))
         self._last: LastRow | None = None
         self._held: Held | None = None
         self._columns: Any = None
         self._values: Any = None  # the types of arrays that ``_run`` takes
-        self._turn, self.stale = inf, True
+        self._turn = inf
+        core.arrays_moved = True  # none has been seen
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
-        """Learn the row and give its score; None, and nothing done, for a row that has to go the long way."""
+        """Learn the row and give its score before the step.
+
+        Give None, and learn nothing, for a row that needs the slower way of a block: other types, unsorted columns, more
+        non-zeros than ``capacity``, a target that is refused.
+        """
         if type(indices) is not ARRAY or type(values) is not ARRAY or type(y) not in NUMBERS:
             return None
-        if self.stale and not self._bind():
+        if self._core.arrays_moved and not self._bind():
             return None
         if (indices.dtype is not self._columns or values.dtype is not self._values) and not self._choose(indices, values):
             return None
@@ -129,7 +125,7 @@ class OneRow:
         try:
             score: float = self._run(self._here, indices, values, y)
         except (ZeroDivisionError, OverflowError):
-            self._learner._diverge("", self._state.t + 1)
+            self._core.diverge("", self._state.t + 1)
         if score != score:
             return self._look(indices, values, y)
         if self._last is not None:
@@ -143,37 +139,36 @@ class OneRow:
             return None
         if report == WIDER:
             size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
-            if self._learner.too_wide(size) is not None:
+            if self._core.too_wide(size) is not None:
                 return None
-            self._learner._grow(size)
+            self._core.grow(size)
             return self.learn(indices, values, y)
         if report == DIVERGED:
-            self._learner._diverge("", int(self._report[1]) + 1)
+            self._core.diverge("", int(self._report[1]) + 1)
         if self._last is not None:
             self._last.give(self._state)
         if self._state.t == self._turn:
             self._engine.turn(self._state)
             self._turn = inf
-        self.stale = True
+        self._core.arrays_moved = True
         return float(self._score[0]) if report == ENDED else self.learn(indices, values, y)
 
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
-        engine, state, learner = self._engine, self._state, self._learner
-        learner._refuse_if_diverged()
+        engine, state, core = self._engine, self._state, self._core
+        core.refuse_if_diverged()
         keep: Any = keep_nothing
         kept: tuple[Any, ...] = ()
-        if "u" in state.kept:
-            self._last = LastRow(max(self.capacity, len(state.kept["u"])))
-            self._last.take(state)
+        self._last = LastRow.of(state, self.capacity)
+        if self._last is not None:
             keep, kept = engine.keep(state, self._last)
         kernel, args = engine.call(state, self._rows, 0.0, self._target, self._s, self._score)
         self._turn = engine.lasts(state)
         # The step after a full table restarts it.
         full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
-        limits = LARGEST_COLUMN + 1 if learner.growing else state.size, state.size, self._rule, min(full, self._turn)
-        scales = None if learner.scaler is None else learner.scaler.running
-        end = learner._loss, self._score, self._target, self._s, state.now, learner._losses[0], self._report
+        limits = LARGEST_COLUMN + 1 if core.growing else state.size, state.size, self._rule, min(full, self._turn)
+        scales = None if core.scaler is None else core.scaler.running
+        end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
             held = Held(limits, self._rows, scales, end, kept, args[2:], like=self._held)
         except TypeError:
@@ -181,7 +176,7 @@ class OneRow:
         if self._held is None or held.kind is not self._held.kind:
             self._columns = None
         self._held, self._here, self._functions = held, held.here, {"learn": kernel, "keep": keep}
-        self.stale = False
+        core.arrays_moved = False
         return True
 
     def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:

@@ -15,8 +15,8 @@ from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Preset
-from onlinear.text.form import Value, chosen, flag, kebab, listed, number, parse, parts_of, unknown
-from onlinear.text.hints import elsewhere
+from onlinear.text.form import Value, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
+from onlinear.text.hints import advise
 
 LOSSES: dict[str, Any] = parts_of(vars(losses))
 PENALTIES: dict[str, tuple[str, ...]] = {
@@ -45,6 +45,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "lower": (-inf, 0.0, False, False),
     "upper": (0.0, inf, False, False),
     "eta": (0.0, inf, True, True),
+    "beta": (0.0, inf, True, True),
     "t0": (0.0, inf, False, True),
     "power": (0.0, 1.0, False, False),
     "m": (1.0, inf, False, True),
@@ -69,23 +70,23 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
 WHOLE = 2**53  # the largest integer that a setting may be: compiled code takes no larger one
 
 
-def checked(role: str, key: str, value: Any) -> float:
+def check_setting(role: str, key: str, value: Any) -> float:
     """A setting's value inside its range."""
     low, high, open_low, open_high = RANGES[key]
-    return number(role, key, value, low, high, open_low=open_low, open_high=open_high)
+    return check_number(role, key, value, low, high, open_low=open_low, open_high=open_high)
 
 
 def split(spec: Any, role: str, known: Any) -> tuple[str, dict[str, Value]]:
     """Name and settings of a text, the name checked."""
     if not isinstance(spec, str):
-        hint = elsewhere(role, str(spec).lower(), list(known))
+        hint = advise(role, str(spec).lower(), list(known))
         raise TypeError(
             f"{role} must be text such as {next(iter(known))!r} or a part object, got {spec!r}.{f' {hint}' if hint else ''}"
         )
     name, settings = parse(spec, role)
     if "=" in name:
-        raise ValueError(f"{role} {spec!r} must begin with a name: name,key=value,... Names: {listed(known)}.")
-    return chosen(role, name, known), settings
+        raise ValueError(f"{role} {spec!r} must begin with a name: name,key=value,... Names: {join_names(known)}.")
+    return choose(role, name, known), settings
 
 
 def refuse_unknown(role: str, settings: Mapping[str, Value], known: Any) -> None:
@@ -112,7 +113,7 @@ ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
 EXAMPLES = {"loss": "hinge", "penalty": "l1=1e-5", "solver": "fiol,eta=20"}  # of text
 
 
-def is_part(role: str, part: Any, needs: tuple[str, ...]) -> None:
+def check_part(role: str, part: Any, needs: tuple[str, ...]) -> None:
     """Check a part object: its methods, and the settings of one of this package.
 
     Raises TypeError naming the methods that it lacks or that take other arguments than kernels give; ValueError for a setting
@@ -135,12 +136,12 @@ def is_part(role: str, part: Any, needs: tuple[str, ...]) -> None:
         if callable(method := getattr(part, name, None)) and not _takes(method, len(given)):
             raise TypeError(f"{role} {part!r}: {name} must take ({', '.join(given)}), it takes {signature(method)}.")
     if is_ours(type(part).__module__):
-        in_range(role, part)
+        check_settings(role, part)
     elif hasattr(part, "factor"):
-        checked(role, "factor", part.factor)
+        check_setting(role, "factor", part.factor)
 
 
-def in_range(role: str, part: Any) -> None:
+def check_settings(role: str, part: Any) -> None:
     """Check the settings of an object of this package as those of text are; what a class has as its default is right."""
     cls, role = type(part), f"{role} {type(part).__name__}"
     for key, value in zip(cls._fields, part, strict=True):
@@ -150,9 +151,9 @@ def in_range(role: str, part: Any) -> None:
             if not hasattr(value, kind.method):
                 raise TypeError(f"{role}: {key} must be a {kind.role} object such as {default!r}, got {value!r}.")
             if is_ours(type(value).__module__):
-                in_range(role, value)
+                check_settings(role, value)
         elif isinstance(default, bool):
-            flag(f"{role}: {key}", value)
+            check_flag(f"{role}: {key}", value)
         elif key in RANGES:
             _number(role, key, value, default)
 
@@ -161,7 +162,7 @@ def _number(role: str, key: str, value: Any, default: Any) -> None:
     if isinstance(value, int) and abs(value) > WHOLE:
         raise ValueError(f"{role}: {key} must be at most 2^53 in size where it is an integer, got {value!r}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != default:
-        checked(role, key, value)
+        check_setting(role, key, value)
 
 
 class Kind(NamedTuple):
@@ -179,7 +180,7 @@ def _kind(default: Any) -> Kind | None:
     return next((kind for kind in INSIDE if hasattr(default, kind.method)), None)
 
 
-def _listed() -> dict[str, dict[str, Any]]:
+def _storable_classes() -> dict[str, dict[str, Any]]:
     """The classes that a model file may name, by role and name: those that the package offers for it, and no others."""
     solvers = {preset.solver for preset in SOLVERS.values()}
     choices = [choice for cls in solvers for named in getattr(cls, "choices", {}).values() for choice in named.values()]
@@ -199,22 +200,22 @@ def class_name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def made(role: str, spec: Mapping[str, Any]) -> Any:
+def make_part(role: str, spec: Mapping[str, Any]) -> Any:
     """The part whose class and fields a model file holds; raises ValueError or TypeError for what is not on the list, and for
     settings out of range."""
-    cls, fields = LISTED[role].get(spec["class"]), spec["fields"]
+    cls, fields = STORABLE[role].get(spec["class"]), spec["fields"]
     if cls is None or not isinstance(fields, list) or len(fields) != len(cls._fields):
         raise ValueError(f"no {role} of this release is {spec['text'][:80]} of {spec['class'][:80]}.")
     values = []
     for key, value in zip(cls._fields, fields, strict=True):
         kind = _kind(cls._field_defaults.get(key))
-        values.append(made(kind.role, inside(value)) if kind is not None else value)
+        values.append(make_part(kind.role, check_description(value)) if kind is not None else value)
     part = cls(*values)
-    in_range(role, part)
+    check_settings(role, part)
     return part
 
 
-def inside(spec: Any) -> dict[str, Any]:
+def check_description(spec: Any) -> dict[str, Any]:
     """What a model file says of a part object, its types checked: its class, how it is shown, and fields, if any."""
     texts = isinstance(spec, dict) and all(isinstance(spec.get(name), str) for name in ("class", "text"))
     if not texts or not set(spec) <= {"class", "text", "fields"}:
@@ -236,8 +237,8 @@ def build_loss(spec: Any) -> Any:
         name, settings = split(spec, "loss", LOSSES)
         cls = LOSSES[name]
         refuse_unknown(f"loss {name!r}", settings, cls._fields)
-        return cls(**{key: checked(f"loss {name!r}", key, value) for key, value in settings.items()})
-    is_part("loss", spec, ("value", "slope"))
+        return cls(**{key: check_setting(f"loss {name!r}", key, value) for key, value in settings.items()})
+    check_part("loss", spec, ("value", "slope"))
     adopt(type(spec))
     return spec
 
@@ -246,10 +247,10 @@ def build_penalty(spec: Any) -> Any:
     """A penalty from text, or a NamedTuple with value and prox (and tick, weight, potential for lazy steps); None is "none"."""
     spec = "none" if spec is None else spec
     if not isinstance(spec, str):
-        is_part("penalty", spec, ("value", "prox"))
+        check_part("penalty", spec, ("value", "prox"))
         register(spec)
         return spec
-    named = _named(spec)
+    named = _with_name(spec)
     name, settings = split(named, "penalty", PENALTIES)
     role, keys = f"penalty {(name if named == spec else spec)!r}", PENALTIES[name]
     refuse_unknown(role, settings, (*keys, *BOUNDS))
@@ -257,13 +258,13 @@ def build_penalty(spec: Any) -> Any:
         raise ValueError(f"{role} has no default strength; write {f'{name},tv=0.01'!r}, with a number that fits your data.")
     if not any(key in settings for key in keys):
         settings |= dict.fromkeys(keys, STRENGTH)
-    values = {key: checked(role, key, value) for key, value in settings.items()}
+    values = {key: check_setting(role, key, value) for key, value in settings.items()}
     if "tv" in keys:
         return FusedLasso(**values)
     return Box(**values) if "lower" in values or "upper" in values else ElasticNet(**values)
 
 
-def _named(spec: str) -> str:
+def _with_name(spec: str) -> str:
     """The text of a penalty with its name in front: "l1=1e-5" is "l1,l1=1e-5"."""
     if "=" not in spec.partition(",")[0]:
         return spec
@@ -275,7 +276,7 @@ def _named(spec: str) -> str:
 def build_average(spec: Any, total: int | None = None) -> Average | None:
     """An average from text; ``total`` is T where the caller knows it."""
     if isinstance(spec, Average):
-        in_range("average", spec)
+        check_settings("average", spec)
         return spec
     if spec is None:
         return None
@@ -286,13 +287,13 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
         return None
     if name != "suffix":
         return averages.NAMED["weighted-t1" if name == averages.ADAPTIVE else name]
-    alpha = checked(role, "alpha", settings.get("alpha", 0.5))
+    alpha = check_setting(role, "alpha", settings.get("alpha", 0.5))
     steps = settings.get("total", total)
     if steps is None:
         raise ValueError(
             f"{role} needs total=T, the number of steps after which the suffix ends, e.g. 'suffix,alpha=0.5,total=10000'."
         )
-    T = checked(role, "total", steps)
+    T = check_setting(role, "total", steps)
     if not T.is_integer():
         raise ValueError(f"{role}: total must be a whole number, got {T!r}.")
     kept = ceil(Fraction(repr(alpha)) * int(T))  # of alpha as it is written: 0.55 * 100 is more than 55 in floating point
@@ -319,13 +320,13 @@ def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total
     if named is None:
         cls, values = type(default), default._asdict()
     else:
-        named = chosen(f"{role}: schedule", str(named), schedules.NAMED)
+        named = choose(f"{role}: schedule", str(named), schedules.NAMED)
         cls, fixed = schedules.NAMED[named]
         values = {key: getattr(default, key, fallback) for key, fallback in cls._field_defaults.items()} | fixed
         clash = [key for key in fixed if key in settings]
         if clash:
             raise ValueError(f"{role}: schedule {named!r} fixes {clash[0]}; use schedule=power to set it.")
-    given = {key: checked(role, key, value) for key, value in settings.items() if key in ("eta", "t0", "power", "m")}
+    given = {key: check_setting(role, key, value) for key, value in settings.items() if key in ("eta", "t0", "power", "m")}
     refuse_unknown(f"{role}: schedule {named or 'default'}", given, cls._fields)
     values |= given
     if cls is TwoPhase and values["m"] == 0.0:
@@ -338,7 +339,7 @@ def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total
 def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any, Preset]:
     """A solver with its settings, and the preset it came from."""
     if not isinstance(spec, str):
-        is_part("solver", spec, ("engine",))
+        check_part("solver", spec, ("engine",))
         for part in (spec, *spec):  # its schedule too
             if hasattr(part, "_fields"):
                 adopt(type(part))
@@ -376,8 +377,8 @@ def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
         return value
     choices = getattr(cls, "choices", {}).get(key)
     if choices is not None:
-        return choices[chosen(f"{role}: {key}", str(value), choices)]
-    return checked(role, key, value)
+        return choices[choose(f"{role}: {key}", str(value), choices)]
+    return check_setting(role, key, value)
 
 
-LISTED = _listed()
+STORABLE = _storable_classes()

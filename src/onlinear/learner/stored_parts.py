@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import is_ours
-from onlinear.learner.parts import class_name, inside, made
+from onlinear.learner.parts import check_description, class_name, make_part
 
 ROLES = ("solver", "loss", "penalty", "average")
 LONGEST = 10_000  # characters of a part's text in a file
@@ -20,24 +20,24 @@ class PartNeeded(ValueError):  # noqa: N818 (nothing is wrong with the file)
     """A model has a part of a class from outside the package, which its file does not hold."""
 
 
-def written(spec: Any) -> Any:
-    """A part's text; of a part object, its class, how it is shown, and its fields where it is one of this package."""
+def store(spec: Any) -> Any:
+    """What a file holds of a part: its text; of an object its class, its text form, and its fields if it is built-in."""
     if spec is None or isinstance(spec, (str, dict)):
         return spec
-    found: dict[str, Any] = {"class": class_name(type(spec)), "text": shown(spec)}
+    found: dict[str, Any] = {"class": class_name(type(spec)), "text": text_of(spec)}
     if is_ours(type(spec).__module__):
         found["fields"] = [_field(value) for value in spec]
     return found
 
 
-def known(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -> Any:
-    """What ``written`` was given: text, or the object, which must be the one among ``parts`` where there is one.
+def restore(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -> Any:
+    """The inverse of ``store``. A user-defined part is taken from ``parts``, by role; without ``needed`` it may be missing.
 
-    Raises PartNeeded for an object of another package that is missing; ValueError or TypeError for one that is not the model's,
-    and for what no part is.
+    Raises PartNeeded for a user-defined part that is missing; ValueError or TypeError for one that is not the model's, and for
+    a ``spec`` that describes no part.
     """
     if isinstance(spec, dict):
-        spec = inside(spec)
+        spec = check_description(spec)
     elif spec is not None and not (isinstance(spec, str) and len(spec) <= LONGEST):
         raise TypeError(f"the {role} must be text, got {str(spec)[:80]}.")
     if role in parts:
@@ -48,27 +48,27 @@ def known(role: str, spec: Any, parts: dict[str, Any], *, needed: bool = True) -
             )
         return parts[role]
     if isinstance(spec, dict) and ("fields" in spec or is_ours(spec["class"].partition(":")[0])):
-        return made(role, {"fields": None, **spec})
+        return make_part(role, {"fields": None, **spec})
     if spec is None or isinstance(spec, str) or not needed:
         return spec
     raise PartNeeded(f"the model's {role} is {spec['text']} of {spec['class']}; pass the same object: load(path, {role}=...).")
 
 
-def shown(part: Any) -> str:
+def text_of(part: Any) -> str:
     """The part as Python writes it, with Python's numbers."""
     if not hasattr(part, "_fields"):
         return repr(part.item() if isinstance(part, np.generic) else part)
-    fields = ", ".join(f"{name}={shown(value)}" for name, value in zip(part._fields, part, strict=True))
+    fields = ", ".join(f"{name}={text_of(value)}" for name, value in zip(part._fields, part, strict=True))
     return f"{type(part).__qualname__}({fields})"
 
 
 def _differs(spec: Any, part: Any) -> bool:
     if isinstance(spec, dict):
-        return spec["text"] not in (shown(part), repr(part))
+        return spec["text"] not in (text_of(part), repr(part))
     return bool(spec != part)
 
 
 def _field(value: Any) -> Any:
     if hasattr(value, "_fields"):
-        return written(value)
+        return store(value)
     return value.item() if isinstance(value, np.generic) else value

@@ -6,61 +6,25 @@ The scikit-learn estimators extend these models; the commands use them without s
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from onlinear.averages import ADAPTIVE
-from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
+from onlinear.learner.classes import best_class
 from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
-from onlinear.learner.stored_parts import PartNeeded
 from onlinear.learner.units import RAW, RELATIVE
+from onlinear.models.defaults import Choice, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
+from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
-from onlinear.text.form import listed, unknown
-from onlinear.text.hints import argument
-from onlinear.training.training import CLASSIFY, REGRESS
-
-PARTS = ("solver", "loss", "penalty", "average")
-OBJECT = {"part": "object"}
-FAR = 1e9  # a residual beyond the settings of any loss
-LONGEST_CLASS = 1 << 16  # characters of the name of a class in a model file
-MOST_CLASSES = 1 << 28  # bytes of all classes of a model file
-CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
-
-
-class Choice(NamedTuple):
-    """What an estimator takes where nothing is named; measured, see docs/defaults.md."""
-
-    step: float  # step size times |l'|, the slope of the loss at a score of 0, or 1 for losses of numbers
-    bounded: float  # step size for losses of numbers whose slope is bounded
-    quantile: float  # step size for the quantile loss, whose share of rows above and below larger steps forget
-    single: float  # without an average, a share of these
-    scale: str
-
-
-def told(init: Callable[..., None]) -> Callable[..., None]:
-    """``__init__`` whose error for an argument that it does not have names the class and what to write instead."""
-    known = list(signature(init).parameters)[1:]
-
-    @wraps(init)
-    def checked(self: Any, *args: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                hint = argument(name) or f"Arguments: {listed(known)}."
-                raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
-        init(self, *args, **settings)
-
-    return checked
+from onlinear.training.options import CLASSIFY, REGRESS
 
 
 class Model(ABC):
@@ -70,12 +34,12 @@ class Model(ABC):
     task: str
     kind: str  # in a model file
     learner_: Any  # a Learner, or what predicts of one (Final)
-    n_features_in_: int
+    n_features_in_: int | None
     n_iter_: int
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
 
-    @told
+    @explain_arguments
     def __init__(
         self,
         loss: Any = "squared",
@@ -111,7 +75,8 @@ class Model(ABC):
 
     # --- the learner -------------------------------------------------------------------------------------------------
 
-    def _new(self, outputs: int, total: int | None) -> Learner:
+    def new_learner(self, outputs: int, total: int | None) -> Learner:
+        """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
         solver, average = self._solver(), self._average()
         follows = self._follows(solver, average)
         return Learner(
@@ -119,7 +84,7 @@ class Model(ABC):
             self.loss,
             self.penalty,
             average,
-            scale=self._scale(),
+            scale=self.chosen_scale(),
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
@@ -169,7 +134,7 @@ class Model(ABC):
         engine = self._engine(solver, build_average(average, total=2))
         return engine is not None and can_multiply(engine)
 
-    def _scale(self) -> Any:
+    def chosen_scale(self) -> Any:
         """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
         if self.scale is not None:
             return self.scale
@@ -178,39 +143,92 @@ class Model(ABC):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
         return self.choice.scale if getattr(solver, "scales", True) else "none"
 
-    def _learnt(self) -> Any:
+    def fitted_learner(self) -> Any:
         """The learner; raises NotFittedError where there is none yet."""
-        if not hasattr(self, "learner_"):
+        if not self.is_fitted:
             from sklearn.exceptions import NotFittedError
 
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit or partial_fit first.")
         return self.learner_
 
+    # --- what a run over a stream tells ------------------------------------------------------------------------------
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it has a learner."""
+        return hasattr(self, "learner_")
+
+    def start_learner(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
+        """Make the learner, of so many columns, for so many rows in all; None where they are not known."""
+        self.n_features_in_ = features
+        learner = self.learner_ = self.new_learner(outputs, total)
+        return learner
+
+    def start_history(self) -> None:
+        """Forget the reports of the run before."""
+        self.history_ = []
+
+    def add_report(self, report: dict[str, float | None]) -> None:
+        """Add a report to the history."""
+        self.history_.append(report)
+
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        """Take what the rows have told: columns, how features became columns, and the classes; None for numbers."""
+        self.n_features_in_, self.encoding_ = features, encoding
+
+    def end_passes(self, passes: int, best: Learner | None) -> None:
+        """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
+        self.n_iter_ = passes
+        if best is not None:
+            self.learner_ = best
+            self.history_ = [entry for entry in self.history_ if entry["rows"] <= best.t]
+
+    def negative_target(self, outputs: int) -> float:
+        """The target of rows of other classes than an output's own."""
+        return -1.0
+
     @property
     def t_(self) -> int:
         """Rows learned, over all passes and calls."""
-        return int(self._learnt().t)
+        return int(self.fitted_learner().t)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], final: bool = False) -> None:
-        """Write a model file; ``load`` gives a model that predicts the same and goes on exactly as this one would.
+        """Write a model file. ``load`` gives a model that predicts the same, and continues exactly as this one would.
 
-        With ``final`` only what predicts is written, in O(non-zeros): what is loaded then learns no more. Callbacks, and a
-        ``random_state`` that is neither an integer nor None, are not kept.
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that is there is replaced when the new one is whole.
+        final : bool, default=False
+            Whether to write only what predicts, in O(non-zeros); what is loaded then learns no more.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        OSError
+            Where the file cannot be written.
+        ValueError
+            For classes that are neither text nor numbers.
+
+        Notes
+        -----
+        Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
         """
-        with self._learnt()._lock:
+        with self.fitted_learner().reading():
             model_file.write(path, *self.freeze(final))
 
     def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""
-        learner = Final.of(self._learnt()) if final else self._learnt()
+        learner = Final.of(self.fitted_learner()) if final else self.fitted_learner()
         header, arrays = learner.freeze()
-        return {"kind": self.kind, **header, "estimator": self._described(learner)}, arrays
+        return {"kind": self.kind, **header, "estimator": self.describe(learner)}, arrays
 
     def feature_names(self, columns: np.ndarray) -> list[str | None]:
         """The names of some columns, as a data frame or a table gave them; None where there is none."""
-        learner = self._learnt()
+        learner = self.fitted_learner()
         if isinstance(learner, Final) and learner.names is not None:
             return [learner.names.get(int(j)) for j in columns]
         names = getattr(self, "feature_names_in_", None)
@@ -218,17 +236,10 @@ class Model(ABC):
             return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        params = {name: value for name, value in self.settings().items() if name not in ("callbacks", "n_jobs")}
-        for role in PARTS:  # what an object is, the learner's header says
-            params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
-        if not isinstance(params["random_state"], (int, np.integer)):
-            params["random_state"] = None
-        if isinstance(params.get("class_weight"), dict):
-            params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
+    def describe(self, learner: Learner | Final) -> dict[str, Any]:
         names = getattr(self, "feature_names_in_", None)
         described = {
-            "params": {name: plain(value) for name, value in params.items()},
+            "params": store_params(self.settings()),
             "features": self.n_features_in_,
             "names": None if names is None else names.tolist(),
             "passes": self.n_iter_,
@@ -243,22 +254,23 @@ class Model(ABC):
         return described
 
     @abstractmethod
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+        """Take what ``describe`` gave; raises ModelFileError for what no model gives."""
         self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
         self.history_, self.encoding_ = header["history"], header["encoding"]
-        _must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
-        _must(trust.count(self.n_iter_, 1), "passes")
-        _must(_is_history(self.history_), "history")
+        must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
+        must(trust.count(self.n_iter_, 1), "passes")
+        must(is_history(self.history_), "history")
         if self.encoding_ is not None:
             encoding.must_be_known(self.encoding_)
         names = header["names"]
         if names is None:
             return
         if isinstance(learner, Final):
-            _must(all(trust.count(column, 0, learner.size - 1) and isinstance(name, str) for column, name in names), "names")
+            must(all(trust.count(column, 0, learner.size - 1) and isinstance(name, str) for column, name in names), "names")
             learner.names = dict(names)
         else:
-            _must(trust.texts(names) and len(names) == self.n_features_in_, "names")
+            must(trust.texts(names) and len(names) == self.n_features_in_, "names")
             self.feature_names_in_ = np.array(names, dtype=object)
 
 
@@ -270,7 +282,7 @@ class Classifier(Model):
     kind = "classifier"
     classes_: np.ndarray
 
-    @told
+    @explain_arguments
     def __init__(
         self,
         loss: Any = "logistic",
@@ -306,7 +318,7 @@ class Classifier(Model):
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The classes that scores say, (n,)."""
-        return self.classes_[np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)]
+        return self.classes_[best_class(scores[:, None] if scores.ndim == 1 else scores, axis=1)]
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """What scores say of each class, (n, K)."""
@@ -316,38 +328,31 @@ class Classifier(Model):
         total = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
 
-    def _new(self, outputs: int, total: int | None) -> Learner:
+    def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) not in ("signs", "real"):
             known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
-        return super()._new(outputs, total)
+        return super().new_learner(outputs, total)
 
-    def _low(self, outputs: int) -> float:
-        """The target of the rows of other classes."""
+    def negative_target(self, outputs: int) -> float:
+        """The target of rows of other classes than an output's own."""
         if outputs == 1 or not isinstance(self.solver, str):
             return -1.0
         return 0.0 if SOLVERS[split(self.solver, "solver", SOLVERS)[0]].targets == "one-hot" else -1.0
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        values = [plain(value) for value in self.classes_]
-        if any(not isinstance(value, (str, int, float)) for value in values):
-            raise ValueError(f"classes must be text or numbers to be kept in a model file, got {quoted(self.classes_)}.")
-        return super()._described(learner) | {"classes": values, "class dtype": self.classes_.dtype.str}
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        super().describe_rows(features, encoding, classes)
+        self.classes_ = classes
 
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        super()._restore(header, learner)
-        values, kind = header["classes"], header["class dtype"]
-        _must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")
-        dtype = np.dtype(kind)
-        kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
-        wanted = learner.n_outputs if learner.n_outputs > 1 else 2
-        _must(isinstance(values, list) and len(values) == wanted, "classes")
-        _must(all(isinstance(value, kinds[dtype.kind]) for value in values), "classes")
-        _must(dtype.itemsize <= 4 * LONGEST_CLASS and len(values) * dtype.itemsize <= MOST_CLASSES, "classes")
-        self.classes_ = np.array(values, dtype=dtype)
-        _must(bool(np.all(self.classes_[1:] > self.classes_[:-1])), "classes")
+    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+        classes = store_classes(self.classes_)
+        return super().describe(learner) | classes
+
+    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+        super().restore(header, learner)
+        self.classes_ = restore_classes(header, learner.n_outputs)
         if isinstance(self.class_weight, list):
-            _must(all(isinstance(key, (str, int, float)) for key, _ in self.class_weight), "class weights")
+            must(all(isinstance(key, (str, int, float)) for key, _ in self.class_weight), "class weights")
             self.class_weight = dict(self.class_weight)
 
 
@@ -365,62 +370,24 @@ class Regressor(Model):
         mean = getattr(self.learner_.loss, "mean", None)
         return scores if mean is None else mean(scores)
 
-    def _new(self, outputs: int, total: int | None) -> Learner:
+    def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) == "signs":
             known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") != "signs")
             raise ValueError(f"loss {self.loss!r} is for two classes. Losses for numbers: {known}.")
-        return super()._new(outputs, total)
+        return super().new_learner(outputs, total)
 
-    def _described(self, learner: Learner | Final) -> dict[str, Any]:
-        return super()._described(learner) | {"columns": self.columns_}
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        super().describe_rows(features, encoding, classes)
+        self.columns_ = None
 
-    def _restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
-        super()._restore(header, learner)
+    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+        return super().describe(learner) | {"columns": self.columns_}
+
+    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+        super().restore(header, learner)
         self.columns_ = header["columns"]
-        _must(self.columns_ is None or trust.count(self.columns_, 1), "columns")
-        _must((self.columns_ or 1) == learner.n_outputs, "columns")
-
-
-KINDS: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
-
-
-def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **parts: Any) -> Any:
-    """The ``Learner``, ``Classifier`` or ``Regressor`` in a model file; ``kinds``: other classes for the last two.
-
-    Parts from outside the package are passed by role, e.g. ``load(path, loss=MyLoss())``. Raises FileNotFoundError,
-    ModelFileError.
-    """
-    for role in parts:
-        if role not in PARTS:
-            raise unknown("part", role, PARTS)
-    header, arrays = model_file.read(path)
-    try:
-        return _restored(header, arrays, kinds or KINDS, parts)
-    except PartNeeded:
-        raise
-    except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
-    except KeyError as error:
-        raise ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
-    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
-        if parts:  # which may be what is wrong
-            raise
-        raise ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
-
-
-def _restored(header: dict[str, Any], arrays: model_file.Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
-    kind = header.get("kind")
-    if kind not in ("learner", *kinds):
-        raise ModelFileError(f"holds a model of the unknown kind {kind!r}.")
-    learner = (Final if header.get("final") is True and kind in kinds else Learner).thaw(header, arrays, **parts)
-    if kind == "learner":
-        return learner
-    _must(isinstance(header["estimator"], dict), "estimator")
-    params = header["estimator"]["params"]
-    _must(isinstance(params, dict) and all(_is_setting(name, value) for name, value in params.items()), "params")
-    model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
-    model._restore(header["estimator"], learner)
-    return model
+        must(self.columns_ is None or trust.count(self.columns_, 1), "columns")
+        must((self.columns_ or 1) == learner.n_outputs, "columns")
 
 
 def gives_probabilities(model: Any) -> bool:
@@ -432,60 +399,3 @@ def gives_probabilities(model: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return hasattr(loss, "probability")
-
-
-def is_residual(loss: Any) -> bool:
-    """Whether a loss depends on s - y alone."""
-    return bool(getattr(build_loss(loss), "residual", False))
-
-
-def natural_eta(choice: Choice, loss: Any) -> float:
-    """The step size that suits a loss, by its slope."""
-    if getattr(loss, "labels", "real") == "signs":
-        slope = abs(float(loss.slope(0.0, 1.0)))
-        return choice.step / slope if slope > 0.0 else choice.step
-    if hasattr(loss, "q"):
-        return choice.quantile
-    return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
-
-
-def loss_labels(loss: Any) -> str:
-    """Which targets a loss takes: signs, counts or real numbers."""
-    return str(getattr(build_loss(loss), "labels", "real"))
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def quoted(classes: np.ndarray) -> str:
-    """The first of the classes as Python writes them, for messages."""
-    names = [repr(plain(value)) for value in classes[:20]]
-    return ", ".join(names) + (", ..." if len(classes) > 20 else "")
-
-
-def _must(true: bool, name: str) -> None:
-    if not true:
-        raise ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
-
-
-def _is_setting(name: str, value: Any) -> bool:
-    """Whether an estimator's setting is of a kind that files hold; what a text or number means is checked where it is used."""
-    if name in ("callbacks", "n_jobs"):
-        return False
-    if name == "solver" and isinstance(value, str):
-        return split(value, name, SOLVERS) is not None
-    if name == "class_weight" and isinstance(value, list):
-        return all(isinstance(pair, list) and len(pair) == 2 and trust.real(pair[1]) for pair in value)
-    if value == OBJECT:
-        return name in PARTS
-    return value is None or isinstance(value, (bool, str)) or trust.real(value)
-
-
-def _is_history(reports: Any) -> bool:
-    """Whether these are reports: numbers, or None, by name."""
-    if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
-        return False
-    named = all({"rows", "loss", "since"} <= set(report) and trust.count(report["rows"]) for report in reports)
-    return named and all(value is None or trust.real(value) for report in reports for value in report.values())

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import bind_loss
-from onlinear.learner.learner import Learner, add_losses
+from onlinear.learner import Learner
+from onlinear.learner.classes import best_class, one_against_rest
+from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
@@ -46,31 +47,28 @@ class Result(NamedTuple):
     calibration: list[Bin] | None = None  # of the second class, or of the predicted one among several
 
 
-class _Sums:
-    """What is kept while the rows go by."""
+class _Scores:
+    """Scores of the rows, and the sum of their losses; ``parts`` keeps what belongs to each row, block by block."""
 
     def __init__(self, model: Any) -> None:
-        self.learner = model.learner_
-        self._loss = bind_loss(self.learner.loss)
-        self._factor = float(getattr(self.learner.loss, "factor", 1.0))
-        self._losses = np.zeros(2)
+        self._learner = model.learner_
+        self._losses = LossSum(self._learner.loss)
         self.parts: list[tuple[np.ndarray, ...]] = []
 
-    def scores(self, block: Block) -> np.ndarray:
-        """(n, K)."""
-        return self.learner.predict(block.within(max(1, self.learner.size))).reshape(block.n, -1)
+    def score(self, block: Block) -> np.ndarray:
+        """The scores of a block, (n, K)."""
+        return self._learner.predict(block.within(max(1, self._learner.size))).reshape(block.n, -1)
 
     def add_loss(self, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
-        s = self._factor * weights
-        for k in range(scores.shape[1]):
-            y = np.ascontiguousarray(targets[:, k])
-            add_losses(self._loss, np.ascontiguousarray(scores[:, k]), y, s, self._losses)
+        """Add the losses of a block: scores and targets (n, K)."""
+        self._losses.add(scores, targets, weights)
 
     def loss(self, weight: float) -> float:
-        return float(self._losses.sum()) / weight
+        """Mean loss of rows of this weight."""
+        return mean(self._losses.value, weight)
 
-    def columns(self, name: str) -> list[np.ndarray]:
-        """What was kept, over all rows; raises StreamError where there is none."""
+    def join(self, name: str) -> list[np.ndarray]:
+        """The columns of ``parts`` over all rows, weights last; raises StreamError where there is no row of any weight."""
         if not self.parts:
             raise StreamError(f"{name}: expected at least one row, got none.")
         found = [np.concatenate(column) for column in zip(*self.parts, strict=True)]
@@ -86,62 +84,78 @@ def evaluate(model: Any, stream: Stream) -> Result:
     """
     if isinstance(model, Learner):
         raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
-    return _classes(model, stream) if isinstance(model, Classifier) else _numbers(model, stream)
+    return _evaluate_classes(model, stream) if isinstance(model, Classifier) else _evaluate_numbers(model, stream)
 
 
-def _classes(model: Classifier, stream: Stream) -> Result:
-    sums, labels = _Sums(model), None
-    several, chances = len(model.classes_) > 2, gives_probabilities(model)
-    table, logs = np.zeros((3, BINS)), 0.0
+class _Calibration:
+    """How probabilities compare with what came true."""
+
+    def __init__(self) -> None:
+        self._table, self.losses = np.zeros((3, BINS)), 0.0  # sum of -s log p of the true class
+
+    def add(self, p: np.ndarray, places: np.ndarray, guessed: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows: probabilities (n, K) and the places of the true and the guessed class."""
+        self.losses += _log_loss(p, places, weights)
+        if p.shape[1] > 2:
+            self._count(p[np.arange(len(p)), guessed], places == guessed, weights)
+        else:
+            self._count(p[:, 1], places == 1, weights)
+
+    def _count(self, p: np.ndarray, true: np.ndarray, weights: np.ndarray) -> None:
+        place = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        for row, values in enumerate((weights, weights * p, weights * true)):
+            self._table[row] += np.bincount(place, values, BINS)
+
+    def bins(self) -> list[Bin]:
+        """The bins that have rows."""
+        weight, predicted, true = self._table
+        return [
+            Bin(k / BINS, (k + 1) / BINS, float(weight[k]), float(predicted[k] / weight[k]), float(true[k] / weight[k]))
+            for k in range(BINS)
+            if weight[k] > 0.0
+        ]
+
+
+def _evaluate_classes(model: Classifier, stream: Stream) -> Result:
+    found, labels, several = _Scores(model), None, len(model.classes_) > 2
+    calibration = _Calibration() if gives_probabilities(model) else None
     for block in _labelled(stream):
         labels = labels or Labels(stream, model.classes_.tolist())
-        places, scores, weights = labels.places(block), sums.scores(block), block.importance
+        places, scores, weights = labels.places(block), found.score(block), block.importance
         outputs = scores.shape[1]
-        own = np.arange(outputs) if outputs > 1 else 1
-        sums.add_loss(scores, np.where(places[:, None] == own, 1.0, model._low(outputs)), weights)
-        guessed = np.argmax(scores, axis=1) if several else (scores[:, 0] > 0.0).astype(np.intp)
-        sums.parts.append((guessed if several else scores[:, 0], places.astype(np.float64), weights))
-        if chances:
+        found.add_loss(scores, one_against_rest(places, outputs, model.negative_target(outputs)), weights)
+        guessed = best_class(scores, axis=1)
+        found.parts.append((guessed if several else scores[:, 0], places, weights))
+        if calibration is not None:
             p = model.probabilities_of(scores if several else scores[:, 0])
-            logs += _log_loss(p, places, weights)
-            _calibrate(
-                table, p[np.arange(block.n), guessed] if several else p[:, 1], places == (guessed if several else 1), weights
-            )
-    first, places, weights = sums.columns(stream.name)
-    guessed = first if several else first > 0.0
+            calibration.add(p, places, guessed, weights)
+    first, places, weights = found.join(stream.name)
+    guessed = first if several else best_class(first[:, None], axis=1)
     weight = float(weights.sum())
     measures: dict[str, float | None] = {"error": float(weights @ (guessed != places)) / weight}
+    count, outputs = len(model.classes_), model.learner_.n_outputs
     if not several:
-        found = exact_area(first, places == 1.0, weights)
-        measures["auc"] = None if np.isnan(found) else found
-    if chances:
-        measures["log loss"] = logs / weight
-    count = len(model.classes_)
-    matrix: Any = np.bincount((count * places + guessed).astype(np.intp), weights, count * count).reshape(count, count)
-    totals = np.bincount(places.astype(np.intp), weights, count)
-    outputs = model.learner_.n_outputs
-    constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model._low(outputs)))
-    return Result(
-        len(weights),
-        weight,
-        sums.loss(weight),
-        measures,
-        constant,
-        model.classes_.tolist(),
-        matrix.tolist(),
-        _bins(table) if chances else None,
-    )
+        area = exact_area(first, places == 1, weights)
+        measures["auc"] = None if np.isnan(area) else area
+    if calibration is not None:
+        measures["log loss"] = calibration.losses / weight
+    matrix: Any = np.bincount(count * places + guessed, weights, count * count).reshape(count, count)
+    totals = np.bincount(places, weights, count)
+    constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model.negative_target(outputs)))
+    bins = None if calibration is None else calibration.bins()
+    loss = found.loss(weight)
+    return Result(len(weights), weight, loss, measures, constant, model.classes_.tolist(), matrix.tolist(), bins)
 
 
-def _numbers(model: Any, stream: Stream) -> Result:
+def _evaluate_numbers(model: Any, stream: Stream) -> Result:
     if model.columns_ is not None and model.columns_ > 1:
         raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
-    sums = _Sums(model)
+    found = _Scores(model)
     for block in _labelled(stream):
-        scores = sums.scores(block)
-        sums.add_loss(scores, block.y[:, None], block.importance)
-        sums.parts.append((np.ravel(model.means_of(scores[:, 0])), block.y, block.importance))
-    predicted, y, weights = sums.columns(stream.name)
+        scores = found.score(block)
+        found.add_loss(scores, block.y[:, None], block.importance)
+        found.parts.append((np.ravel(model.means_of(scores[:, 0])), block.y, block.importance))
+    predicted, y, weights = found.join(stream.name)
     weight = float(weights.sum())
     off, far = predicted - y, y - np.average(y, weights=weights)
     square, spread = float(weights @ (off * off)), float(weights @ (far * far))
@@ -152,7 +166,7 @@ def _numbers(model: Any, stream: Stream) -> Result:
         "r2": 1.0 - square / spread if varies and spread > 0.0 else None,
     }
     constant = best_constant(model.learner_.loss, of_numbers(y, weights))
-    return Result(len(y), weight, sums.loss(weight), measures, constant)
+    return Result(len(y), weight, found.loss(weight), measures, constant)
 
 
 def _labelled(stream: Stream) -> Iterable[Block]:
@@ -168,18 +182,3 @@ def _log_loss(p: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float:
     """sum of -s log p of the true class; probabilities of 0 count as the smallest double's."""
     own = np.maximum(p[np.arange(len(places)), places], np.finfo(np.float64).tiny)
     return float(-(weights @ np.log(own)))
-
-
-def _calibrate(table: np.ndarray, p: np.ndarray, true: np.ndarray, weights: np.ndarray) -> None:
-    place = np.minimum((p * BINS).astype(np.intp), BINS - 1)
-    for row, values in enumerate((weights, weights * p, weights * true)):
-        table[row] += np.bincount(place, values, BINS)
-
-
-def _bins(table: np.ndarray) -> list[Bin]:
-    weight, predicted, true = table
-    return [
-        Bin(k / BINS, (k + 1) / BINS, float(weight[k]), float(predicted[k] / weight[k]), float(true[k] / weight[k]))
-        for k in range(BINS)
-        if weight[k] > 0.0
-    ]

@@ -3,7 +3,7 @@
     for k = 1 .. K:   minimise  mean_i s_i l(<w, x_i> + b, y_i) + r_k(w)
 
 All K models see the same rows in the same order, so the rows are read, checked and scaled once and the models are learned
-side by side (``core/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
+side by side (``solvers/many.py``); each is bit-identical to a model that was fitted alone. Every row is scored by every model
 before it is learned, so the mean loss of these scores, the progressive loss, is that of rows the model has not seen: the
 penalty with the smallest one needs no rows held out and no second pass.
 
@@ -17,7 +17,7 @@ import os
 from contextlib import ExitStack
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -27,37 +27,32 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlinear.errors import DivergenceError, ModelFileError
 from onlinear.files import model_file
-from onlinear.learner.learner import Learner, growth_error
+from onlinear.learner import Learner
+from onlinear.learner.classes import best_class
+from onlinear.learner.limits import growth_error
 from onlinear.learner.parts import build_penalty
-from onlinear.models.estimators import (
-    KINDS,
-    OnlineClassifier,
-    Task,
-    _fix_scales,
-    _generator,
-    _is_batch,
-    _orders,
-    _passes,
-    _unchanged_on_error,
-    in_turn,
-    without_turn,
-)
-from onlinear.rows import Rows, Source, named_columns
-from onlinear.solvers.core.many import Team, in_threads, threads_of
+from onlinear.learner.side_by_side import SideBySide
+from onlinear.models.arguments import check_passes, fix_scales, make_generator
+from onlinear.models.estimators import KINDS, OnlineClassifier
+from onlinear.models.feed import Feed, orders
+from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
+from onlinear.rows import Source, named_columns
+from onlinear.solvers.core.many import Team, threads_of
 
 
-class Together:
-    """Learners of one stream that differ in their penalty; they share the scales of its columns."""
+class Together(SideBySide):
+    """Learners of one stream that differ in their penalty; they share the scales of its columns and the units of targets."""
 
     def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
-        self._learners, self._penalties, self._threads = learners, penalties, threads
         for learner in learners[1:]:
             learner.scaler, learner.units = learners[0].scaler, learners[0].units
-        self._team = Team([output for learner in learners for output in learner.outputs()], threads)
+        self._outputs_team = Team([output for learner in learners for output in learner.outputs()], threads)
+        super().__init__(learners, self._outputs_team, threads)
+        self._learners, self._penalties = learners, penalties
 
     def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
         """Rows, targets and weights that all learners can learn; raises before anything is learned."""
-        found = self._learners[0]._checked(X, y, weights)
+        found = self._learners[0].check_input(X, y, weights)
         for learner in self._learners[1:]:
             learner.engine.check_rows(found[2])
         return found
@@ -66,86 +61,103 @@ class Together:
         """Learn checked rows; give the scores before each step, (K, outputs, n). Whoever reads a learner waits."""
         with ExitStack() as stack:
             for learner in self._learners:
-                stack.enter_context(learner._lock)
-                learner._refuse_if_diverged()
-            return self._learn(source, y, weights)
+                stack.enter_context(learner.lock)
+                learner.refuse_if_diverged()
+            self._make_room(source)
+            scores = super().learn(source, y, weights)[0]
+        return scores.reshape(len(self._learners), -1, source.n)
 
-    def _learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _make_room(self, source: Source) -> None:
         lead = self._learners[0]
-        if source.size > lead.size:
-            wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
-            if wrong is not None:
-                raise ValueError(f"X: {wrong}")
-            self._team.grow(source.size)
-            if lead.scaler is not None:
-                lead.scaler.grow(source.size)
-        scores = np.empty((len(self._learners), lead.n_outputs, source.n))
-        for which, rows in source.blocks():
-            block, largest, s = lead._weighed(rows, source.largest, weights[which])
-            targets, parts = lead._stretches(y[which], weights[which])
-            for part in parts:
-                for learner in self._learners:
-                    learner._multiply_steps(lead.units)
-                piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
-                found = scores[:, :, which][:, :, part]
-                found[:] = self._learn_rows(piece, largest, targets[part], s[part], which.start + part.start)
-                found += 0.0 if lead.units is None else lead.units.zero[:, None]
-        return scores
+        if source.size <= lead.size:
+            return
+        wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
+        if wrong is not None:
+            raise ValueError(f"X: {wrong}")
+        self._outputs_team.grow(source.size)
+        lead.grow_scales(source.size)
 
-    def _learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
-        lead, before = self._learners[0], self._learners[0].t
-        shape = len(self._learners), lead.n_outputs, len(s)
-        scores, outputs = np.empty(shape), (shape[0] * shape[1], len(s))
-        racing = any(learner.racing for learner in self._learners)
-        means = np.empty(shape) if racing else None
-        more = () if means is None else (means.reshape(outputs),)
-        done, culprit = self._team.learn(block, largest, y, s, scores.reshape(outputs), *more)
-        self._add_losses(scores, y, s, done)
-        if means is not None:
-            for learner, last, mean in zip(self._learners, scores, means, strict=True):
-                if learner.racing:
-                    learner._compare(last, mean, y[:done], s, before)
-        if done < len(s):
-            self._diverge(culprit // lead.n_outputs, first + done, before + done + 1)
-        return scores
-
-    def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
-        def add(k: int) -> None:
-            self._learners[k]._add_losses(scores[k], y, s, done)
-
-        in_threads(add, range(len(self._learners)), self._threads, scores.size)
-
-    def _diverge(self, k: int, row: int, t: int) -> None:
+    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
         try:
-            self._learners[k]._diverge(f"at row {row} of this call ", t)
+            super()._diverge(k, where, t)
         except DivergenceError as error:
-            told = f"penalty {self._penalties[k]!r}: {error}"
-            for learner in self._learners:
-                learner._diverged = told
-            raise DivergenceError(told) from None
+            why = f"penalty {self._penalties[k]!r}: {error}"
+        for learner in self._learners:
+            learner.stopped = why
+        raise DivergenceError(why)
 
 
 def _offers(name: str) -> Any:
     """A method that the path has where its estimator has it."""
-    return available_if(lambda path: getattr(path._models[0] if hasattr(path, "_models") else path.estimator, name))
+    return available_if(lambda path: getattr(path.any_model(), name))
 
 
 class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """One estimator fitted with each of several penalties, all in one pass over the rows.
+    """One estimator trained with each of several penalties, all in one pass over the rows.
 
-    ``estimator``: an ``OnlineClassifier`` or ``OnlineRegressor``, whose own penalty is not used; ``penalties``: text or part
-    objects, e.g. ``[f"l1,l1={l1:g}" for l1 in np.geomspace(1e-6, 1e-3, 32)]``; ``grow``: rows may bring new columns from call
-    to call (for streams), a column not seen so far has weight 0; ``n_jobs``: threads that share the models (None is 1, -1 all
-    cores), which change nothing but the time.
+    Each model equals ``clone(estimator).set_params(penalty=...)`` trained alone, bit for bit (where rows are shuffled: with the
+    same integer ``random_state``). Every model scores every row before it is learned, so the penalty with the smallest mean of
+    these losses needs no rows held out and no second pass.
 
-    After ``fit`` or ``partial_fit``, one entry per penalty: ``coefs_`` (K, d), with several outputs (K, outputs, d);
-    ``intercepts_``; ``losses_``, the progressive loss; ``errors_``, of classifiers the share of rows whose class was guessed
-    wrong before they were learned; ``nonzeros_``, weights that are not 0. ``best_index_`` has the smallest progressive loss;
-    ``best_penalty_`` is its penalty, ``best_estimator_`` its model; ``predict`` and the like are those of this model.
-    With several passes only the first counts in ``losses_`` and ``errors_``: in the others no row is new.
+    Parameters
+    ----------
+    estimator : OnlineClassifier or OnlineRegressor
+        The settings of all models; its own penalty is not used. Batch solvers are refused.
+    penalties : list of str or penalty objects
+        The K penalties, such as ``[f"l1,l1={l1:g}" for l1 in np.geomspace(1e-6, 1e-3, 32)]``.
+    grow : bool, default=False
+        Whether rows may bring new columns from call to call. A column that no row has had so far has weight 0.
+    n_jobs : int, default=None
+        The threads that share the models: None is 1, -1 all cores. They change nothing but the time.
 
-    Each model equals ``clone(estimator).set_params(penalty=...)`` fitted alone, bit for bit (where rows are shuffled: with the
-    same integer ``random_state``). Batch solvers, which do not learn row by row, are refused.
+    Attributes
+    ----------
+    penalties_ : list of length K
+        The penalties, in the order of all that follows.
+    coefs_ : ndarray of shape (K, d) or (K, outputs, d)
+        The weights of every model as its ``coef_``, in the columns' own units.
+    intercepts_ : ndarray of shape (K,) or (K, outputs)
+        The intercepts.
+    losses_ : ndarray of shape (K,)
+        The progressive loss: the mean loss of rows scored before they were learned, summed over outputs. Only the first pass
+        counts; in later ones no row is new.
+    errors_ : ndarray of shape (K,)
+        Of classifiers: the share of rows of the first pass whose class was guessed wrong before they were learned.
+    nonzeros_ : ndarray of shape (K,)
+        Weights that are not 0.
+    best_index_ : int
+        The place of the smallest progressive loss.
+    best_penalty_ : str or penalty object
+        The penalty with the smallest progressive loss.
+    best_estimator_ : OnlineClassifier or OnlineRegressor
+        A copy of its model, which continues by itself.
+    classes_ : ndarray
+        The classes, of a classifier.
+    n_features_in_ : int
+        The columns known.
+    t_ : int
+        Rows learned, over all passes and calls.
+
+    See Also
+    --------
+    OnlineClassifier, OnlineRegressor : One penalty.
+
+    Notes
+    -----
+    ``predict``, ``score`` and the like are those of the best model.
+
+    Examples
+    --------
+    >>> from onlinear import OnlineClassifier, PenaltyPath
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-4", "l1=1e-2", "l1=1"]).fit(X, y)
+    >>> path.coefs_.shape
+    (3, 30)
+    >>> int(path.nonzeros_[2])
+    0
+    >>> path.best_penalty_ != "l1=1"
+    True
     """
 
     _models: list[Any]
@@ -162,39 +174,85 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
-        """Learn the estimator's ``passes`` over the rows from the start, every model from the same rows in the same order."""
-        with _unchanged_on_error(self), named_columns(X):
+        """Train every model from the start, in the estimator's ``passes`` over the same rows in the same order.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1.
+
+        Returns
+        -------
+        PenaltyPath
+            This path.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the path stays as it was.
+        DivergenceError
+            Where the state of a model stops being finite; it names the penalty.
+        """
+        with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
-            passes, shuffle, draw = _passes(lead.passes), lead._shuffle(), _generator(lead.random_state)
+            passes, shuffle, draw = check_passes(lead.passes), lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             group = self._begin(fresh, outputs, total=len(y) * passes)
-            if lead._scale() == "standard":
-                _fix_scales(lead.learner_, X, weights)
+            if lead.chosen_scale() == "standard":
+                fix_scales(lead.learner_, X, weights)
             source, y, weights = group.check(X, y, weights)
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
         source = source.stored() if passes > 1 else source
-        for done, order in enumerate(_orders(draw, source.n, shuffle, passes)):
-            self._run(Task(source, y, weights, iter([order]), source.n), seen=done > 0)
+        for done, order in enumerate(orders(draw, source.n, shuffle, passes)):
+            self._run(Feed(source, y, weights, iter([order]), source.n), seen=done > 0)
         return self
 
     @in_turn
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PenaltyPath:
-        """Learn the rows once, in order. A classifier's first call needs ``classes``; wrong input changes nothing."""
+        """Train every model on the rows once, in the order given; continue with what was trained before.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        classes : array-like, default=None
+            Of a classifier: all classes there will be. The first call needs them.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1.
+
+        Returns
+        -------
+        PenaltyPath
+            This path.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the path stays as it was.
+        DivergenceError
+            Where the state of a model stops being finite; it names the penalty.
+        """
         first = not hasattr(self, "_models")
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
-        with _unchanged_on_error(self), _unchanged_on_error(lead), named_columns(X):
+        with unchanged_on_error(self), unchanged_on_error(lead), named_columns(X):
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, classes, first=first, balance=False)
             group = self._begin(fresh, outputs, total=None) if first else self._together()
             source, y, weights = group.check(X, y, weights)
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
-        self._run(Task(source, y, weights, iter([None]), source.n), seen=False)
+        self._run(Feed(source, y, weights, iter([None]), source.n), seen=False)
         return self
 
     def _new_models(self) -> list[Any]:
@@ -214,8 +272,8 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self, lead: Any, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[Any, np.ndarray, np.ndarray, int]:
         """Rows as the estimator checks them: X, y (n, outputs), weights, outputs."""
-        X, y = lead._validated(X, y, first=first or self.grow)
-        return X, *lead._targets(y, sample_weight, classes, first=first, balance=balance)
+        X, y = lead.validate_rows(X, y, first=first or self.grow)
+        return X, *lead.make_targets(y, sample_weight, classes, first=first, balance=balance)
 
     def _begin(self, fresh: list[Any], outputs: int, total: int | None) -> Together:
         lead = fresh[0]
@@ -225,8 +283,8 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         known = {name: value for name, value in vars(lead).items() if name.endswith("_")}
         for penalty, model in zip(self.penalties, fresh, strict=True):
             vars(model).update(known)
-            model.learner_ = model._new(outputs, total)
-            if _is_batch(model.learner_):
+            model.learner_ = model.new_learner(outputs, total)
+            if model.learner_.engine.batch:
                 raise ValueError(f"solver {model.solver!r} needs all rows at once; a path learns {penalty!r} row by row.")
         return self._of(fresh)
 
@@ -238,25 +296,25 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self._group = self._of(self._models)
         return self._group
 
-    def _run(self, task: Task, *, seen: bool) -> None:
+    def _run(self, feed: Feed, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
         before, tally = self._sums(), self._tally
-        for source, y, weights in task.blocks():
+        for source, y, weights in feed.blocks():
             scores = self._together().learn(source, y, weights)
             if not seen and isinstance(self.estimator, OnlineClassifier):
-                own, true = _guessed(scores), _guessed(y.T[None])
+                own, true = best_class(scores, axis=1), best_class(y, axis=1)
                 tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)
                 tally.counted += int(np.count_nonzero(weights))
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss += self._sums() - before
-            tally.later_rows += task.total
+            tally.later_rows += feed.total
         if self.grow:
             for model in self._models:
                 model.n_features_in_ = max(1, model.learner_.size)
 
     def _sums(self) -> np.ndarray:
-        return np.array([model.learner_._losses.sum() for model in self._models])
+        return np.array([model.learner_.total_loss for model in self._models])
 
     # --- the path ----------------------------------------------------------------------------------------------------
 
@@ -318,14 +376,34 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def best_estimator_(self) -> Any:
-        """A copy of the model with the smallest progressive loss, which goes on by itself."""
+        """A copy of the model with the smallest progressive loss, which continues by itself."""
         return self.estimator_at(self.best_index_)
 
     def estimator_at(self, place: int) -> Any:
-        """A copy of the model of penalty ``place``, which goes on by itself."""
+        """A copy of one model, which continues by itself.
+
+        Parameters
+        ----------
+        place : int
+            The place of its penalty.
+
+        Returns
+        -------
+        OnlineClassifier or OnlineRegressor
+            The model.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        """
         model = copy(self._fitted()[place])
         model.learner_ = deepcopy(model.learner_)
         return model
+
+    def any_model(self) -> Any:
+        """The first model, or the estimator before there is one: all have the same methods."""
+        return self._models[0] if hasattr(self, "_models") else self.estimator
 
     def _fitted(self) -> list[Any]:
         check_is_fitted(self)
@@ -338,25 +416,119 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted()[self.best_index_]
 
     def predict(self, X: Any) -> np.ndarray:
-        """The best model's predictions."""
+        """The best model's predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, outputs)
+            Classes, or numbers in the units of the targets.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.predict(X)  # type: ignore[no-any-return]
 
     @_offers("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
-        """The best model's scores."""
+        """The best model's scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, outputs)
+            Scores <w, x> + b.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.decision_function(X)  # type: ignore[no-any-return]
 
     @_offers("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The best model's probabilities."""
+        """The best model's probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n, classes)
+            Each row sums to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.predict_proba(X)  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The best model's accuracy, or R2."""
+        """The best model's accuracy, or R2.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        sample_weight : array-like of shape (n,), default=None
+            The weight of each row; None is 1.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return self._best.score(X, y, sample_weight)  # type: ignore[no-any-return]
 
     def predict_all(self, X: Any) -> np.ndarray:
-        """Every model's predictions, (K, n) or (K, n, outputs)."""
+        """Every model's predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (K, n) or (K, n, outputs)
+            The predictions, in the order of ``penalties_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
         return np.stack([model.predict(X) for model in self._fitted()])
 
     @property
@@ -384,7 +556,20 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @in_turn
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file from which ``PenaltyPath.load`` goes on exactly as this path would."""
+        """Write a model file. ``PenaltyPath.load`` gives a path that continues exactly as this one would.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that is there is replaced when the new one is whole.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        OSError
+            Where the file cannot be written.
+        """
         headers, arrays = [], self._tally.arrays()
         for k, model in enumerate(self._fitted()):
             header, own = model.freeze()
@@ -394,7 +579,27 @@ class PenaltyPath(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], n_jobs: int | None = None) -> PenaltyPath:
-        """The path in a model file; of parts given as text. Raises FileNotFoundError, ModelFileError."""
+        """The path in a model file, of penalties given as text.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, as ``save`` wrote it.
+        n_jobs : int, default=None
+            The threads that share the models.
+
+        Returns
+        -------
+        PenaltyPath
+            A path that continues exactly as the one that was saved.
+
+        Raises
+        ------
+        FileNotFoundError
+            Where there is no such file.
+        ModelFileError
+            For a file that holds no path.
+        """
         header, arrays = model_file.read(path)
         name = os.fspath(path)
         if header.get("kind") != "path":
@@ -441,13 +646,8 @@ def _model(k: int, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any
     if "0/scales" in arrays:
         own["scales"] = arrays["0/scales"]
     model = KINDS[header["kind"]](**header["estimator"]["params"])
-    model._restore(header["estimator"], Learner.thaw(header, own))
+    model.restore(header["estimator"], Learner.thaw(header, own))
     return model
-
-
-def _guessed(scores: np.ndarray) -> np.ndarray:
-    """The class that scores (.., outputs, n) stand for, as its place; of targets, the row's own class."""
-    return np.argmax(scores, axis=-2) if scores.shape[-2] > 1 else (scores[..., 0, :] > 0.0).astype(np.intp)
 
 
 def _squeezed(values: Any, dimensions: int) -> np.ndarray:

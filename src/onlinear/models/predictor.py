@@ -5,7 +5,7 @@ Its scores are bit-identical to those of the learner. It cannot learn.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -16,7 +16,8 @@ from onlinear.files import trust
 from onlinear.files.model_file import Arrays
 from onlinear.learner import Learner, stored_parts
 from onlinear.learner.parts import build_loss
-from onlinear.rows import LARGEST_COLUMN, Rows
+from onlinear.learner.scores import score_block
+from onlinear.rows import LARGEST_COLUMN, Rows, checks
 
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
 
@@ -25,7 +26,6 @@ class Final:
     """The predicting part of a learner: ``columns[k]`` ascending and ``values[k]`` for output k, and the intercepts."""
 
     scaler = None
-    _lock = nullcontext()  # nothing changes it
     names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
 
     def __init__(
@@ -78,7 +78,7 @@ class Final:
         """Scores <w, x> + b, (n,) or (n, K); columns beyond those learned have weight 0."""
         source = rows.read(X)
         if not self.growing and source.size > self.size:
-            raise ValueError(f"X has {source.width} columns, the model has {self.size} features.")
+            raise checks.width_error(source.width, self.size)
         out = np.empty((source.n, self.n_outputs))
         for k, bias in enumerate(self.intercepts):
             columns, values = self._looked_up(k)
@@ -109,6 +109,10 @@ class Final:
         """The intercept, a float or (K,)."""
         return float(self.intercepts[0]) if self.n_outputs == 1 else self.intercepts.copy()
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Nothing changes it, inside the block or outside."""
+        return nullcontext()
+
     # --- not learning ------------------------------------------------------------------------------------------------
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
@@ -116,7 +120,7 @@ class Final:
             "this is a final model, which can only predict. Continue training from a file that was not saved as final."
         )
 
-    learn = learn_one = solve = _learn = _checked = _refuse
+    learn = learn_one = solve = learn_checked = check_input = _refuse
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -124,7 +128,7 @@ class Final:
         """Settings and weights as a JSON-able header and arrays."""
         header = {
             "final": True,
-            "spec": {role: stored_parts.written(spec) for role, spec in self.spec.items()},
+            "spec": {role: stored_parts.store(spec) for role, spec in self.spec.items()},
             "size": self.size,
             "growing": self.growing,
             "n_outputs": self.n_outputs,
@@ -155,7 +159,7 @@ class Final:
             inside = not len(columns[k]) or int(columns[k][-1]) < size
             trust.must(inside and np.all(columns[k][1:] > columns[k][:-1]), "columns that do not ascend below its features")
         spec = {
-            role: stored_parts.known(role, header["spec"][role], parts, needed=role == "loss") for role in stored_parts.ROLES
+            role: stored_parts.restore(role, header["spec"][role], parts, needed=role == "loss") for role in stored_parts.ROLES
         }
         found = float("nan") if loss is None else float(loss)
         return cls(spec, columns, values, intercepts, size=size, growing=growing, t=t, progressive_loss=found)
@@ -168,6 +172,4 @@ def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: f
     else:
         places = np.minimum(np.searchsorted(columns, block.indices), len(columns) - 1)
         picked = np.where(columns[places] == block.indices, values[places], 0.0)
-    scores = np.full(block.count, bias)
-    rows.dot_rows(block, picked, scores)
-    return scores
+    return score_block(block, picked, bias)

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from onlinear import rows
 from onlinear.compiled import bind_loss, kernel
+from onlinear.learner import loss_sums
 from onlinear.losses import Squared
 from onlinear.penalties import ElasticNet, soft
 
@@ -80,11 +81,7 @@ def least_squares(X: Any, y: np.ndarray) -> np.ndarray:
 
 def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray) -> float:
     """(1/n) sum_i l(score_i, y_i), the sum compensated."""
-    from onlinear.learner.learner import add_losses
-
-    total = np.zeros(2)
-    add_losses(bind_loss(loss), np.ascontiguousarray(scores), y, np.full(len(y), getattr(loss, "factor", 1.0)), total)
-    return float(total.sum()) / len(y)
+    return loss_sums.mean_loss(loss, scores[:, None], y[:, None], np.ones(len(y)))
 
 
 def optimum(X: Any, y: np.ndarray, loss: Any, penalty: Any) -> Optimum:

@@ -23,7 +23,6 @@ from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.optimum import Optimum
 from onlinear.papers.problems import FACTS, ByText, LearningProblem, optimum_facts, rows_of
 from onlinear.papers.store import Store, digest
-from onlinear.solvers.core.engine import Engine
 
 BLOCK = 1 << 16  # rows drawn at once
 ENTRIES = 1 << 23  # entries copied at once
@@ -185,7 +184,7 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.filterwarnings("ignore", message="csgd without an intercept")
         learner = new_learner(spec, problem)
-        batch = type(learner.engine).solve is not Engine.solve
+        batch = learner.engine.batch
         warm_up(spec, problem, batch)
         measured = Measured(spec, problem, learner, problem.split.X.shape[0] if batch else 1)
         feed = Feed(spec, problem, learner, measured, batch)

@@ -10,13 +10,14 @@ from onlinear.rows.records import (
     Room,
     Rows,
     Source,
-    beyond,
     dot_rows,
     fill_row,
+    largest_value,
     permuted_rows,
     plain,
     row_beyond,
     take_rows,
+    unlearnable,
 )
 
 __all__ = [
@@ -28,11 +29,11 @@ __all__ = [
     "Rows",
     "Scan",
     "Source",
-    "beyond",
     "dense",
     "dot_rows",
     "fill_row",
     "is_sparse",
+    "largest_value",
     "learnable",
     "named_columns",
     "permuted_rows",
@@ -41,4 +42,5 @@ __all__ = [
     "row_beyond",
     "scan",
     "take_rows",
+    "unlearnable",
 ]

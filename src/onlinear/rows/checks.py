@@ -55,6 +55,11 @@ def weights(values: Any, n: int) -> np.ndarray:
     return array
 
 
+def width_error(width: int, size: int, hint: str = "") -> ValueError:
+    """The error for rows of more columns than a model of ``size`` features takes."""
+    return ValueError(f"X has {width} columns, the model has {size} features{hint}.")
+
+
 def refuse_masked(values: Any, name: str) -> None:
     """Raise for a masked array with a masked entry, whose hidden value would be taken."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():

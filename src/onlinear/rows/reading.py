@@ -11,7 +11,8 @@ import numpy as np
 
 from onlinear.compiled import COMPILED, kernel
 from onlinear.rows.checks import refuse_masked
-from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Room, Rows, Source, beyond, plain, row_of
+from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Room, Rows, Source, plain, row_of, unlearnable
+from onlinear.rows.tidying import tidy
 
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
 
@@ -52,8 +53,8 @@ def _read_dense(array: np.ndarray, name: str) -> Source:
 
 def learnable(source: Source, name: str) -> Source:
     """The rows, none of whose values is so large that its square is infinite, which no method could learn."""
-    row, value = beyond(source) if source.largest > LARGEST_VALUE else (0, 0.0)
-    if value > LARGEST_VALUE:
+    if (found := unlearnable(source)) is not None:
+        row, value = found
         raise ValueError(
             f"{name} holds a value of size {value:g} at row {row}; values must be at most {LARGEST_VALUE:g} in "
             "size, so that their squares are finite."
@@ -169,7 +170,7 @@ def _read_csr(X: Any, name: str) -> Source:
         at = int(np.argmin(np.isfinite(values)))
         raise NotFinite(name, float(values[at]), row_of(at, starts), int(indices[at]))
     if descents or (nnz and smallest == 0):
-        return _tidy(Rows(starts, columns, values), width, name)
+        return tidy(Rows(starts, columns, values), width, size, name)
     return Source(n, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
 
 
@@ -187,30 +188,6 @@ def scan(rows: Rows) -> Scan:
     high, largest, smallest, descents = _scan(*rows[:2], _as_bits(rows.values), _mask(rows.values.dtype))
     nnz = len(rows.values)
     return Scan(int(high) + 1 if nnz else 0, _from_bits(largest, rows.values.dtype), nnz > 0 and smallest == 0, not descents)
-
-
-def _tidy(rows: Rows, width: int, name: str) -> Source:
-    """The rows with columns ascending, repeated ones summed in float64 in the order they are stored, zeros left out."""
-    n = rows.count
-    row = np.repeat(np.arange(n), np.diff(rows.indptr).astype(np.int64))
-    order = np.lexsort((rows.indices, row))
-    row, indices = row[order], rows.indices[order]
-    values = rows.values[order].astype(np.float64)
-    first = np.ones(len(row), bool)
-    first[1:] = (row[1:] != row[:-1]) | (indices[1:] != indices[:-1])
-    group = np.cumsum(first) - 1
-    with np.errstate(over="ignore"):
-        sums = np.bincount(group, values, minlength=0)
-    row, indices = row[first], indices[first]
-    if not np.all(np.isfinite(sums)):
-        at = int(np.argmin(np.isfinite(sums)))
-        raise ValueError(f"{name}: repeated entries sum to infinity at row {row[at]}, column {int(indices[at])}.")
-    keep = sums != 0.0
-    row, indices, sums = row[keep], indices[keep], sums[keep]
-    starts = np.zeros(n + 1, np.uint64)
-    np.cumsum(np.bincount(row, minlength=n), out=starts[1:])
-    size = int(indices.max(initial=0)) + 1 if len(indices) else 0
-    return Source(n, width, size, float(np.abs(sums).max(initial=0.0)), Rows(starts, indices.astype(np.uint32), sums))
 
 
 @kernel

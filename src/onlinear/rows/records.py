@@ -85,8 +85,16 @@ class Source(NamedTuple):
         return self._replace(data=Rows(indptr, indices, np.concatenate([rows.values for rows in pieces])))
 
 
-def beyond(source: Source) -> tuple[int, float]:
-    """The largest absolute value, and its row."""
+def unlearnable(source: Source) -> tuple[int, float] | None:
+    """The row and the absolute value of an entry that is too large to be learned; None where no entry is."""
+    if not source.largest > LARGEST_VALUE:
+        return None
+    row, value = largest_value(source)
+    return (row, value) if value > LARGEST_VALUE else None
+
+
+def largest_value(source: Source) -> tuple[int, float]:
+    """The row of the largest absolute value, and that value."""
     values = np.abs(source.data.values if isinstance(source.data, Rows) else source.data)
     at = int(np.argmax(values))
     row = row_of(at, source.data.indptr) if isinstance(source.data, Rows) else at // source.width

@@ -50,6 +50,7 @@ class Batch(Engine):
     """Iterations over all rows at once; ``learn`` is refused."""
 
     lazy = False
+    batch = True
     why = "every iteration takes all rows and couples all columns"
 
     def start(self, w: np.ndarray, b: float) -> State:

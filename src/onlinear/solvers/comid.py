@@ -16,31 +16,14 @@ Cost:   O(nnz(x_t)) per row.   Needs: a penalty with a clock; otherwise the dens
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, NamedTuple
 
-from onlinear.averages import close_fallen, fallen, record, turned
-from onlinear.compiled import LANES, adopt, entries, fetch, gathered, kernel, load, nothing, scatter, store, total
+from onlinear.compiled import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
-from onlinear.solvers.core.dense import all_finite, choose, dot, intercept_step, prox_but_first
-from onlinear.solvers.core.engine import (
-    AHEAD,
-    BIAS,
-    BIAS_SUM,
-    CAREFUL,
-    CLOCK,
-    HUGE,
-    ONE,
-    VISIT,
-    Engine,
-    Preset,
-    Problem,
-    State,
-    T,
-    entries_to_fetch,
-)
-from onlinear.solvers.core.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.dense import choose, dot, intercept_step, prox_but_first
+from onlinear.solvers.core.engine import Engine, Preset, Problem, State
+from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 
 
 class Comid(NamedTuple):
@@ -68,77 +51,32 @@ class Comid(NamedTuple):
         """The step of the prox in step t."""
         return self.schedule.at(t)
 
+    def begin_step(self, t, clock, b, penalty):
+        eta = self.schedule.at(t)
+        return Step(eta, intercept_step(eta, t, self.tied), b, clock, penalty.tick(clock, eta), clock)
+
+    def terms(self, v, x, c, penalty):
+        return (penalty.raw_weight(v, c.clock) * x,)
+
+    def scores(self, sums, one, s, c, penalty):
+        return (sums[0] / penalty.unit(c.clock) + c.b * one,)
+
+    def pull(self, row, y, s, c, loss):
+        return weighted(s, loss.slope(row[0], y))
+
+    def moved(self, v, x, theta, c, penalty):
+        step = c.eta * theta * penalty.unit(c.clock)
+        return penalty.raw_deposit(penalty.raw_weight(v, c.clock) - step * x, c.eta, c.clock, c.after)
+
     def engine(self, problem: Problem) -> Engine:
-        return choose(self, problem, Lazy, why_not_lazy(problem))
+        return choose(self, problem, LazyComid, why_not_lazy(problem))
 
 
-@kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, A, table, now, scores, means):
-    indptr, indices, values = rows
-    clock = load(penalty.start(), now, CLOCK)
-    t, b, one = int(now[T]), now[BIAS], now[ONE]
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    known = entries_to_fetch(V, indices)
-    done = y.shape[0]
-    for i in range(y.shape[0]):
-        if time_to_visit(t, now[VISIT], clock[0], B):
-            clock = visit(penalty, clock, V, B, A, table, t, now)
-        eta = solver.schedule.at(t + 1)
-
-        begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(clock)
-
-        product, falls = nothing(), nothing()
-        soon = end if end < known else known
-        for k in range(begin, end, LANES):
-            if k < soon:
-                fetch(V, indices, k + AHEAD)
-            v = gathered(V, indices, k, end)
-            product += penalty.raw_weight(v, clock) * entries(values, k, end)
-            if B is not None:
-                falls += fallen(v, clock[1])
-        p = total(product) / unit + b * one
-        scores[i] = p
-        if means is not None:
-            means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, p)
-        g = weighted(s[i], loss.slope(p, y[i]))
-        if not isfinite(p + eta * g):
-            done = i
-            break
-
-        t += 1
-        after = penalty.tick(clock, eta)
-        if B is not None:
-            c = t - int(now[VISIT])
-            mark = record(table, c, average.om(t), clock[1], clock[2])
-            now[BIAS_SUM] += average.om(t) * b
-        if g != 0.0:
-            if B is not None and total(falls) > 0.0:
-                close_fallen(table, c, mark, V, B, indices, begin, end)
-            step = eta * g * unit
-            for k in range(begin, end, LANES):
-                old = gathered(V, indices, k, end)
-                new = penalty.raw_deposit(penalty.raw_weight(old, clock) - step * entries(values, k, end), eta, clock, after)
-                if B is not None:
-                    gained, new = turned(mark, old, new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter(V, indices, k, end, new)
-            b -= intercept_step(eta, t, solver.tied) * g * one
-            if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, begin, end):
-                    done = i
-                    break
-        clock = after
-    now[T], now[BIAS] = t, b
-    store(clock, now, CLOCK)
-    return done
-
-
-class Lazy(PotentialEngine):
+class LazyComid(PotentialEngine):
     """COMID in O(non-zeros)."""
 
-    kernel = staticmethod(learn_rows)
-    scores_means = stepped = True
+    explicit = scores_means = stepped = True
+    implicit = False
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

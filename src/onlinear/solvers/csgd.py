@@ -13,6 +13,7 @@ the first call whose rows show no constant column. With sample weights S += s x,
     c-adaline  ncsgd with 1/0 targets for several classes
 
 Source: Mu, Ding, Zhou, Tao, KDD 2013, Alg. 1 and 2.
+Loop:   its own: a row moves two vectors, by two multiples of x, and may end in a visit.
 Lazy:   while j is idle w_j changes only by -c_t S_j, so p = w + C S with C = sum c_t rests; a row does p += (eta r + C s) x,
         S += s x, then C += c_t (MATH 11.7). For averages the sum of w_j while idle is p_j sum om_k - S_j sum om_k C_{k-1}:
         two prefix scalars E, F and a companion B = (sum so far) - p E + S F. Every visit ends with C = E = F = 0 and takes
@@ -35,14 +36,13 @@ import numpy as np
 from onlinear.compiled import (
     LANES,
     adopt,
-    entries,
+    fetch,
+    four,
     function,
-    gathered,
-    gathered_pair,
+    gather,
     kernel,
     nothing,
-    scatter,
-    scatter_pair,
+    put_back,
     total,
 )
 from onlinear.losses import Squared
@@ -51,6 +51,7 @@ from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers.core.dense import all_finite, dot
 from onlinear.solvers.core.engine import (
+    AHEAD,
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
@@ -65,6 +66,7 @@ from onlinear.solvers.core.engine import (
     State,
     T,
     due,
+    entries_to_fetch,
     everything,
     scalars,
 )
@@ -182,10 +184,11 @@ def project(p, S, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores):
+def learn_rows_csgd(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores):
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    known = entries_to_fetch(p, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if due(t) and now[VISIT] != t:
@@ -195,12 +198,17 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
         b = now[BIAS] - before * now[MASS] * one
         begin, end = indptr[i], indptr[i + 1]
         product, product_S, squares = nothing(), nothing(), nothing()
+        asks = end < known
         for k in range(begin, end, LANES):
-            x = entries(values, k, end)
+            if asks:
+                fetch(p, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
+            at, x = four(indices, values, k, end)
             if pS is None:
-                product += gathered(p, indices, k, end) * x
+                product += gather(p, at) * x
             else:
-                p_k, S_k = gathered_pair(pS, indices, k, end)
+                p_k, S_k = gather(pS, at)
                 product += p_k * x
                 product_S += S_k * x
                 squares += x * x
@@ -229,15 +237,15 @@ def learn_rows(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores
             now[BIAS_SUM] += om * b
         if weight > 0.0 and (S is not None or r != 0.0):
             for k in range(begin, end, LANES):
-                x = entries(values, k, end)
+                at, x = four(indices, values, k, end)
                 if pS is None:
-                    scatter(p, indices, k, end, gathered(p, indices, k, end) + move * x)
+                    put_back(p, at, gather(p, at) + move * x)
                 else:
-                    p_k, S_k = gathered_pair(pS, indices, k, end)
-                    scatter_pair(pS, indices, k, end, p_k + move * x, S_k + weight * x)
+                    p_k, S_k = gather(pS, at)
+                    put_back(pS, at, (p_k + move * x, S_k + weight * x))
                 if B is not None:
                     change = move * x * now[E] - (weight * now[F] if S is not None else 0.0) * x
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) - change)
+                    put_back(B, at, gather(B, at) - change)
             now[BIAS] += move * one
             if S is not None:
                 now[MASS] += weight
@@ -298,6 +306,8 @@ def has_constant(rows):
 class Unconstrained(Engine):
     """Adaline in O(non-zeros)."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         arrays = {"p": w + 0.0}
         if self.average is not None:
@@ -313,8 +323,8 @@ class Unconstrained(Engine):
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         p, S, B, A = self.vectors(state)
-        pS = state.arrays.get("pS")
-        return learn_rows, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
+        pS = (p, S) if S is not None else None
+        return learn_rows_csgd, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
@@ -334,6 +344,8 @@ class Unconstrained(Engine):
 
 class Constrained(Unconstrained):
     """CSGD in O(non-zeros). p_j and S_j are kept side by side, so that a row finds both in one place."""
+
+    own_outputs = True
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)

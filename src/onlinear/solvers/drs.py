@@ -13,14 +13,15 @@ converges. Predictor: x = prox(u).
 Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.4 for the identity with SADMM.
 Lazy:   an idle step is u <- prox_{lam h}(u): V is the potential of u, and x is V read at the next clock (MATH 11.6).
         The inexact form needs z_t, which for idle columns is (1 + kappa) u_t - kappa u_{t-1}: V read at this clock and the
-        one before; only for the columns of the row before is z kept. Relaxation: drs_relaxed.py.
+        one before; only for the columns of the row before is z kept, which the
+        next row forgets, in a loop of its own. Relaxation: drs_relaxed.py.
 Cost:   O(nnz(a_t)) per row.   Needs: a penalty with a clock and without bounds (u leaves a box, MATH 3); else the dense step.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
@@ -30,15 +31,14 @@ from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.compiled import (
     LANES,
     adopt,
-    entries,
+    fetch,
+    four,
     function,
-    gathered,
-    gathered_pair,
+    gather,
     kernel,
     load,
     nothing,
-    scatter,
-    scatter_pair,
+    put_back,
     store,
     total,
     where,
@@ -51,6 +51,7 @@ from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import all_finite, choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
+    AHEAD,
     BIAS,
     BIAS_SUM,
     CAREFUL,
@@ -66,12 +67,14 @@ from onlinear.solvers.core.engine import (
     Problem,
     State,
     T,
+    entries_to_fetch,
     everything,
     kept_vector,
     needs_theta,
 )
 from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
-from onlinear.solvers.core.potentials import PotentialEngine, check_clock, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.potentials import PotentialEngine, check_clock, why_not_lazy
+from onlinear.solvers.core.visits import time_to_visit, visit
 from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
 
 FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
@@ -150,63 +153,51 @@ def first_dual(penalty: Any, w: np.ndarray) -> np.ndarray:
     return penalty.l2 * w + penalty.l1 * np.sign(w)
 
 
-@kernel
-def learn_exact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, M, table, now, scores):
-    indptr, indices, values = rows
-    clock = load(penalty.start(), now, CLOCK)
-    before = load(penalty.start(), now, OWN)
-    t, b, one = int(now[T]), now[BIAS], now[ONE]
-    done = y.shape[0]
-    for i in range(y.shape[0]):
-        if time_to_visit(t, now[VISIT], clock[0], B):
-            clock = visit(penalty, clock, V, B, A, table, t, now)
-        t += 1
-        lam = solver.lam_at(t)
-        kappa = lam / solver.lam_at(t - 1)
-        after = penalty.tick(clock, solver.decay_step(t))
+class SplitStep(NamedTuple):
+    """A Step, and the ratio of its lam to the one before."""
 
-        begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(after)
-        product, product_u, squares, falls = nothing(), nothing(), nothing(), nothing()
-        for k in range(begin, end, LANES):
-            v, x = gathered(V, indices, k, end), entries(values, k, end)
-            product += penalty.raw_weight(v, after) * x
-            product_u += penalty.raw_weight(v, clock) * x
-            squares += x * x
-            if B is not None:
-                falls += fallen(v, after[1])
-        p, pu = total(product) / unit + b * one, total(product_u) / penalty.unit(clock) + b * one
-        norm = total(squares) + one
-        scores[i] = p
-        if not isfinite(p + pu + lam * norm):
-            t -= 1
-            done = i
-            break
-        theta = weighted(s[i], loss.theta((1.0 + kappa) * p - kappa * pu, s[i] * lam * norm, y[i]))
+    eta: Any
+    bias: Any
+    b: Any
+    clock: Any
+    after: Any
+    seen: Any
+    kappa: Any
 
-        if B is not None:
-            c = t - int(now[VISIT])
-            mark = record(table, c, average.om(t), after[1], after[2])
-            now[BIAS_SUM] += average.om(t) * b
-        if theta != 0.0:
-            if B is not None and total(falls) > 0.0:
-                close_fallen(table, c, mark, V, B, indices, begin, end)
-            step = lam * theta * unit
-            for k in range(begin, end, LANES):
-                v, x = gathered(V, indices, k, end), entries(values, k, end)
-                new = penalty.raw_potential(penalty.raw_weight(v, after) - step * x, after)
-                if B is not None:
-                    gained, new = turned(mark, v, new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                if M is not None:
-                    scatter(M, indices, k, end, gathered(M, indices, k, end) - theta * x)
-                scatter(V, indices, k, end, new)
-            b -= lam * theta * one
-        now[THETA] = theta
-        before, clock = clock, after
-    now[T], now[BIAS] = t, b
-    store(clock, now, CLOCK)
-    store(before, now, OWN)
-    return done
+
+def begin_step(self, t, clock, b, penalty):
+    lam, after = self.lam_at(t), penalty.tick(clock, self.decay_step(t))
+    return SplitStep(lam, lam, b, clock, after, after, lam / self.lam_at(t - 1))
+
+
+def terms(self, v, x, c, penalty):
+    return penalty.raw_weight(v, c.after) * x, penalty.raw_weight(v, c.clock) * x, x * x
+
+
+def scores(self, sums, one, s, c, penalty):
+    p, pu = sums[0] / penalty.unit(c.after) + c.b * one, sums[1] / penalty.unit(c.clock) + c.b * one
+    norm = sums[2] + one
+    return p, pu, norm, c.eta * norm
+
+
+def pull(self, row, y, s, c, loss):
+    p, pu, norm, _ = row
+    return weighted(s, loss.theta((1.0 + c.kappa) * p - c.kappa * pu, s * c.eta * norm, y))
+
+
+def moved(self, v, x, theta, c, penalty):
+    step = c.eta * theta * penalty.unit(c.after)
+    return penalty.raw_potential(penalty.raw_weight(v, c.after) - step * x, c.after)
+
+
+# Of SADMM too.
+SPLIT: dict[str, Callable[..., Any]] = {
+    "begin_step": begin_step,
+    "terms": terms,
+    "scores": scores,
+    "pull": pull,
+    "moved": moved,
+}
 
 
 @kernel
@@ -215,6 +206,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
     clock = load(penalty.start(), now, CLOCK)
     before = load(penalty.start(), now, OWN)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
+    known = entries_to_fetch(V, indices)
     careful = largest > HUGE or now[CAREFUL] > 0.0
     moved = True
     done = y.shape[0]
@@ -232,9 +224,14 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
         begin, end, unit = indptr[i], indptr[i + 1], penalty.unit(after)
         factors = z_factors(penalty, kappa_before, clock, before)
         product, product_z, falls = nothing(), nothing(), nothing()
+        asks = end < known
         for k in range(begin, end, LANES):
-            v, kept = gathered_pair(VZ, indices, k, end)
-            x = entries(values, k, end)
+            if asks:
+                fetch(V, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
+            at, x = four(indices, values, k, end)
+            v, kept = gather(VZ, at)
             product += penalty.raw_weight(v, after) * x
             product_z += z_of(penalty, factors, clock, before, v, kept) * x
             if B is not None:
@@ -258,13 +255,14 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                 close_fallen(table, c, mark, V, B, indices, begin, end)
             step, (of_x, of_u) = lam * g, z_factors(penalty, kappa, after, clock)
             for k in range(begin, end, LANES):
-                v, _ = gathered_pair(VZ, indices, k, end)
-                move, u, X = step * entries(values, k, end), penalty.raw_weight(v, clock), penalty.raw_weight(v, after)
+                at, x = four(indices, values, k, end)
+                v, _ = gather(VZ, at)
+                move, u, X = step * x, penalty.raw_weight(v, clock), penalty.raw_weight(v, after)
                 new = penalty.raw_potential(X - move * unit, after)
                 if B is not None:
                     gained, new = turned(mark, v, new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter_pair(VZ, indices, k, end, new, of_x * X - of_u * u - move)
+                    put_back(B, at, gather(B, at) + gained)
+                put_back(VZ, at, (new, of_x * X - of_u * u - move))
             b -= step * one
             if careful or abs(p) > HUGE or abs(step) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -337,6 +335,9 @@ class SplittingEngine(PotentialEngine):
     """SADMM and Douglas-Rachford; the last row's columns and their u before it are kept, so that x, w, z can be read."""
 
     reads_next = True
+
+    def clock_before(self, state: State) -> np.ndarray:
+        return state.now[OWN : OWN + len(self.penalty.start())]
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
@@ -416,21 +417,6 @@ class Exact(SplittingEngine):
             state.arrays["M"] = np.zeros(len(w))
         return state
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
-        state.prepare(len(y))
-        arrays = (state.vectors().get(name) for name in "VBAM")
-        problem = self.loss, self.penalty, self.solver, self.average
-        return learn_exact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
-
     def last_z(self, state: State, u: np.ndarray, x: np.ndarray, previous: np.ndarray, kappa: float) -> np.ndarray:
         return u + kappa * (x - previous)
 
@@ -451,6 +437,8 @@ class Exact(SplittingEngine):
 class Inexact(SplittingEngine):
     """ioDRs, isDRs in O(non-zeros): the potentials of u, each beside z for the last row's columns (NaN elsewhere: it follows
     from u), so that a row finds both in one place."""
+
+    implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
@@ -479,8 +467,8 @@ class Inexact(SplittingEngine):
         means: np.ndarray | None = None,
     ) -> Any:
         state.prepare(len(y))
-        B, A = state.arrays.get("B"), state.arrays.get("A")
-        arrays = self.potentials(state), B, A, self.kept_z(state), state.arrays["VZ"], state.buffers["tail"]
+        V, Z, B, A = self.potentials(state), self.kept_z(state), state.arrays.get("B"), state.arrays.get("A")
+        arrays = V, B, A, Z, (V, Z), state.buffers["tail"]
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
@@ -508,4 +496,4 @@ PRESETS = {
     "isdrs": Preset(Drs, {"inexact": True}, average="uniform", shuffle="replacement"),
 }
 
-adopt(Drs)
+adopt(Drs, SPLIT)

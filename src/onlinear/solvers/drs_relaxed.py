@@ -2,6 +2,7 @@ r"""Douglas-Rachford with a constant relaxation omega in (0, 2) and l1: the lazy
 
     x = soft(u, k),  z = 2 x - u - lam theta a,  u' = u + omega (z - x),      k = lam l1                        (MATH 10.2)
 
+Loop:   its own: the idle steps of each weight are counted, one weight at a time.
 Lazy:   an idle step moves u by -omega k sign(u) while |u| > k and multiplies it by 1 - omega from then on, so with
         m = ceil((|u| - k) / (omega k)), at least 0, after n >= m idle steps u_n = (1 - omega)^{n-m} sign(u) (|u| - m omega k).
         State: u and the step it belongs to. The predictor x is (|W| - Q - k)_+ for the constant W = |u| + Q and the clock
@@ -89,7 +90,7 @@ def visit(V, L, W, B, A, table, t, k, omega, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, L, W, B, A, table, now, scores):
+def learn_rows_relaxed(rows, largest, y, s, loss, penalty, solver, average, V, L, W, B, A, table, now, scores):
     indptr, indices, values = rows
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     lam, omega = solver.lam, solver.relaxation
@@ -194,7 +195,7 @@ class Relaxed(Engine):
         state.prepare(len(y))
         arrays = (state.arrays.get(name) for name in "VLWBA")
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_rows, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
+        return learn_rows_relaxed, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 
     def keep(self, state: State, room: LastRow) -> Any:
         V, L = state.arrays["V"], state.arrays["L"]

@@ -24,7 +24,15 @@ from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Problem, State, everything
-from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, Scaled, check_subgradient, learn_rows, strong_convexity
+from onlinear.solvers.core.scaled_vector import (
+    LAG,
+    SCALE,
+    SCALE_SUM,
+    Scaled,
+    check_subgradient,
+    learn_rows_scaled,
+    strong_convexity,
+)
 from onlinear.solvers.sgd import Sgd
 
 UNIFORM = Average()
@@ -129,7 +137,8 @@ class Epochs(Scaled):
     ) -> Any:
         V, B, A = (state.arrays[name] for name in "VBA")
         sgd = self.solver.sgd_at(state.t + 1, self.penalty)
-        return learn_rows, (rows, largest, y, s, self.loss, self.penalty, sgd, UNIFORM, None, V, B, A, state.now, scores, None)
+        parts = (self.loss, self.penalty, sgd, UNIFORM, None)
+        return learn_rows_scaled, (rows, largest, y, s, *parts, V, B, A, state.now, scores, None)
 
     def lasts(self, state: State) -> float:
         return float(epoch_of(state.t + 1, self.solver.T1)[1])

@@ -27,23 +27,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.compiled import (
     LANES,
     adopt,
     bind_loss,
-    entries,
-    fetch,
     function,
-    gathered,
     kernel,
-    load,
     nothing,
     numbers,
-    put,
-    room,
-    scatter,
-    store,
     taken,
     total,
 )
@@ -52,22 +43,14 @@ from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.engine import (
-    AHEAD,
-    BIAS,
-    BIAS_SUM,
-    CLOCK,
-    ONE,
     THETA,
-    VISIT,
     Engine,
     Problem,
     State,
-    T,
-    entries_to_fetch,
     everything,
     needs_theta,
 )
-from onlinear.solvers.core.potentials import PotentialEngine, mean_of_row, time_to_visit, visit, why_not_lazy
+from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
@@ -285,6 +268,37 @@ class Fiol(NamedTuple):
         """The step of the prox in step t."""
         return self.schedule.at(t)
 
+    def begin_step(self, t, clock, b, penalty):
+        eta = self.schedule.at(t)
+        return Step(eta, eta, b, clock, penalty.tick(clock, eta), clock)
+
+    def weight_of(self, v, c, penalty):
+        return penalty.weight(v, c.clock)
+
+    def terms(self, v, x, c, penalty):
+        w = self.weight_of(v, c, penalty)
+        new, free = penalty.land(w, c.eta * penalty.l1, 1.0 / (1.0 + c.eta * penalty.l2))
+        return x * w, x * new, free * x * x
+
+    def scores(self, sums, one, s, c, penalty):
+        b, shrink = c.b * one, 1.0 / (1.0 + c.eta * penalty.l2)
+        return sums[0] + b, sums[1] + b, c.eta * shrink * sums[2] + c.eta * one
+
+    def pull(self, row, y, s, c, loss):
+        """theta on the segment at 0; ``search`` goes on from there."""
+        return weighted(s, loss.theta(row[1], s * row[2], y))
+
+    def search(self, theta, row, y, s, one, c, loss, penalty, x, w, m, points, owner):
+        _, A, D = row
+        b, D_b = c.b * one, c.eta * one
+        return self.inner.root(x, w, m, theta, A - D * theta, c.eta, penalty, loss, s, y, b, D_b, points, owner)
+
+    def landed(self, w, x, theta, c, penalty):
+        return penalty.deposit(w - c.eta * theta * x, c.eta, c.clock, c.after)
+
+    def moved(self, v, x, theta, c, penalty):
+        return self.landed(self.weight_of(v, c, penalty), x, theta, c, penalty)
+
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
         if not isinstance(problem.penalty, (ElasticNet, Box)):
@@ -295,7 +309,7 @@ class Fiol(NamedTuple):
                 "fiol with bounds needs inner=newton: Algorithms 1 and 2 know two breakpoints a coordinate, not four."
             )
         assert why_not_lazy(problem) is None
-        return Lazy(self, problem)
+        return LazyFiol(self, problem)
 
 
 @function
@@ -314,71 +328,6 @@ def padded(values):
     out = np.zeros(len(values) + 3)
     out[: len(values)] = values
     return out
-
-
-@kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, V, B, sums, table, now, scores, means, work):
-    indptr, indices, values = rows
-    clock = load(penalty.start(), now, CLOCK)
-    t, b, one = int(now[T]), now[BIAS], now[ONE]
-    most = len(work) // 6
-    x, v, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
-    known = entries_to_fetch(V, indices)
-    done = y.shape[0]
-    for i in range(y.shape[0]):
-        if time_to_visit(t, now[VISIT], clock[0], B):
-            clock = visit(penalty, clock, V, B, sums, table, t, now)
-        eta = solver.schedule.at(t + 1)
-        begin, end = indptr[i], indptr[i + 1]
-
-        threshold, shrink = eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
-        product, A, D, falls = nothing(), nothing(), nothing(), nothing()
-        soon = end if end < known else known
-        for k in range(begin, end, LANES):
-            if k < soon:
-                fetch(V, indices, k + AHEAD)
-            x_k, state = entries(values, k, end), gathered(V, indices, k, end)
-            v_k = penalty.weight(state, clock)
-            put(x, k - begin, x_k)
-            put(v, k - begin, v_k)
-            w, free = penalty.land(v_k, threshold, shrink)
-            product += x_k * v_k
-            A += x_k * w
-            D += free * x_k * x_k
-            if B is not None:
-                falls += fallen(state, clock[1])
-        p, A_0, D_0 = total(product) + b * one, total(A), eta * shrink * total(D)
-        scores[i] = p
-        if means is not None:
-            means[i] = mean_of_row(average, t, table, V, B, sums, rows, i, now, p)
-        if not isfinite(p + D_0):
-            done = i
-            break
-        m = np.int64(end - begin)
-        theta = solve(solver.inner, x, v, m, A_0, D_0, eta, penalty, loss, s[i], y[i], b * one, eta * one, points, owner)
-
-        t += 1
-        after = penalty.tick(clock, eta)
-        if B is not None:
-            c = t - int(now[VISIT])
-            mark = record(table, c, average.om(t), clock[1], clock[2])
-            now[BIAS_SUM] += average.om(t) * b
-        if theta != 0.0:
-            if B is not None and total(falls) > 0.0:
-                close_fallen(table, c, mark, V, B, indices, begin, end)
-            step = eta * theta
-            for k in range(begin, end, LANES):
-                new = penalty.deposit(taken(v, k - begin) - step * taken(x, k - begin), eta, clock, after)
-                if B is not None:
-                    gained, new = turned(mark, gathered(V, indices, k, end), new)
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + gained)
-                scatter(V, indices, k, end, new)
-            b -= eta * theta * one
-        now[THETA] = theta
-        clock = after
-    now[T], now[BIAS] = t, b
-    store(clock, now, CLOCK)
-    return done
 
 
 @kernel
@@ -402,25 +351,14 @@ def implicit_step(
     return penalty.prox(v - eta * theta * x, eta), float(theta)
 
 
-class Lazy(PotentialEngine):
+class LazyFiol(PotentialEngine):
     """FIOL in O(non-zeros)."""
 
-    kernel = staticmethod(learn_rows)
     scores_means = stepped = True
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
-        run, args = super().call(state, rows, largest, y, s, scores, means)
+    def work(self, rows: Rows) -> np.ndarray:
         most = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
-        return run, (*args, np.empty(6 * (most + 3)))
+        return np.empty(6 * (most + 3))
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

@@ -71,12 +71,16 @@ class ImplicitSgd(NamedTuple):
 class ScaledImplicit(Scaled):
     """Implicit SGD as a scaled vector."""
 
+    implicit = True
+
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}
 
 
 class SignsImplicit(Signs):
     """Implicit SGD with L1 and a constant step."""
+
+    implicit = True
 
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}

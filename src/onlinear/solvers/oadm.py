@@ -6,6 +6,7 @@ r"""Online ADMM with a Bregman term: SADMM's splitting, the w-step also held nea
 eta is the setting ``bregman``; bregman=0 is SADMM. Predictor: z.
 
 Source: Wang, Banerjee, ICML 2012, with A = I, B = -I, c = 0; MATH 9.8.
+Loop:   its own: an idle stretch is a walk along pieces, one weight at a time.
 Lazy:   l1 only, constant rho and eta (MATH 11.8). With a = w + mu_before/rho, k = l1/rho, th = rho/(rho + eta), z = soft(a, k):
         while |a| <= k the pair (w, q a), q^2 = th/(1 - th), is rotated and shrunk, and never leaves that strip once
         sqrt(w^2 + q^2 a^2) <= q k; while |a| > k, after one step, a = w + k sign(a), z = w, and w moves by th k per step.
@@ -95,7 +96,7 @@ class Oadm(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
-        return choose(self, problem, Lazy, self.why_not_lazy(problem))
+        return choose(self, problem, LazyOadm, self.why_not_lazy(problem))
 
     def why_not_lazy(self, problem: Problem) -> str | None:
         """What stands in the way of the pieces of MATH 11.8, or None."""
@@ -186,7 +187,7 @@ def visit(W, G, L, S, A, k, th, average, t, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, W, G, L, S, A, now, scores):
+def learn_rows_oadm(rows, largest, y, s, loss, penalty, solver, average, W, G, L, S, A, now, scores):
     indptr, indices, values = rows
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     c = 1.0 / (solver.rho + solver.bregman)
@@ -236,7 +237,7 @@ def read(W, G, L, S, A, k, th, average, t, columns, w, a, sums):
             sums[e] = A[j] + (S[j] + total)
 
 
-class Lazy(Engine):
+class LazyOadm(Engine):
     """OADM in O(non-zeros)."""
 
     def start(self, w: np.ndarray, b: float) -> State:
@@ -249,7 +250,7 @@ class Lazy(Engine):
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         arrays = (state.arrays.get(name) for name in "WGLSA")
         parts = self.loss, self.penalty, self.solver, self.average
-        return learn_rows, (rows, largest, y, s, *parts, *arrays, state.now, scores)
+        return learn_rows_oadm, (rows, largest, y, s, *parts, *arrays, state.now, scores)
 
     def settled(self, state: State, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(w, a, sums of z) after the last row."""

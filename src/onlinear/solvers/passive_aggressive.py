@@ -9,6 +9,7 @@ r"""Passive-aggressive learning: the nearest weights that give the row its margi
 with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry (and intercept) change nothing.
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
+Loop:   its own: a row's step is its loss, not a slope, over its squared norm.
 Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled_vector.py, al = 1).
 Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
 """
@@ -20,12 +21,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import LANES, adopt, entries, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite, dot
-from onlinear.solvers.core.engine import BIAS, BIAS_SUM, CAREFUL, HUGE, ONE, Engine, Preset, Problem, State, T, sums_due
+from onlinear.solvers.core.engine import (
+    AHEAD,
+    BIAS,
+    BIAS_SUM,
+    CAREFUL,
+    HUGE,
+    ONE,
+    Engine,
+    Preset,
+    Problem,
+    State,
+    T,
+    entries_to_fetch,
+    sums_due,
+)
 from onlinear.solvers.core.scaled_vector import SCALE_SUM, Scaled, visit
 
 
@@ -68,14 +83,15 @@ class Pa(NamedTuple):
             raise ValueError(
                 f"passive-aggressive learning has no penalty, got {penalty!r}; use 'fiol', its form with a penalty."
             )
-        return Lazy(self._replace(C=float(self.C)), problem)
+        return LazyPa(self._replace(C=float(self.C)), problem)
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores):
+def learn_rows_pa(rows, largest, y, s, loss, solver, average, V, B, A, now, scores):
     indptr, indices, values = rows
     t, b, one, be = int(now[T]), now[BIAS], now[ONE], now[SCALE_SUM]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    known = entries_to_fetch(V, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if B is not None and sums_due(t):
@@ -83,9 +99,14 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
             be = 0.0
         begin, end = indptr[i], indptr[i + 1]
         product, squares = nothing(), nothing()
+        asks = end < known
         for k in range(begin, end, LANES):
-            x = entries(values, k, end)
-            product += gathered(V, indices, k, end) * x
+            if asks:
+                fetch(V, indices, k + AHEAD)
+                if B is not None:
+                    fetch(B, indices, k + AHEAD)
+            at, x = four(indices, values, k, end)
+            product += gather(V, at) * x
             squares += x * x
         p, size = b * one + total(product), one + total(squares)
         scores[i] = p
@@ -104,10 +125,11 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
         if tau > 0.0:
             move = tau * y[i]
             for k in range(begin, end, LANES):
-                moved = move * entries(values, k, end)
-                scatter(V, indices, k, end, gathered(V, indices, k, end) + moved)
+                at, x = four(indices, values, k, end)
+                moved = move * x
+                put_back(V, at, gather(V, at) + moved)
                 if B is not None:
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) - be * moved)
+                    put_back(B, at, gather(B, at) - be * moved)
             b += move * one
             if careful or abs(p) > HUGE or tau > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -118,7 +140,7 @@ def learn_rows(rows, largest, y, s, loss, solver, average, V, B, A, now, scores)
     return done
 
 
-class Lazy(Scaled):
+class LazyPa(Scaled):
     """PA, PA-I and PA-II in O(non-zeros)."""
 
     scores_means = stepped = False
@@ -134,7 +156,7 @@ class Lazy(Scaled):
         means: np.ndarray | None = None,
     ) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        return learn_rows, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
+        return learn_rows_pa, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
 
     def check_rows(self, weights: np.ndarray) -> None:
         odd = weights[(weights != 0.0) & (weights != 1.0)]

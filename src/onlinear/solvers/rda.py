@@ -7,6 +7,7 @@ with beta_t = gamma sqrt t; gamma = 0, the strongly convex case, needs l2 > 0. T
 gamma_b = gamma, or 1 where gamma = 0 (MATH 17).
 
 Source: Xiao, JMLR 11, 2010; in Tao, Gao, Chu, Wu, IEEE TNNLS 25(10), 2014, eq. (13) (whose print omits the index of w_j).
+Loop:   its own: with an average, a row looks for the steps at which the G_j that it moves fell or rose.
 Lazy:   w_j is a function of G_j and t alone, so G is the whole state and a row forms only its own columns. Averages as in
         MATH 11.5: while G_j rests, the sum of w_j is linear in prefix sums until l1 t passes |G_j|.
 Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without bounds where an average is kept); otherwise the
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import record, up_to
-from onlinear.compiled import LANES, adopt, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
@@ -83,7 +84,7 @@ class Rda(NamedTuple):
             if not penalty.l2 > 0.0:
                 raise ValueError("rda with gamma=0 has no auxiliary term, so the penalty's l2 must be above 0, e.g. 'l2=1e-4'.")
         why = why_not_lazy(problem)
-        return Lazy(self, problem) if why is None else Primal(self, problem, why)
+        return LazyRda(self, problem) if why is None else Primal(self, problem, why)
 
 
 def why_not_lazy(problem: Problem) -> str | None:
@@ -185,7 +186,7 @@ def visit(table, t, l1, G, B, A, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
+def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
     indptr, indices, values = rows
     t, one, l1 = int(now[T]), now[ONE], penalty.l1
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -199,11 +200,12 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
 
         begin, end = indptr[i], indptr[i + 1]
         product = nothing()
-        soon = end if end < known else known
+        asks = end < known
         for k in range(begin, end, LANES):
-            if k < soon:
+            if asks:
                 fetch(G, indices, k + AHEAD)
-            x, kept = entries(values, k, end), soft(gathered(G, indices, k, end), Q)
+            at, x = four(indices, values, k, end)
+            kept = soft(gather(G, at), Q)
             if bounds is None:
                 product -= kept * x
             else:
@@ -225,19 +227,21 @@ def learn_rows(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B,
             if B is not None:
                 low, high, searches = l1 * first, l1 * (first + c - 1), nothing()
                 for k in range(begin, end, LANES):
-                    old = gathered(G, indices, k, end)
-                    searches += between(old, low, high) + between(old + g * entries(values, k, end), low, high)
+                    at, x = four(indices, values, k, end)
+                    old = gather(G, at)
+                    searches += between(old, low, high) + between(old + g * x, low, high)
                 if total(searches) > 0.0:
                     search(table, first, c, l1, g, G, B, indices, values, begin, end)
             for k in range(begin, end, LANES):
-                old = gathered(G, indices, k, end)
-                new = old + g * entries(values, k, end)
-                scatter(G, indices, k, end, new)
+                at, x = four(indices, values, k, end)
+                old = gather(G, at)
+                new = old + g * x
+                put_back(G, at, new)
                 if B is not None:  # added in turn, so that a sum that is 0 stays exactly 0
                     plain = (between(old, low, high) == 0.0) * (between(new, low, high) == 0.0)
                     gained, lost = (abs(old) > high) * up_to(E, R, old), (abs(new) > high) * up_to(E, R, new)
                     gained, lost = plain * gained, plain * lost
-                    scatter(B, indices, k, end, (gathered(B, indices, k, end) + gained) - lost)
+                    put_back(B, at, (gather(B, at) + gained) - lost)
             now[GRADIENT_BIAS] += g * one
             if careful or abs(p) > HUGE or abs(g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -269,8 +273,10 @@ def replay(penalty, gamma, average, first, last, table):
         record(table, t - first, average.om(t), threshold(penalty, t - 1), shrink(penalty, gamma, t - 1))
 
 
-class Lazy(Engine):
+class LazyRda(Engine):
     """RDA in O(non-zeros). With an average, A + B + (what the table adds) is the sum of the predictors, negated as G is."""
+
+    implicit = False
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         super().__init__(solver, problem)
@@ -284,7 +290,7 @@ class Lazy(Engine):
         state.prepare(len(y))
         G, B, A = (state.vectors().get(name) for name in "GBA")
         parts = (self.loss, self.penalty, self.bounds, self.solver.gamma, self.average)
-        return learn_rows, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
+        return learn_rows_rda, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
 
     def eta(self, t: int) -> float:
         return auxiliary_step(self.solver.gamma, self.penalty, t)

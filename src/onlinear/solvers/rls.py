@@ -11,7 +11,7 @@ R'R = delta I + sum s x x', and z = R w: a row enters by rotations of the planes
 disturbs, and w follows by back substitution; P = (R'R)^{-1} is formed when it is read. All outputs share R.
 
 Source: Mu, Ding, Zhou, Tao, KDD 2013, section 2 (2SGD); rotations: Golub, Van Loan, Matrix Computations, 4th ed., 6.5.3.
-Lazy:   no; every step changes every weight. The row is scattered into one work vector, one code for all layouts.
+Lazy:   no; every step changes every weight, in a loop of its own. A row is scattered into one work vector, whatever its layout.
 Cost:   O(d^2) time per row, d^2/2 numbers of memory; n_features is needed.   Needs: the squared loss and no penalty.
 """
 
@@ -92,7 +92,7 @@ def substitute(R, z, w):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, average, R, Z, W, S, A, now, scores):
+def learn_rows_rls(rows, largest, y, s, average, R, Z, W, S, A, now, scores):
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     x, target = np.zeros(W.shape[1]), np.zeros(W.shape[0])
@@ -140,8 +140,9 @@ class Triangular(Engine):
 
     lazy = False
     why = "P is dense: O(d^2)"
-    grows = False
+    grows = implicit = False
     shared = ("P",)
+    own_outputs = True
 
     def start(self, w: np.ndarray, b: float) -> State:
         if len(w) > self.solver.limit:
@@ -198,7 +199,7 @@ class Triangular(Engine):
         stacked = {name: np.stack([state.arrays[name] for state in states]) for name in names}
         S, A = stacked.get("S"), stacked.get("A")
         R, now = self.factor(states[0]), states[0].now
-        done = learn_rows(rows, largest, y, s, self.average, R, stacked["z"], stacked["w"], S, A, now, scores)
+        done = learn_rows_rls(rows, largest, y, s, self.average, R, stacked["z"], stacked["w"], S, A, now, scores)
         for k, state in enumerate(states):
             state.now[:] = now
             for name in names:
@@ -208,7 +209,7 @@ class Triangular(Engine):
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         z, w, S, A = (state.arrays[name][np.newaxis] if name in state.arrays else None for name in "zwSA")
         kept = self.factor(state), z, w, S, A, state.now
-        return learn_rows, (rows, largest, y.reshape(-1, 1), s, self.average, *kept, scores.reshape(1, -1))
+        return learn_rows_rls, (rows, largest, y.reshape(-1, 1), s, self.average, *kept, scores.reshape(1, -1))
 
     def eta(self, t: int) -> float:
         return 1.0 / t

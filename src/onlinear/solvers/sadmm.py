@@ -29,7 +29,7 @@ from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
 from onlinear.solvers.core.engine import Engine, Preset, Problem, needs_theta
-from onlinear.solvers.drs import Exact, first_dual, why_not_split
+from onlinear.solvers.drs import SPLIT, Exact, first_dual, why_not_split
 
 
 class Sadmm(NamedTuple):
@@ -89,4 +89,4 @@ class Sadmm(NamedTuple):
 
 PRESETS = {"sadmm": Preset(Sadmm, average="uniform-post")}
 
-adopt(Sadmm)
+adopt(Sadmm, SPLIT)

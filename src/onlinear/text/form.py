@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.text.hints import elsewhere
+from onlinear.text.hints import advise
 
 Value = float | bool | str
 
@@ -32,13 +32,13 @@ def parts_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
 MOST = 40  # names that an error lists
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names in the order of the alphabet, as an error lists them."""
     found = sorted(names)
     return ", ".join(found[:MOST]) + (f" and {len(found) - MOST:,} others" if len(found) > MOST else "")
 
 
-def chosen(role: str, name: str, known: Iterable[str]) -> str:
+def choose(role: str, name: str, known: Iterable[str]) -> str:
     """The known name that equals ``name`` but for case and hyphens; raises the error of ``unknown``."""
     choices = list(known)
     if name in choices:
@@ -57,10 +57,10 @@ def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a name that is not known. It has the name used here or the most similar one, and the list."""
     choices = sorted(known)
     kind = role.rpartition(": ")[2]
-    told = elsewhere(kind, name.strip().lower().replace("_", "-"), choices)
-    near = None if told else _nearest(name.lower(), choices)
-    hint = f" {told}" if told else f" Did you mean {near!r}?" if near else ""
-    return ValueError(f"{role} {name!r} is not known.{hint} Known: {listed(choices)}.")
+    advice = advise(kind, name.strip().lower().replace("_", "-"), choices)
+    near = None if advice else _nearest(name.lower(), choices)
+    hint = f" {advice}" if advice else f" Did you mean {near!r}?" if near else ""
+    return ValueError(f"{role} {name!r} is not known.{hint} Known: {join_names(choices)}.")
 
 
 def _nearest(name: str, choices: list[str]) -> str | None:
@@ -110,7 +110,7 @@ def unparse(name: str, settings: Mapping[str, Value]) -> str:
     return ",".join([name, *(f"{key}={show(value)}" for key, value in settings.items())])
 
 
-def number(
+def check_number(
     role: str, key: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
 ) -> float:
     """``value`` as a float inside the stated range, or the error that names the argument, the rule and the value."""
@@ -127,7 +127,7 @@ def number(
     return found
 
 
-def flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: Any) -> bool:
     """``value`` as a bool; raises TypeError for other values than True and False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}.")

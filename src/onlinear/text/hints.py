@@ -143,7 +143,7 @@ _ARGUMENTS: dict[str, str] = {
 }
 
 
-def elsewhere(kind: str, name: str, known: list[str]) -> str | None:
+def advise(kind: str, name: str, known: list[str]) -> str | None:
     """The suggestion for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
     if kind != "setting":
         return _PARTS.get(kind, {}).get(name)
@@ -151,6 +151,6 @@ def elsewhere(kind: str, name: str, known: list[str]) -> str | None:
     return f"It is {' or '.join(keys)} here." if keys else None
 
 
-def argument(name: str) -> str | None:
+def advise_on_argument(name: str) -> str | None:
     """The suggestion for an argument of an estimator that is called ``name`` elsewhere."""
     return _ARGUMENTS.get(name)

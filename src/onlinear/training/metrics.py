@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from onlinear.files import trust
+from onlinear.learner.classes import best_class
 
 DIGITS = 9  # binary digits of a score that its bin keeps
 LOWEST, HIGHEST = -32, 32  # exponents that bins tell apart
@@ -26,7 +27,7 @@ _FIRST = (1023 + LOWEST) << DIGITS
 _MAGNITUDE = np.int64((1 << 63) - 1)
 
 
-def running(total: float, values: np.ndarray) -> float:
+def add_in_order(total: float, values: np.ndarray) -> float:
     """The total with the values added one after the other."""
     return float(np.cumsum(np.append(total, values))[-1])
 
@@ -111,11 +112,9 @@ class ClassMeasures(Measures):
     def add(self, predicted: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
         """Scores (K, n), or (1, n) for two classes; the place of each row's class; weights (n,)."""
         if len(predicted) == 1:
-            guessed = predicted[0] > 0.0
             self._area.add(predicted[0], truth == 1, weights)
-        else:
-            guessed = np.argmax(predicted, axis=0)
-        self._sums[:] = running(self._sums[0], weights), running(self._sums[1], weights * (guessed != truth))
+        guessed = best_class(predicted, axis=0)
+        self._sums[:] = add_in_order(self._sums[0], weights), add_in_order(self._sums[1], weights * (guessed != truth))
 
     def values(self) -> tuple[float, float]:
         total, wrong = self._sums.tolist()
@@ -151,7 +150,7 @@ class NumberMeasures(Measures):
         with np.errstate(over="ignore", invalid="ignore"):  # predictions of a run that diverges
             off, far = truth - predicted, truth - self._origin[0]
             terms = weights, weights * np.abs(off), weights * off * off, weights * far, weights * far * far
-            self._sums[:] = [running(total, values) for total, values in zip(self._sums.tolist(), terms, strict=True)]
+            self._sums[:] = [add_in_order(total, values) for total, values in zip(self._sums.tolist(), terms, strict=True)]
 
     def values(self) -> tuple[float, float]:
         total, absolute, square, first, second = self._sums.tolist()

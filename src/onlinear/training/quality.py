@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import bind_loss
 from onlinear.files import trust
-from onlinear.learner.learner import Learner, add_losses
+from onlinear.learner import Learner
+from onlinear.learner.loss_sums import LossSum, mean_loss
 from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.training.metrics import BINS, bins
 
@@ -53,10 +53,10 @@ class Points(NamedTuple):
     classes: np.ndarray | None
 
 
-def of_classes(totals: np.ndarray, outputs: int, low: float) -> Points:
+def of_classes(totals: np.ndarray, outputs: int, negative: float) -> Points:
     """The targets of rows of classes, from the weight of each class."""
     own = totals if outputs > 1 else totals[1:]
-    targets = [np.array([low, 1.0])] * outputs
+    targets = [np.array([negative, 1.0])] * outputs
     return Points(targets, [np.array([totals.sum() - one, one]) for one in own.tolist()], totals)
 
 
@@ -67,15 +67,13 @@ def of_numbers(targets: np.ndarray, weights: np.ndarray) -> Points:
 
 def best_constant(loss: Any, points: Points) -> Constant | None:
     """The best constant score for each output, and what it achieves; None without rows of any weight."""
-    bound = bind_loss(loss)
-    factor = float(getattr(loss, "factor", 1.0))
     weight = float(points.weights[0].sum())
     if not weight > 0.0:
         return None
     total = 0.0
     for targets, weights in zip(points.targets, points.weights, strict=True):
         used = weights > 0.0
-        c, least = _least(loss, bound, targets[used], factor * weights[used])
+        c, least = _least(loss, targets[used], weights[used])
         total += least
     if points.classes is not None:
         error = 1.0 - float(points.classes.max()) / weight
@@ -86,13 +84,14 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
     return Constant(total / weight, error) if np.isfinite(total) else None
 
 
-def _least(loss: Any, bound: Any, y: np.ndarray, s: np.ndarray) -> tuple[float, float]:
+def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The c with the smallest sum of s l(c, y), and that sum, by golden section: losses are convex in c."""
+    losses = LossSum(loss)
 
     def at(c: float) -> float:
-        sums = np.zeros(2)
-        add_losses(bound, np.full(len(y), c), y, s, sums)
-        return float(sums.sum())
+        losses.total[:] = 0.0
+        losses.add(np.full((len(y), 1), c), y[:, None], weights)
+        return losses.value
 
     low, high = _bracket(loss, at, y)
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -115,9 +114,9 @@ def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
     """Two scores with the best one between them."""
     kind = getattr(loss, "labels", "real")
     if kind == SIGNS:
-        reach, now = 1.0, min(at(-1.0), at(1.0))
-        while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < now:
-            reach, now = 2.0 * reach, further
+        reach, least = 1.0, min(at(-1.0), at(1.0))
+        while reach < 1024.0 and (further := min(at(-2.0 * reach), at(2.0 * reach))) < least:
+            reach, least = 2.0 * reach, further
         return -2.0 * reach, 2.0 * reach
     if kind == COUNTS:
         return -40.0, float(np.log(max(1.0, y.max())))
@@ -156,11 +155,11 @@ class Targets:
     def _origin(self) -> float:
         return float(np.median(self.first[0]))
 
-    def points(self, outputs: int, low: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
+    def points(self, outputs: int, negative: float, rows: int = 0, before: np.ndarray | None = None) -> Points:
         """The targets since a mark at ``rows``, when the table was ``before``."""
         table = self.table if before is None else self.table - before
         if self.classes is not None:
-            return of_classes(table[0], outputs, low)
+            return of_classes(table[0], outputs, negative)
         y, s = self.first[:, rows : self.rows]
         if self.rows > ENOUGH:
             weight, first, second = table[:, table[0] > 0.0]
@@ -199,13 +198,13 @@ def _check(state: dict[str, Any], classes: int | None) -> None:
 class Quality:
     """What a run learns of its model's quality while rows go by, and what there is to say at its end.
 
-    ``low``: the target of rows of other classes. Scores are those of the model that is written, each before its row was
+    ``negative``: the target of rows of other classes. Scores are those of the model that is written, each before its row was
     trained on. Marks are set where the row count has doubled; judgements are about the rows since the last mark but one (a
     half to three quarters of all), so the first rows, of which no model knows anything, count for none.
     """
 
-    def __init__(self, learner: Learner, classes: int | None, low: float) -> None:
-        self.learner, self.low = learner, low
+    def __init__(self, learner: Learner, classes: int | None, negative: float) -> None:
+        self.learner, self.negative = learner, negative
         self.targets = Targets(classes)
         self.sides = np.zeros(2)  # weight of the rows whose target is out of reach of the slope: below the score, above it
         self.marks: list[Mark] = []
@@ -232,9 +231,9 @@ class Quality:
 
     def mark(self, rows: int, loss: float, weight: float) -> None:
         """The row count has doubled: ``loss`` and ``weight`` are the sums so far."""
-        self.marks = [*self.marks, self._now(rows, loss, weight)][-MARKS:]
+        self.marks = [*self.marks, self._mark_at(rows, loss, weight)][-MARKS:]
 
-    def _now(self, rows: int, loss: float, weight: float) -> Mark:
+    def _mark_at(self, rows: int, loss: float, weight: float) -> Mark:
         below, above = self.sides.tolist()
         return Mark(rows, loss, weight, below, above, self.targets.table.copy())
 
@@ -284,39 +283,39 @@ class Quality:
     def constant(self, since: Mark | None = None) -> Constant | None:
         """The best constant for the rows so far, or for those since a mark."""
         found = (0, None) if since is None else (since.rows, since.table)
-        return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.low, *found))
+        return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.negative, *found))
 
     def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int) -> list[str]:
         """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far."""
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
-        now = self._now(rows, loss, weight)
+        end = self._mark_at(rows, loss, weight)
         found = [self._one_class(advice), self._sorted(rows, advice)]
-        if rows >= ENOUGH and now.weight > since.weight:
-            found += [self._out_of_reach(since, now, rows, advice), self._worse(since, now, advice)]
+        if rows >= ENOUGH and end.weight > since.weight:
+            found += [self._out_of_reach(since, end, rows, advice), self._worse(since, end, advice)]
         doubts = [text for text in found if text]
-        more = "" if doubts else self._falling(now, passes, advice)  # more passes help none of these
+        more = "" if doubts else self._falling(end, passes, advice)  # more passes help none of these
         return [*doubts, more] if more else doubts
 
-    def _falling(self, now: Mark, passes: int, advice: Advice) -> str:
+    def _falling(self, end: Mark, passes: int, advice: Advice) -> str:
         if len(self.marks) < MARKS:
             return ""
         first, middle, _ = self.marks
-        if not (middle.weight > first.weight and now.weight > middle.weight):
+        if not (middle.weight > first.weight and end.weight > middle.weight):
             return ""
         earlier = (middle.loss - first.loss) / (middle.weight - first.weight)
-        return falling(now.rows, passes, earlier, (now.loss - middle.loss) / (now.weight - middle.weight), advice)
+        return falling(end.rows, passes, earlier, (end.loss - middle.loss) / (end.weight - middle.weight), advice)
 
-    def _worse(self, since: Mark, now: Mark, advice: Advice) -> str:
+    def _worse(self, since: Mark, end: Mark, advice: Advice) -> str:
         constants = self.constant(since), self.constant()
         if None in constants:
             return ""
         # Of a sorted file the last rows are of one class, which a constant of their own would know.
         constant = max(found.loss for found in constants if found is not None)
-        return worse((now.loss - since.loss) / (now.weight - since.weight), constant, advice)
+        return worse((end.loss - since.loss) / (end.weight - since.weight), constant, advice)
 
-    def _out_of_reach(self, since: Mark, now: Mark, rows: int, advice: Advice) -> str:
-        weight = now.weight - since.weight
-        below, above = (now.below - since.below) / weight, (now.above - since.above) / weight
+    def _out_of_reach(self, since: Mark, end: Mark, rows: int, advice: Advice) -> str:
+        weight = end.weight - since.weight
+        below, above = (end.below - since.below) / weight, (end.above - since.above) / weight
         return out_of_reach(self.learner.loss, below, above, rows - since.rows, advice)
 
     def _one_class(self, advice: Advice) -> str:
@@ -380,7 +379,7 @@ class Trained(NamedTuple):
     ordered: bool  # whether they were trained on in the order in which they stand
 
 
-def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float, advice: Advice) -> list[str]:
+def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
     """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
     n = len(trained.y)
     if n < ENOUGH:
@@ -394,7 +393,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float,
     if trained.classes is None:
         points = Points(list(y.T), [s] * y.shape[1], None)
     else:
-        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, low)
+        points = of_classes(np.bincount(trained.classes[which], s, count), learner.n_outputs, negative)
     constant = best_constant(learner.loss, points)
     found = []
     if trained.classes is not None and trained.ordered:
@@ -408,16 +407,6 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, low: float,
     if constant is not None:
         found.append(worse(mean_loss(learner.loss, scores, y, s), constant.loss, advice))
     return [text for text in found if text]
-
-
-def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
-    bound = bind_loss(loss)
-    factor, sums = float(getattr(loss, "factor", 1.0)), np.zeros(2)
-    for k in range(y.shape[1]):
-        add_losses(bound, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), factor * weights, sums)
-    weight = float(weights.sum())
-    return float(sums.sum()) / weight if weight > 0.0 else np.nan
 
 
 def worse(loss: float, constant: float, advice: Advice) -> str:

@@ -53,7 +53,7 @@ def all_finite(V, indices, begin, end):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, U, S, A, M, now, scores):
+def learn_rows_dense(rows, largest, y, s, loss, penalty, solver, average, U, S, A, M, now, scores):
     indptr, indices, values = rows
     x = np.zeros(U.shape[1])
     x[0] = now[ONE]
@@ -116,7 +116,7 @@ class Dense(Engine):
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         arrays = (state.arrays.get(name) for name in "USAM")
         parts = self.loss, self.penalty, self.solver, self.average
-        return learn_rows, (rows, largest, y, s, *parts, *arrays, state.now, scores)
+        return learn_rows_dense, (rows, largest, y, s, *parts, *arrays, state.now, scores)
 
     def visits(self) -> Callable[[int], bool] | None:
         return due if self.average is not None else None

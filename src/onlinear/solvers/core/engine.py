@@ -67,8 +67,8 @@ def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
 
 @function
 def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
-    """The entries before which to ask for the states of four entries AHEAD: none where states are near. A loop over a row asks
-    before the lesser of this and the row's end, which is one comparison where this alone would be two."""
+    """The entries before which the states of four entries AHEAD may be asked for: none where states are near. A row asks if it
+    ends before: one comparison a row, where the rest of a block is not worth one an entry."""
     last = AHEAD + np.uint64(4)
     count = np.uint64(indices.shape[0])
     return count - last if V.shape[0] > NEAR and count > last else np.uint64(0)
@@ -102,7 +102,7 @@ class State:
     widths: dict[str, int] = field(default_factory=dict)
     fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
-    halves: dict[str, tuple[str, str]] = field(default_factory=dict)
+    halves: dict[str, tuple[str, ...]] = field(default_factory=dict)
     borrowed: bool = False
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
@@ -190,6 +190,15 @@ class LastRow:
         self.arrays = np.zeros(capacity + 1, np.uint32), np.zeros(capacity + 1, np.uint32), np.empty(capacity)
         self._given = -1  # how many columns the state was given last
 
+    @classmethod
+    def of(cls, state: State, capacity: int) -> LastRow | None:
+        """Room for rows of ``capacity`` columns at least, with what the state has kept; None where it keeps no rows."""
+        if "u" not in state.kept:
+            return None
+        room = cls(max(capacity, len(state.kept["u"])))
+        room.take(state)
+        return room
+
     def take(self, state: State) -> None:
         """Go on from what the state has kept."""
         tail, last, u = self.arrays
@@ -243,12 +252,15 @@ class Engine(ABC):
 
     lazy = True
     why = ""
+    implicit = True  # whether its kernel takes implicit steps: the loss's theta is compiled for it
     own_average = False
     grows = True  # whether the number of features may grow with the rows
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
+    batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
+    own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         self.own = solver  # as it was named
@@ -256,7 +268,7 @@ class Engine(ABC):
         self.problem = problem
         self.penalty = problem.penalty
         self.average = problem.average
-        self.loss = bind_loss(problem.loss)
+        self.loss = bind_loss(problem.loss, self.implicit)
 
     @abstractmethod
     def start(self, w: np.ndarray, b: float) -> State:
@@ -320,6 +332,8 @@ class Engine(ABC):
 
     def eta(self, t: int) -> float:
         """The step size of step t."""
+        if hasattr(self.solver, "eta"):
+            return float(self.solver.eta)
         at = self.solver.lam_at if hasattr(self.solver, "lam_at") else self.solver.schedule.at
         return float(at(t))
 
@@ -352,6 +366,19 @@ class Engine(ABC):
     def may_keep(self, state: State) -> dict[str, Span]:
         """The arrays of other lengths that a state of this size may keep."""
         return {}
+
+    def restore_kept(self, state: State, arrays: Mapping[str, np.ndarray]) -> None:
+        """Let the state keep copies of arrays from a file. Raise ModelFileError for arrays that no state of this engine has:
+        kernels find their places without a check."""
+        trust.must(set(state.kept) <= set(arrays), "a last row that is missing")
+        state.kept = {name: array.copy() for name, array in arrays.items()}
+        spans = self.may_keep(state)
+        for name, array in arrays.items():
+            span = spans.get(name)
+            if span is None or array.ndim != 1 or array.dtype != span.dtype or not span.least <= len(array) <= span.most:
+                raise ModelFileError(f"the model file's array {name!r} is not known, or has another shape or type.")
+        columns = state.kept.get("columns")
+        trust.must(columns is None or np.all(columns < state.size), "a last row with a column beyond its features")
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         """What must be finite in the state of a run that has not diverged."""

@@ -30,9 +30,9 @@ from onlinear.solvers.core.many_scaled import learn_scaled
 from onlinear.threads import Pool
 
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
-    comid.Lazy: learn_comid,
-    fiol.Lazy: learn_fiol,
-    rda.Lazy: learn_rda,
+    comid.LazyComid: learn_comid,
+    fiol.LazyFiol: learn_fiol,
+    rda.LazyRda: learn_rda,
     scaled_vector.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
 }
@@ -55,7 +55,7 @@ class Output(NamedTuple):
 def method_of(output: Output) -> Any:
     """What outputs that are learned together have in common; equal to no other's where an output is learned by itself."""
     engine, problem = output.engine, output.engine.problem
-    if type(engine).learn_outputs is not Engine.learn_outputs:
+    if engine.own_outputs:
         return id(engine)
     if engine.alone:
         return id(output.state)

@@ -26,7 +26,7 @@ from onlinear.solvers.core.engine import (
     VISIT,
     T,
 )
-from onlinear.solvers.core.potentials import block_ends, time_to_visit, visit
+from onlinear.solvers.core.visits import block_ends, time_to_visit, visit
 from onlinear.solvers.fiol import MOST_SEGMENTS, refined
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row

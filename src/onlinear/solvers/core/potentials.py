@@ -9,23 +9,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinear.averages import part_sum, record
-from onlinear.compiled import function, kernel, load
+from onlinear.compiled import kernel, load
 from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
-    BIAS_SUM,
-    BIAS_TOTAL,
     CLOCK,
-    DECAY_LIMIT,
-    DECAY_LIMIT_AVERAGED,
     LONGEST_BLOCK,
-    ONE,
+    THETA,
     VISIT,
     Engine,
     Problem,
@@ -33,50 +29,14 @@ from onlinear.solvers.core.engine import (
     Steps,
     T,
     everything,
-    mean_score,
     multiplied,
     scalars,
     sums_due,
     vector_state,
 )
+from onlinear.solvers.core.loop import learn_rows
 
 CLOSE = 1e-9  # between numbers of a clock that say the same
-
-
-@function
-def block_ends(t, B):
-    """Whether the run visits all coordinates after t > 0 rows whatever its decay.
-
-    Sums restart early. Potentials alone are as exact as l1 times the sum of the steps since the visit, and on the first visit
-    of a wide model all of its memory would be touched, most of it for the first time.
-    """
-    return sums_due(t) if B is not None else t & (LONGEST_BLOCK - 1) == 0
-
-
-@function
-def time_to_visit(t, visited, decay, B):
-    """Whether the run visits all coordinates now, after t rows, at clock[0] = decay."""
-    if t == visited:
-        return False
-    return block_ends(t, B) or decay > (DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED)
-
-
-@function
-def visit(penalty, clock, V, B, A, table, t, now):
-    """Restart the block at t: settle every coordinate and its sum."""
-    fresh = penalty.start()
-    c = t - int(now[VISIT])
-    for j in range(V.shape[0]):
-        if B is not None:
-            A[j] += B[j] + part_sum(table, c, V[j])
-            B[j] = 0.0
-        V[j] = penalty.potential(penalty.weight(V[j], clock), fresh)
-    if B is not None:
-        table[1, 0] = table[2, 0] = 0.0
-        now[BIAS_TOTAL] += now[BIAS_SUM]
-        now[BIAS_SUM] = 0.0
-    now[VISIT] = t
-    return fresh
 
 
 @kernel
@@ -108,17 +68,6 @@ def replay(penalty, solver, average, clock, start, first, last, reads_next, tabl
         record(table, t - start, average.om(t), q, inverse)
         clock = after
     return clock
-
-
-@function
-def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
-    """The score of row i by the average of the predictors before the first t steps."""
-    indptr, indices, values = rows
-    c, sums = t - int(now[VISIT]), 0.0
-    for k in range(indptr[i], indptr[i + 1]):
-        j = indices[k]
-        sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
-    return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)
 
 
 def check_clock(penalty: Any, state: State, place: int) -> None:
@@ -164,10 +113,22 @@ def stretches(solver: Any, steps: Sequence[Steps], start: int, last: int) -> Ite
             yield solver if step.by == 1.0 else multiplied(solver, step.by), first, end
 
 
-class PotentialEngine(Engine):
-    """Runs a kernel over (V, B, A). Final classes say which kernel, and from which clock the predictor is read."""
+class Step(NamedTuple):
+    """What one step needs: the sizes for weights and intercept, the intercept, the clocks before and after, and the clock at
+    which the predictor is read."""
 
-    kernel: Callable[..., int]
+    eta: Any
+    bias: Any
+    b: Any
+    clock: Any
+    after: Any
+    seen: Any
+
+
+class PotentialEngine(Engine):
+    """Runs the loop of loop.py over (V, B, A). Final classes say from which clock the predictor is read."""
+
+    explicit: bool | None = None  # whether a step can overshoot, so that the loop watches for numbers that are not finite
     reads_next = False
 
     def start(self, w: np.ndarray, b: float) -> State:
@@ -206,10 +167,19 @@ class PotentialEngine(Engine):
         means: np.ndarray | None = None,
     ) -> Any:
         state.prepare(len(y))
-        V, B, A = (state.vectors().get(name) for name in "VBA")
-        parts = (self.loss, self.penalty, self.solver, self.average)
-        last = (means,) if self.scores_means else ()
-        return type(self).kernel, (rows, largest, y, s, *parts, V, B, A, state.table, state.now, scores, *last)
+        V, B, A, M = (state.vectors().get(name) for name in "VBAM")
+        parts = (self.loss, self.penalty, self.solver, self.average, True, self.explicit)
+        pulled = None if self.explicit else state.now[THETA : THETA + 1]
+        arrays = (V, B, A, M, self.work(rows), state.table, state.now, self.clock_before(state), pulled, None)
+        return learn_rows, (rows, largest, y, s, *parts, *arrays, scores, means)
+
+    def work(self, rows: Rows) -> np.ndarray | None:
+        """Room for the numbers of a row, where the solver searches for theta."""
+        return None
+
+    def clock_before(self, state: State) -> np.ndarray | None:
+        """Where the clock before the last step is kept."""
+        return None
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.read_at(state, self.predictor_clock(state), columns)

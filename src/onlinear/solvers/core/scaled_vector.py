@@ -7,7 +7,8 @@ A step w' = (1 - eta l2) w - eta theta x writes only the row's columns,
 and the projection on a ball is al *= R / |w|, with |w|^2 kept up to date. An average is A + B + be V: before each step
 be += om al; where V_j moves by dv, B_j -= be dv. A *visit* closes the sums, A += B + be V, and makes al 1 again. It is made
 inside the step, between the decay and the move, where al has left its range (al = 0 among them), so that no quotient by al
-loses digits; and, where there are sums to restart (an average, |w|^2), at the moments of engine.py.
+loses digits; and, where there are sums to restart (an average, |w|^2), at the moments of engine.py. For that
+visit inside the step, and for the projection after it, the loop is its own.
 
 al is a compensated sum: rounding 1 - eta l2 anew would cost a constant step 5e-17 per step, always to the same side.
 
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, entries, fetch, function, gathered, kernel, nothing, scatter, total
+from onlinear.compiled import LANES, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
@@ -81,7 +82,7 @@ def visit(V, B, A, al, be, now):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores, means):
+def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, A, now, scores, means):
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     al, be, lag, norm = now[SCALE], now[SCALE_SUM], now[LAG], now[NORM]
@@ -106,17 +107,17 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
 
         begin, end = indptr[i], indptr[i + 1]
         product, squares, meant = nothing(), nothing(), nothing()
-        soon = end if end < known else known
+        asks = end < known
         for k in range(begin, end, LANES):
-            if k < soon:
+            if asks:
                 fetch(V, indices, k + AHEAD)
                 if B is not None:
                     fetch(B, indices, k + AHEAD)
-            x = entries(values, k, end)
-            product += gathered(V, indices, k, end) * x
+            at, x = four(indices, values, k, end)
+            v = gather(V, at)
+            product += v * x
             if means is not None:
-                sums_so_far = gathered(A, indices, k, end) + (gathered(B, indices, k, end) + be * gathered(V, indices, k, end))
-                meant += sums_so_far * x
+                meant += (gather(A, at) + (gather(B, at) + be * v)) * x
             if needs_norm:
                 squares += x * x
         wx, xx = al * total(product), total(squares)
@@ -149,10 +150,11 @@ def learn_rows(rows, largest, y, s, loss, penalty, solver, average, ball, V, B, 
         if g != 0.0:
             step = rate * g
             for k in range(begin, end, LANES):
-                move = step * entries(values, k, end)
-                scatter(V, indices, k, end, gathered(V, indices, k, end) - move)
+                at, x = four(indices, values, k, end)
+                move = step * x
+                put_back(V, at, gather(V, at) - move)
                 if B is not None:
-                    scatter(B, indices, k, end, gathered(B, indices, k, end) + be * move)
+                    put_back(B, at, gather(B, at) + be * move)
             b -= intercept_step(eta, t, solver.tied) * g * one
             if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
                 careful, now[CAREFUL] = True, 1.0
@@ -177,6 +179,7 @@ class Scaled(Engine):
     """Subgradient steps with an L2 penalty or none, in O(non-zeros)."""
 
     scores_means = stepped = True
+    implicit = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)
@@ -199,7 +202,7 @@ class Scaled(Engine):
         V, B, A = (state.arrays.get(name) for name in "VBA")
         ball = self.solver.ball()
         parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
-        return learn_rows, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
+        return learn_rows_scaled, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         ball = getattr(self.solver, "ball", None)

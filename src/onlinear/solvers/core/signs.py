@@ -3,6 +3,7 @@ r"""The lazy state of L1 steps along sign(w) with a constant step h = eta l1: ea
 An idle weight moves by h towards 0 for m = floor(|w| / h) steps, to rem = |w| - m h, and then alternates between rem - h and
 rem for ever; rem = 0 stays 0                                                                                (MATH 11.9).
 Used by SGD and implicit SGD where l2 = 0 and nothing is averaged or projected; step numbers are exact, so no visits are needed.
+The loop is its own: the idle steps of each weight are counted, one weight at a time.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def drifted(w, h, n):
 
 
 @kernel
-def learn_rows(rows, largest, y, s, loss, penalty, solver, V, last, now, scores):
+def learn_rows_signs(rows, largest, y, s, loss, penalty, solver, V, last, now, scores):
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -89,12 +90,14 @@ def read(h, t, V, last, columns, out):
 class Signs(Engine):
     """Subgradient steps with an L1 penalty and a constant step, in O(non-zeros)."""
 
+    implicit = False
+
     def start(self, w: np.ndarray, b: float) -> State:
         return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",))
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         V, last = state.arrays["V"], state.arrays["last"]
-        return learn_rows, (rows, largest, y, s, self.loss, self.penalty, self.solver, V, last, state.now, scores)
+        return learn_rows_signs, (rows, largest, y, s, self.loss, self.penalty, self.solver, V, last, state.now, scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))

@@ -1,0 +1,132 @@
+"""Runs of ``onlinear train``, from their settings or from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any
+
+from onlinear import streams
+from onlinear.cli.checkpoints import Checkpoints, Saved
+from onlinear.cli.settings import Settings
+from onlinear.errors import ModelFileError
+from onlinear.files import writing
+from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.loading import load
+from onlinear.streams import Stream
+from onlinear.streams.ahead import Ahead
+from onlinear.streams.bundled import Bundled
+from onlinear.streams.files import is_pipe
+from onlinear.streams.holdout import Marked
+from onlinear.streams.labels import scan
+from onlinear.streams.weighted import balanced, class_totals, typed
+from onlinear.training.options import CLASSIFY, Options
+from onlinear.training.trainable import Trainable
+from onlinear.training.training import Training
+
+BALANCED = "balanced"
+PARTS = ("loss", "penalty", "solver", "average", "scale")
+
+
+def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
+    """A run from its first row."""
+    return _training(settings, checkpoints, None)
+
+
+def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
+    """The run of a checkpoint, from the place where it stood. Raises ModelFileError for one whose parts do not go together."""
+    try:
+        return _training(saved.settings, checkpoints, saved)
+    except ModelFileError as error:
+        prefix = f"{saved.path}: "
+        raise ModelFileError(f"{prefix}{str(error).removeprefix(prefix)}") from None
+
+
+def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved | None) -> Training:
+    if checkpoints is not None:
+        checkpoints.settings = settings
+        writing.clean(checkpoints.path)  # a run that was killed may have left its last one half written
+    reader = streams.open(list(settings.source), **settings.reading)
+    share, others = _holdout(settings, reader)
+    stream = reader if share is None else Marked(reader, share)
+    classes, weights = _classes(settings, stream, None if saved is None else saved.state.run)
+    window = settings.shuffle_rows
+    if window is None:
+        window = reader.rows or 0 if isinstance(reader, Bundled) else 0
+    shuffled = streams.Shuffled(stream, window, settings.seed) if window else None
+    options = Options(
+        settings.passes, settings.task, settings.loss, classes, settings.n_features, others, weights, settings.early_stop
+    )
+
+    def make(task: str) -> Trainable:
+        if settings.class_weight is not None and task != CLASSIFY:
+            raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
+        return _model(settings, task, reader) if saved is None else load(saved.path)
+
+    state = None if saved is None else saved.state
+    return Training(Ahead(shuffled or stream), options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
+
+
+def _model(settings: Settings, task: str, reader: Stream) -> Model:
+    """The estimator that a run trains."""
+    chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
+    kind: type[Model] = Regressor
+    if task == CLASSIFY:
+        kind, weights = Classifier, settings.class_weight
+        if weights is not None:
+            chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)
+    return kind(**chosen, passes=settings.passes, fit_intercept=settings.intercept, random_state=settings.seed)
+
+
+def _classes(settings: Settings, stream: Stream, run: dict[str, Any] | None) -> tuple[Any, Mapping[Any, float] | None]:
+    """The classes and their weights, counted by one pass over the labels where that is asked for."""
+    if run is not None:
+        weights = run.get("class weights")
+        return run["classes"] if settings.scan else settings.classes, None if weights is None else dict(weights)
+    classes, balance = settings.classes, settings.class_weight == BALANCED
+    named = None if settings.class_weight is None or balance else _named_weights(settings.class_weight)
+    if settings.scan and not balance:
+        classes = scan(stream)
+    if not balance:
+        return classes, named
+    totals = class_totals(stream)
+    classes = tuple(sorted(totals)) if settings.scan else classes
+    return classes, dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+
+
+def _named_weights(text: str) -> dict[str, float]:
+    """The weights in ``0=1,1=20``, by the names of the classes."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, weight = part.rpartition("=")
+        if not (name and equals and _is_weight(weight)):
+            raise ValueError(f"--class-weight must be {BALANCED} or weights of at least 0 such as 0=1,1=20, got {text!r}.")
+        if name in found:
+            raise ValueError(f"--class-weight gives the class {name} two weights, in {text!r}.")
+        found[name] = float(weight)
+    return found
+
+
+def _is_weight(text: str) -> bool:
+    try:
+        return 0.0 <= float(text) < inf
+    except ValueError:
+        return False
+
+
+def _holdout(settings: Settings, reader: Stream) -> tuple[float | None, Callable[[], Stream] | None]:
+    """A share of the rows, or what opens others, in the columns of ``reader`` as they stand then."""
+    if settings.holdout is None:
+        return None, None
+    try:
+        return float(settings.holdout), None
+    except ValueError:
+        source = settings.holdout
+
+    def others() -> Stream:
+        return streams.open(source, **settings.reading, encoding=reader.encoding)
+
+    if is_pipe(source):
+        raise ValueError(f"{source}: a pipe cannot be read after each pass; --holdout needs a file.")
+    others()  # a file that is not there is told before the run
+    return None, others

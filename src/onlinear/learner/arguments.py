@@ -1,0 +1,49 @@
+"""Arguments of a learner, checked: counts, first weights, and a row given by its non-zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onlinear.rows import LARGEST_COLUMN
+
+
+def count(name: str, value: Any) -> int:
+    """An integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
+    return int(value)
+
+
+def first_weights(start: Any, n_features: int | None, outputs: int) -> np.ndarray:
+    """The weights before the first row, (d, K): as given, else 0 for each of the columns known."""
+    if n_features is not None and count("n_features", n_features) > LARGEST_COLUMN + 1:
+        raise ValueError(f"n_features must be at most {LARGEST_COLUMN + 1}, got {n_features}.")
+    if start is None:
+        return np.zeros((n_features or 0, outputs))
+    weights = np.asarray(start, dtype=np.float64)
+    weights = weights.reshape(-1, 1) if weights.ndim == 1 and outputs == 1 else weights
+    if weights.ndim != 2 or weights.shape[1] != outputs or (n_features is not None and len(weights) != n_features):
+        wanted = f"({n_features or 'd'},)" if outputs == 1 else f"({n_features or 'd'}, {outputs})"
+        raise ValueError(f"start must have shape {wanted}, got {np.shape(start)}.")
+    if not np.all(np.isfinite(weights)):
+        raise ValueError("start must be finite.")
+    return weights
+
+
+def one_row(indices: Any, values: Any) -> Any:
+    """A row as a CSR matrix as wide as its last column says."""
+    from scipy.sparse import csr_matrix
+
+    columns, entries = np.asarray(indices), np.asarray(values)
+    if columns.ndim != 1 or entries.ndim != 1 or len(columns) != len(entries):
+        raise ValueError(f"indices and values must be 1-D and equally long, got shapes {columns.shape} and {entries.shape}.")
+    if len(columns) and columns.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got dtype {columns.dtype}.")
+    if len(columns) and columns.min() < 0:
+        raise ValueError(f"indices must not be negative, got {columns.min()}.")
+    width = int(columns.max()) + 1 if len(columns) else 1
+    if width > LARGEST_COLUMN + 1:
+        raise ValueError(f"a column index must be at most {LARGEST_COLUMN}, got {width - 1}.")
+    return csr_matrix((entries, columns.astype(np.int64), [0, len(columns)]), shape=(1, width))

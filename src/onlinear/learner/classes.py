@@ -1,0 +1,24 @@
+"""Classes as outputs: one class against the rest, and the class that scores name. Classes are numbered by their places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def outputs_of(classes: int) -> int:
+    """How many outputs tell so many classes apart: one tells two, else each class has its own."""
+    return 1 if classes <= 2 else classes
+
+
+def one_against_rest(places: np.ndarray, outputs: int, negative: float) -> np.ndarray:
+    """The targets (n, K) of rows from their classes' places: 1 for the output's own class, ``negative`` for the others."""
+    own = np.arange(outputs) if outputs > 1 else np.ones(1)
+    return np.where(places[:, None] == own, 1.0, negative)
+
+
+def best_class(scores: np.ndarray, axis: int) -> np.ndarray:
+    """The place of the class that scores name; the outputs are along ``axis``, which the result lacks. A single output names
+    the second class where it is positive."""
+    if scores.shape[axis] > 1:
+        return np.argmax(scores, axis=axis)
+    return (np.take(scores, 0, axis=axis) > 0.0).astype(np.intp)

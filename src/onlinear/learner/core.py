@@ -1,0 +1,379 @@
+"""The part of a learner that takes checked rows: its parts, states, scales, units, sums of losses and limits.
+
+It is what the rooms around a learner use: single rows (``learn_one.py``), learners side by side (``side_by_side.py``), model
+files (``stored_learner.py``), runs over streams. ``Learner`` adds what users call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, NoReturn
+
+import numpy as np
+
+from onlinear import rows
+from onlinear.averages import ADAPTIVE
+from onlinear.compiled import bind_loss
+from onlinear.errors import DivergenceError
+from onlinear.learner.arguments import count, first_weights
+from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, state_limit
+from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights
+from onlinear.learner.parts import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
+from onlinear.learner.race import Race
+from onlinear.learner.turns import Guarded, changes
+from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
+from onlinear.rows import Rows, Source, checks
+from onlinear.rows.scaling import Scaler
+from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply
+from onlinear.solvers.core.many import Output, Team, scores_means, threads_of
+from onlinear.text.form import check_flag, unknown
+
+# What kernels raise where settings are so small or large that a product of them is 0 or infinite.
+NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
+
+
+class Core(Guarded):
+    """What trains a model on checked rows. Its methods are for the package; users call those of ``Learner``."""
+
+    def __init__(
+        self,
+        solver: Any,
+        loss: Any,
+        penalty: Any = "none",
+        average: Any = None,
+        scale: str = "none",
+        fit_intercept: bool = False,
+        n_features: int | None = None,
+        n_outputs: int = 1,
+        start: Any = None,
+        *,
+        targets: str = RAW,
+        weights: str = RAW,
+        total: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.threads = threads_of(n_jobs)
+        for name, choice, known in (("scale", scale, SCALES), ("targets", targets, KINDS), ("weights", weights, KINDS)):
+            if choice not in known:
+                raise unknown(name, str(choice), known)
+        self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
+        self._build_parts(total)
+        self.fit_intercept = check_flag("fit_intercept", fit_intercept)
+        self.n_outputs = count("n_outputs", n_outputs)
+        self.growing, self.total = n_features is None, total
+        self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
+        self.race = self._start_race()
+        self.units = self._start_units(targets, weights, start is not None)
+        self.arrays_moved = False  # whether the state's arrays may be others than those that ``learn_one`` has seen
+        self.stopped: str | None = None  # why it trains no more
+        self._team: Team | None = None  # made by the first call with several outputs
+        self._announced = 0  # columns that may come whatever the limit of the state
+        self._allowed = 0  # columns that are known to be within it
+        self._refuse_growing()
+
+    def _build_parts(self, total: int | None) -> None:
+        spec = self.spec
+        self.loss = build_loss(spec["loss"])
+        self.penalty = build_penalty(spec["penalty"])
+        self.solver, preset = build_solver(spec["solver"], self.penalty, total)
+        self.average = build_average(preset.average if spec["average"] is None else spec["average"], total)
+
+    def _build_state(self, first: np.ndarray, scale: str, started: bool) -> None:
+        """The engine and the outputs' states at the first weights (d, K); ``started``: whether these were given."""
+        self.factor = factor_of(self.loss)
+        self.raw_loss = bind_loss(self.loss, implicit=False)  # as kernels take it
+        problem = Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(self.spec["solver"]))
+        self.engine: Engine = self.solver.engine(problem)
+        self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
+        self.scaler = Scaler(scale, len(first)) if scale != "none" else None
+        if self.scaler is not None and started:
+            raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
+        lower, upper = getattr(self.penalty, "lower", -np.inf), getattr(self.penalty, "upper", np.inf)
+        if started and (np.any(first < lower) or np.any(first > upper)):
+            raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
+        self.states = self._first_states(first, started)
+        self.loss_sums = np.zeros((self.n_outputs, 2))  # of each output, with its correction
+
+    def _first_states(self, weights: np.ndarray, given: bool) -> list[State]:
+        """The outputs' states before the first row. Where no weights were given, lazy ones grow from nothing: memory of
+        features that no row names is never touched."""
+        if given or not (self.engine.lazy and self.engine.grows):
+            return [self.engine.start(weights[:, k].copy(), 0.0) for k in range(self.n_outputs)]
+        states = [self.engine.start(np.zeros(0), 0.0) for _ in range(self.n_outputs)]
+        for state in states:
+            state.grow(len(weights))
+        return states
+
+    def _start_race(self) -> Race | None:
+        """The race of an adaptive average; None for any other."""
+        if not is_adaptive(self.spec["average"]):
+            return None
+        if not scores_means(self.engine):
+            raise ValueError(
+                f"average {ADAPTIVE!r} needs rows scored by the average before each step, which "
+                f"{self.engine.problem.name} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
+                "separable penalty, or another average."
+            )
+        return Race()
+
+    def _start_units(self, targets: str, weights: str, started: bool) -> Units | None:
+        """The running units of targets and weights, or None where both are taken as they are."""
+        if targets == weights == RAW:
+            return None
+        name = self.engine.problem.name
+        if not can_multiply(self.engine):
+            raise ValueError(
+                f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
+                "for that here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
+            )
+        if targets == RELATIVE and not getattr(self.loss, "residual", False):
+            raise ValueError(
+                f"targets={RELATIVE!r} needs a loss of the residual s - y alone; {type(self.loss).__name__} is none."
+            )
+        if targets == RELATIVE and started:
+            raise ValueError(f"start= needs targets={RAW!r}: the zero of the targets is not known before the first row.")
+        if targets == RELATIVE and self.n_outputs > 1:
+            self.engines = [self.solver.engine(self.engine.problem) for _ in self.states]
+            for engine in self.engines:
+                engine.alone = True
+        return Units(
+            self.loss, self.n_outputs, targets=targets == RELATIVE, weights=weights == RELATIVE, centred=self.fit_intercept
+        )
+
+    def _refuse_growing(self) -> None:
+        """Raise ColumnsNeeded for parts that must know the number of columns."""
+        if self.growing and not self.engine.grows:
+            name = solver_name(self.spec["solver"])
+            raise ColumnsNeeded(f"{name} needs the number of columns in advance: {COLUMNS_NEEDED}")
+        if self.growing and getattr(self.penalty, "separable", True) is False:
+            raise ColumnsNeeded(f"the penalty {type(self.penalty).__name__} couples neighbouring columns: {COLUMNS_NEEDED}")
+
+    # --- what it knows -----------------------------------------------------------------------------------------------
+
+    @property
+    def t(self) -> int:
+        """Rows learned, over all calls."""
+        return self.states[0].t
+
+    @property
+    def size(self) -> int:
+        """Columns known."""
+        return self.states[0].size
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The numbers of all columns known."""
+        return np.arange(self.size, dtype=np.uint32)
+
+    @property
+    def total_loss(self) -> float:
+        """The sum over the rows learned of s_i l(score of the last iterate before the step, y_i), over outputs."""
+        return float(self.loss_sums.sum())
+
+    @property
+    def racing(self) -> bool:
+        """Whether an adaptive average races against the last iterate."""
+        return self.race is not None
+
+    @property
+    def averaged(self) -> bool:
+        """Whether it keeps an average of its iterates."""
+        return self.average is not None or self.engine.own_average
+
+    @property
+    def averages(self) -> bool:
+        """Whether the average predicts: there is one, and of an adaptive one the last iterate is not ahead."""
+        return self.averaged and not (self.race is not None and self.race.last_leads)
+
+    @property
+    def centres_rows(self) -> bool:
+        """Whether rows are centred, which makes them dense."""
+        return self.scaler is not None and self.scaler.kind == "standard"
+
+    # --- rows that users give -----------------------------------------------------------------------------------------
+
+    def check_input(self, X: Any, y: Any, sample_weight: Any) -> tuple[Source, np.ndarray, np.ndarray]:
+        """The rows, targets and weights checked; raises ValueError or TypeError for wrong input."""
+        self.refuse_if_diverged()
+        source = rows.learnable(self.read_rows(X, "X"), "X")
+        y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
+        self.engine.check_rows(weights)
+        return source, y, weights
+
+    def read_rows(self, X: Any, name: str) -> Source:
+        """The rows, centred where the scale is ``standard``; raises ValueError for columns beyond a fixed number."""
+        if self.centres_rows:
+            X = self._standardise(X, name)
+        return self.check_width(rows.read(X, name), f" (n_features={self.size})")
+
+    def check_width(self, source: Source, hint: str = "") -> Source:
+        """The rows; raises ValueError where they have columns beyond a fixed number."""
+        if not self.growing and source.size > self.size:
+            raise checks.width_error(source.width, self.size, hint)
+        return source
+
+    def check_targets(self, y: Any, n: int) -> np.ndarray:
+        """The targets as (n, K), which the loss takes."""
+        y = checks.targets(y, n, self.n_outputs)
+        checks.labels(y, getattr(self.loss, "labels", "real"))
+        return y
+
+    def _standardise(self, X: Any, name: str) -> np.ndarray:
+        assert self.scaler is not None
+        mean, deviation = self.scaler.moments
+        if not len(mean) or not deviation.any():
+            raise ValueError(
+                "scale='standard' needs the mean of all rows before the first: use fit, or scale='rms' for streams."
+            )
+        dense = rows.dense(X, name)
+        if dense.shape[1] != len(mean):
+            raise checks.width_error(dense.shape[1], len(mean))
+        return (dense - mean) / deviation
+
+    # --- columns -----------------------------------------------------------------------------------------------------
+
+    @property
+    def bytes_per_column(self) -> int:
+        """What the state holds for one column, all outputs."""
+        state = self.states[0]
+        own = sum(
+            int(np.prod(array.shape[:-1])) * state.widths.get(name, 1) * array.itemsize for name, array in state.arrays.items()
+        )
+        return max(1, own * self.n_outputs + (16 if self.scaler is not None else 0))
+
+    def announce(self, size: int) -> None:
+        """Allow ``size`` columns whatever the limit of the state."""
+        self._announced = size
+
+    def too_wide(self, size: int) -> str | None:
+        """Why the state may not grow to ``size`` columns; None where it may."""
+        if size <= max(self.size, self._announced, self._allowed):
+            return None
+        self._allowed = state_limit() // self.bytes_per_column
+        return growth_error(size - 1, self.bytes_per_column)
+
+    def make_room(self, source: Source) -> None:
+        """Grow to the columns of checked rows. Raise WideRowError before anything beyond the limit is made."""
+        if source.size <= self.size:
+            return
+        if self.too_wide(source.size) is not None:
+            row, column = rows.row_beyond(source, max(self.size, self._announced, self._allowed))
+            raise WideRowError(row, str(growth_error(column, self.bytes_per_column)))
+        self.grow(source.size)
+
+    @changes
+    def grow(self, size: int) -> None:
+        """Grow to ``size`` columns."""
+        if self._team is not None:
+            self._team.grow(size)
+        else:
+            for state in self.states:
+                state.grow(size)
+        self.grow_scales(size)
+
+    def grow_scales(self, size: int) -> None:
+        """Follow states that have grown to ``size`` columns."""
+        if self.scaler is not None:
+            self.scaler.grow(size)
+        self.arrays_moved = True
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def outputs(self) -> list[Output]:
+        """What a pass learns, output by output."""
+        return [Output(self.engines[k % len(self.engines)], state, k) for k, state in enumerate(self.states)]
+
+    def team(self) -> Team | None:
+        """The outputs, learned in one pass; None for a single one, which its engine learns."""
+        if self._team is None and self.n_outputs > 1:
+            self._team = Team(self.outputs(), self.threads)
+        return self._team
+
+    def prepare(self, block: Rows, largest: float, weights: np.ndarray) -> tuple[Rows, float, np.ndarray]:
+        """Rows as kernels take them: scaled, with their largest absolute value and what multiplies their losses."""
+        if self.scaler is not None and not self.centres_rows:
+            block = self.scaler.learn(block, weights)
+            largest = np.abs(block.values).max(initial=0.0)
+        return block, largest, loss_weights(self.loss, weights)
+
+    def multiply_steps(self, units: Units | None) -> None:
+        """Set the step sizes as the running units say now."""
+        if units is not None:
+            for engine, by in zip(self.engines, units.multipliers.tolist(), strict=False):
+                engine.multiply_steps(by)
+
+    def add_loss(self, k: int, scores: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:
+        """Add rows to the sum of losses of output k: its scores and targets, (n,)."""
+        add_losses(self.raw_loss, scores, y, s, self.loss_sums[k])
+
+    # --- divergence --------------------------------------------------------------------------------------------------
+
+    def stop(self, why: str) -> NoReturn:
+        """Raise DivergenceError now and whenever the state is used again."""
+        self.arrays_moved, self.stopped = True, why
+        raise DivergenceError(why)
+
+    def diverge(self, where: str, t: int) -> NoReturn:
+        """Stop because step t left the state infinite; ``where`` names the row, with a space behind it."""
+        try:
+            eta = self.engine.eta(max(t, 1))
+        except NO_NUMBER:
+            eta = np.inf
+        self.stop(
+            f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). Use a smaller step"
+            + ("." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'.")
+        )
+
+    def refuse_if_diverged(self) -> None:
+        """Raise DivergenceError where the state is not finite, RuntimeError where a fork left it incomplete."""
+        if self.torn:
+            raise RuntimeError(
+                "this learner was being changed by another thread when the process was forked, so its copy here is incomplete: "
+                "fork when no thread learns, or load the model from a file."
+            )
+        if self.stopped is not None:
+            raise DivergenceError(f"this learner has diverged and learns no more: {self.stopped}")
+
+    def compute(self, read: Callable[..., Any], *args: Any) -> Any:
+        """What ``read`` gives; a division by 0 there is divergence."""
+        try:
+            return read(*args)
+        except NO_NUMBER:
+            self.diverge("", self.t)
+
+    def must_be_finite(self, weights: np.ndarray) -> np.ndarray:
+        """The weights; raises DivergenceError where one is not finite."""
+        self.refuse_if_diverged()
+        if not np.all(np.isfinite(weights)):
+            self.diverge("", self.t)
+        return weights
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        self.arrays_moved = True
+
+    # --- the predictor -----------------------------------------------------------------------------------------------
+
+    def scaled_weights(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
+        """Output k's weights of some columns in scaled units: after the last row, or of the average where it predicts."""
+        use = self.engine.mean if average and self.averages else self.engine.weights
+        return self.must_be_finite(self.compute(use, self.states[k], columns))
+
+    def weights_at(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
+        """``scaled_weights`` in the columns' own units."""
+        weights = self.scaled_weights(k, columns, average)
+        return weights if self.scaler is None else self.must_be_finite(self.scaler.original(weights, columns))
+
+    def bias(self, k: int, average: bool) -> float:
+        """Output k's intercept in the units of rows and targets as they were given."""
+        read = self.engine.mean_bias if average and self.averages else self.engine.bias
+        bias = float(self.compute(read, self.states[k]))
+        if not isfinite(bias):
+            self.diverge("", self.t)
+        if self.units is not None:
+            bias += float(self.units.zero[k])
+        if self.scaler is not None and self.centres_rows:
+            bias += self.scaler.centre(self.scaled_weights(k, self.columns, average))
+        return bias

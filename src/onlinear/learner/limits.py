@@ -1,0 +1,50 @@
+"""How large a state may grow, and the errors for rows that would make it larger."""
+
+from __future__ import annotations
+
+import os
+import re
+
+LIMIT = "ONLINEAR_STATE_LIMIT"  # the environment variable that says how large a state may become, in bytes or as 20GB
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+COLUMNS_NEEDED = "n_features (--n-features) must be given."
+
+
+class WideRowError(ValueError):
+    """A row has a column that would make the state grow beyond its limit."""
+
+    def __init__(self, row: int, rule: str) -> None:
+        super().__init__(f"row {row} of X: {rule}")
+        self.row, self.rule = row, rule
+
+
+class ColumnsNeeded(ValueError):  # noqa: N818 (nothing is wrong, only unknown)
+    """The number of columns must be known before the first row."""
+
+
+def state_limit() -> int:
+    """The bytes that a state may grow to.
+
+    The environment says how many; else it is 4 GiB, or half of the machine's memory where that is less. 4 GiB hold 100 million
+    columns of the estimators' defaults; the largest public data sets have 55 million.
+    """
+    asked = os.environ.get(LIMIT)
+    if asked is None:
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+        return min(4 << 30, pages // 2) if pages > 0 else 4 << 30
+    found = re.fullmatch(r"([0-9]{1,15}) *([KMGT]?B)?", asked.strip(), re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"the environment variable {LIMIT} must be a number of bytes, such as 20GB, got {asked!r}.")
+    return int(found[1]) * UNITS[(found[2] or "B").upper()]
+
+
+def growth_error(column: int, each: int) -> str | None:
+    """Why a state of ``each`` bytes per column may not grow to hold a column; None where it may."""
+    limit = state_limit()
+    if (column + 1) * each <= limit:
+        return None
+    return (
+        f"expected columns up to {limit // each - 1:,} (a state of {limit / 1e9:.3g} GB), got column {column:,}, for which the "
+        f"state would grow to {(column + 1) * each / 1e9:.3g} GB. If the column is right, set the environment variable {LIMIT} "
+        "to more, such as 20GB, or give the number of columns (--n-features, n_features=)."
+    )

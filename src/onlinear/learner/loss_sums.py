@@ -1,0 +1,70 @@
+"""Sums and means of losses over rows: each loss counts by its row's weight, and sums are compensated (Neumaier)."""
+
+from __future__ import annotations
+
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from onlinear.compiled import bind_loss, function, kernel
+
+
+@function
+def add_loss(loss, score, y, s, total):  # type: ignore[no-untyped-def]
+    """total[0] + total[1] += s l(score, y), compensated (Neumaier)."""
+    if s != 0.0:
+        x = s * loss.value(score, y)
+        new = total[0] + x
+        if isfinite(new):  # the correction of an infinite sum would be nan
+            total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
+        total[0] = new
+
+
+@kernel
+def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
+    """total[0] + total[1] += sum of s_i l(score_i, y_i) in row order, compensated (Neumaier)."""
+    for i in range(y.shape[0]):
+        add_loss(loss, scores[i], y[i], s[i], total)
+
+
+def factor_of(loss: Any) -> float:
+    """The number that a loss multiplies itself by; 1 where it has none."""
+    return float(getattr(loss, "factor", 1.0))
+
+
+def loss_weights(loss: Any, weights: np.ndarray) -> np.ndarray:
+    """s_i, what multiplies the loss of each row in a kernel: the row's weight times the loss's factor."""
+    factor = factor_of(loss)
+    return weights if factor == 1.0 else factor * weights
+
+
+class LossSum:
+    """The sum of s_i l(score_i, y_i) over rows and outputs. ``total``: the sum and its correction."""
+
+    def __init__(self, loss: Any) -> None:
+        self._loss, self._raw = loss, bind_loss(loss, implicit=False)
+        self.total = np.zeros(2)
+
+    @property
+    def value(self) -> float:
+        """The sum."""
+        return float(self.total.sum())
+
+    def add(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows: scores (n, K), targets (n, K) and weights (n,)."""
+        s = loss_weights(self._loss, weights)
+        for k in range(scores.shape[1]):
+            add_losses(self._raw, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), s, self.total)
+
+
+def mean(total: float, weight: float) -> float:
+    """A sum of losses by the weight, or the number, of its rows; nan of no rows."""
+    return total / weight if weight > 0.0 else nan
+
+
+def mean_loss(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Mean over rows of the weighted loss of scores (n, K) for targets (n, K), summed over outputs."""
+    losses = LossSum(loss)
+    losses.add(scores, y, weights)
+    return mean(losses.value, float(weights.sum()))

@@ -1,0 +1,71 @@
+"""The race of ``average="adaptive"``: the average predicts, except while the last iterate scores the recent rows better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onlinear.compiled import function, kernel
+from onlinear.files import trust
+from onlinear.learner.loss_sums import add_loss
+
+MOST = 1e300  # of the losses of a race: sums that overflow, or are no numbers, stay comparable
+
+
+class Race:
+    """The losses of the two predictors over the recent rows, summed over outputs.
+
+    ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
+    """
+
+    def __init__(self) -> None:
+        self.losses = np.zeros(4)
+
+    @property
+    def last_leads(self) -> bool:
+        """Whether the last iterate is ahead."""
+        return bool(self.losses[0] < self.losses[1])
+
+    @property
+    def predicted_loss(self) -> float:
+        """The sum over the rows trained on of s_i l(score of what predicted before the step, y_i)."""
+        return float(self.losses[2:].sum())
+
+    def run(self, loss: Any, scores: np.ndarray, means: np.ndarray, y: np.ndarray, s: np.ndarray, t: int) -> None:
+        """Run over rows that follow the first t: scores of the last iterate and of the average (K, n), y (n, K).
+
+        A row's means become the scores of what predicted it.
+        """
+        compare(loss, scores, means, y, s, t, self.losses)
+
+    def check(self) -> None:
+        """Raise ModelFileError for losses that no rows have."""
+        trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
+
+
+@function
+def bound(losses: float) -> float:
+    """A sum of losses, at most MOST in size."""
+    return max(losses, -MOST) if losses < MOST else MOST
+
+
+@kernel
+def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
+    """Add rows to a race; scores and means are (K, n), y is (n, K), t rows came before.
+
+    The sums forget: what is older counts less by 1 - 3/t a row. A row's means become the scores of what predicted it.
+    """
+    for i in range(y.shape[0]):
+        ahead = race[0] < race[1]
+        last, mean = 0.0, 0.0
+        for k in range(y.shape[1]):
+            if s[i] > 0.0:
+                last += s[i] * loss.value(scores[k, i], y[i, k])
+                mean += s[i] * loss.value(means[k, i], y[i, k])
+            if ahead:
+                means[k, i] = scores[k, i]
+            add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
+        if s[i] > 0.0:
+            kept = 1.0 - min(1.0, 3.0 / (t + i + 1.0))
+            race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)

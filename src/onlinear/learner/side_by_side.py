@@ -1,0 +1,90 @@
+"""Learners that take the same rows in the same order: a single one, or those of a path, whose penalties differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from onlinear.learner.core import NO_NUMBER, Core
+from onlinear.rows import Rows, Source
+from onlinear.solvers.core.many import Team, in_threads
+
+
+class SideBySide:
+    """Cores that take the same rows. All have as many outputs, and the scaler and units of the first one.
+
+    ``team`` learns all their outputs in one pass; None where there is one output, which its engine learns.
+    """
+
+    def __init__(self, cores: Sequence[Core], team: Team | None, threads: int) -> None:
+        self._cores, self._team, self._threads = cores, team, threads
+
+    def learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Learn checked rows, for whose columns there is room.
+
+        Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted.
+        """
+        blocks = [
+            self._learn_block(rows, source.largest, y[which], weights[which], which.start) for which, rows in source.blocks()
+        ]
+        return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((2, self._outputs, 0)), *blocks], axis=2)
+
+    @property
+    def _outputs(self) -> int:
+        return len(self._cores) * self._cores[0].n_outputs
+
+    def _learn_block(self, block: Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int) -> np.ndarray:
+        """Learn rows from row ``first`` of the call on."""
+        lead = self._cores[0]
+        for core in self._cores:
+            core.arrays_moved = True
+        block, largest, s = lead.prepare(block, largest, weights)
+        if lead.units is None:
+            return self._learn_rows(block, largest, y, s, first)
+        y = lead.units.moved(y, weights)
+        scores = np.empty((2, self._outputs, len(s)))
+        for part in lead.units.parts(y, weights, lead.t):
+            for core in self._cores:
+                core.multiply_steps(lead.units)
+            piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
+            scores[:, :, part] = self._learn_rows(piece, largest, y[part], s[part], first + part.start)
+        return scores + np.tile(lead.units.zero, len(self._cores))[:, None]
+
+    def _learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
+        """Learn rows as kernels take them, all by the same step sizes."""
+        lead, before = self._cores[0], self._cores[0].t
+        scores = np.empty((2, self._outputs, len(s)))
+        last, predicted = scores
+        more = (predicted,) if any(core.race is not None for core in self._cores) else ()
+        try:
+            if self._team is None:
+                done, culprit = lead.engine.learn_outputs(lead.states, block, largest, y, s, last, *more), 0
+            else:
+                done, culprit = self._team.learn(block, largest, y, s, last, *more)
+        except NO_NUMBER:
+            self._diverge(0, "in this call ", before + 1)
+        self._add_losses(last, y, s, done)
+        for k, core in enumerate(self._cores):
+            own = slice(k * lead.n_outputs, (k + 1) * lead.n_outputs)
+            if core.race is None:
+                predicted[own] = last[own]
+            else:
+                core.race.run(core.raw_loss, last[own], predicted[own], y[:done], s, before)
+        if done < len(s):
+            self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
+        return scores
+
+    def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
+        outputs = self._cores[0].n_outputs
+
+        def add(place: int) -> None:
+            k = place % outputs
+            self._cores[place // outputs].add_loss(k, scores[place, :done], y[:done, k], s[:done])
+
+        in_threads(add, range(self._outputs), self._threads, scores.size)
+
+    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
+        """Stop core k, whose step t left its state infinite."""
+        self._cores[k].diverge(where, t)

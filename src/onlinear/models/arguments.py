@@ -1,0 +1,63 @@
+"""Arguments of the estimators' methods, checked, and scales that need all rows first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from onlinear.learner import Learner
+from onlinear.rows import checks, learnable, read
+from onlinear.rows.scaling import Survey
+from onlinear.streams import Block, Stream
+
+
+def is_stream(X: Any, y: Any) -> bool:
+    """Whether X gives blocks of rows: a stream, or an iterable that is no array, frame or nested list."""
+    if isinstance(X, Stream):
+        return True
+    arrays = "shape", "__array__", "__dataframe__"
+    if (
+        y is not None
+        or isinstance(X, (str, bytes, dict))
+        or any(hasattr(X, name) for name in arrays)
+        or not hasattr(X, "__iter__")
+    ):
+        return False
+    return not isinstance(X, Sequence) or all(isinstance(block, (tuple, Block)) for block in X[:1])
+
+
+def refuse_unseen(X: Any) -> None:
+    """Raise for what scikit-learn's own checks would drop (masks), or name in other words (text)."""
+    checks.refuse_masked(X, "X")
+    if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
+        return
+    probe = np.asarray(X if isinstance(X, np.ndarray) else X[:1])
+    found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
+    if found:
+        raise TypeError("X must hold numbers, got text: encode it as numbers first, e.g. with sklearn's FeatureHasher.")
+
+
+def check_passes(passes: Any) -> int:
+    """An integer of at least 1."""
+    if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
+        raise ValueError(f"passes must be an integer of at least 1, got {passes!r}.")
+    return int(passes)
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """The generator of the orders of the rows, from a seed or as it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"random_state must be None, an integer or a numpy.random.Generator: {error}") from None
+
+
+def fix_scales(learner: Learner, X: Any, weights: np.ndarray) -> None:
+    """Set the scales of ``scale="standard"``: means and deviations of the columns over the rows of a weight above 0."""
+    source, survey = learnable(read(X), "X"), Survey()
+    for which, rows in source.blocks():
+        survey.add(rows, source.width, weights[which])
+    learner.scaler.fix(*survey.result(source.width))  # type: ignore[union-attr]

@@ -1,0 +1,377 @@
+"""OnlineClassifier: labels and class weights in front of ``Learner``, one class against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from onlinear.learner.classes import one_against_rest, outputs_of
+from onlinear.models.base import Classifier, gives_probabilities
+from onlinear.models.online import Online
+from onlinear.models.stored_model import quote
+from onlinear.rows import checks
+from onlinear.streams import Stream
+from onlinear.streams.weighted import balanced, class_totals
+from onlinear.text.form import check_number
+
+
+class IfProbable:
+    """A method of the classifiers whose loss gives probabilities; for others it is missing, and the error says why."""
+
+    def __init__(self, method: Callable[..., np.ndarray]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: Any = None) -> Callable[..., np.ndarray]:
+        if model is not None and not gives_probabilities(model):
+            raise AttributeError(
+                f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
+                "probabilities. Use loss='logistic', or fit sklearn.calibration.CalibratedClassifierCV(model)."
+            )
+        return self._method if model is None else MethodType(self._method, model)
+
+
+class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[misc]
+    """A linear classifier, trained row by row.
+
+    It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r, and s_i the weight of a row times the
+    weight of its class. Several classes are learned one against the rest, all in one pass over the rows.
+
+    Parameters
+    ----------
+    loss : str or loss object, default="logistic"
+        The loss, as ``"name,key=value,..."``. Losses of numbers (squared, absolute, huber, ...) learn the targets -1 and +1.
+    penalty : str or penalty object, default="none"
+        The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
+    solver : str or solver object, default=None
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps: ``fiol``, or without a penalty
+        its faster form ``implicit-sgd``. The size of step t is 4.8 / sqrt(t)
+        for the logistic loss, for others 2.4 / (slope at 0) / sqrt(t); it follows the running largest weight.
+    average : str or Average, default=None
+        The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
+        average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
+        average would fill, nor for solvers without a form for it.
+    passes : int, default=1
+        Passes of ``fit`` over the rows; for a batch solver its iterations.
+    shuffle : bool or "replacement", default=None
+        The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
+        (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
+    scale : {"none", "rms", "max-abs", "standard"}, default=None
+        By what each column is divided. None is ``"rms"``; for rls, csgd, adaline and batch solvers it is ``"none"``.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    class_weight : dict or "balanced", default=None
+        What multiplies the weights of the rows of each class; ``"balanced"`` (``fit`` only) gives every class the same total
+        weight. Of a stream it counts the labels in a pass of its own.
+    random_state : int, numpy.random.Generator or None, default=None
+        The seed of the orders of the rows.
+    verbose : bool or int, default=False
+        Whether to show a progress bar.
+    callbacks : list of callables, default=None
+        Functions of one ``Progress``, called after every block of rows.
+    n_jobs : int, default=None
+        The threads that share many classes: None is 1, -1 all cores. They change nothing but the time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes, ascending.
+    coef_ : ndarray of shape (1, d) or (K, d)
+        The weights as ``predict`` uses them, in the columns' own units, whatever the scale. A fresh array.
+    intercept_ : ndarray of shape (1,) or (K,)
+        The intercept, in the units of the scores.
+    n_features_in_ : int
+        The columns known. It grows with the rows of a stream.
+    feature_names_in_ : ndarray of str
+        The names of the columns, where a data frame gave them.
+    n_iter_ : int
+        The passes made by ``fit``.
+    t_ : int
+        Rows learned, over all passes and calls.
+    sparsity_ : float
+        The share of exact zeros in ``coef_``.
+    sparsity_last_ : float
+        The share of exact zeros in the weights after the last row; an average is rarely 0 where the iterates are.
+    history_ : list of dict
+        The reports of ``fit`` on a stream, whenever the row count had doubled: rows, mean losses, measures.
+    encoding_ : dict or None
+        How the columns of a table became features, for ``streams.open(encoding=)``.
+    learner_ : Learner
+        The learner. It holds the state; its last iterate is ``learner_.weights()``.
+
+    See Also
+    --------
+    OnlineRegressor : The same for numbers.
+    PenaltyPath : Many penalties in one pass.
+    Learner : One method, exactly as its paper states it.
+
+    Notes
+    -----
+    ``partial_fit`` takes the rows in the order given; ``fit`` equals ``partial_fit`` over the rows of all passes in their
+    order, bit for bit. Both take arrays, sparse matrices, data frames, and streams (``onlinear.streams``).
+
+    References
+    ----------
+    docs/solvers.md names the paper of each method, docs/defaults.md the measurements behind the defaults.
+
+    Examples
+    --------
+    >>> from onlinear import OnlineClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = OnlineClassifier(penalty="l1=1e-3", passes=5, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    >>> model.coef_.shape
+    (1, 30)
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> OnlineClassifier:
+        """Train from the start, in ``passes`` passes over the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+            weights; its rows are learned in its order.
+        y : array-like of shape (n,), default=None
+            The classes, at least two: numbers or text. None for a stream.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+        classes : array-like of shape (K,) or "scan", default=None
+            For a stream: its classes, where they are not -1, 1 or 0, 1 and the stream does not know them. ``"scan"`` finds them
+            in a pass of its own.
+
+        Returns
+        -------
+        OnlineClassifier
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the estimator stays as it was.
+        StreamError
+            For a wrong row of a stream; the rows before its block are learned.
+        DivergenceError
+            Where the state stops being finite.
+
+        Warns
+        -----
+        QualityWarning
+            Where the model predicts worse than a constant, or the rows cannot teach it.
+        """
+        return self._train_passes(X, y, sample_weight, classes)
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
+        """Train on the rows once, in the order given; continue with what was trained before.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+            weights; its rows are learned in its order.
+        y : array-like of shape (n,), default=None
+            The classes. None for a stream.
+        classes : array-like of shape (K,) or "scan", default=None
+            All classes there will be. The first call needs them; for a stream as in ``fit``.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+
+        Returns
+        -------
+        OnlineClassifier
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the estimator stays as it was.
+        StreamError
+            For a wrong row of a stream; the rows before its block are learned.
+        DivergenceError
+            Where the state stops being finite.
+        """
+        return self._train_once(X, y, classes, sample_weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. Columns that no row has had so far have weight 0.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            For two classes one score, positive for the second; else one for each class.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self._scores(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the largest score.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. Columns that no row has had so far have weight 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            A class of ``classes_`` for each row.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self.labels_of(self._scores(X))
+
+    @IfProbable
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, for the losses logistic, exponential and modified-huber.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. Columns that no row has had so far have weight 0.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Each row sums to 1; of several classes the probabilities of one against the rest, divided by their sum.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        AttributeError
+            For a loss that gives no probabilities.
+        """
+        return self.probabilities_of(self._scores(X))
+
+    @IfProbable
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. Columns that no row has had so far have weight 0.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Natural logarithms; -inf for a probability of 0.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        AttributeError
+            For a loss that gives no probabilities.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights as ``predict`` uses them, in the columns' own units: (1, d) for two classes, else (K, d); a fresh array."""
+        return np.atleast_2d(self._coef(average=True))
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts: (1,) for two classes, else (K,)."""
+        return np.atleast_1d(np.asarray(self.fitted_learner().intercept(average=True)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def make_targets(
+        self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Targets (n, K), weights of the rows, and K. ``first``: no rows came before; ``balance``: these are all rows."""
+        check_classification_targets(y)
+        if balance:
+            self.classes_ = np.unique(y)
+        else:
+            self._name_classes(classes, first)
+        if len(self.classes_) < 2:
+            raise ValueError(f"there is one class only ({quote(self.classes_)}); a classifier needs at least two classes.")
+        places = self._places(y)
+        weights = checks.weights(sample_weight, len(y))
+        weights = weights * self._class_weights(places, weights, balance)[places]
+        outputs = outputs_of(len(self.classes_))
+        return one_against_rest(places, outputs, self.negative_target(outputs)), weights, outputs
+
+    def _places(self, y: np.ndarray) -> np.ndarray:
+        """Each label's place among the classes."""
+        known = set(self.classes_.tolist())
+        strange = [label for label in np.unique(y).tolist() if label not in known]
+        if strange:
+            row = int(np.argmax(y == strange[0]))
+            raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(self.classes_)}.")
+        return np.searchsorted(self.classes_, y)
+
+    def _name_classes(self, classes: Any, first: bool) -> None:
+        if classes is None:
+            if first:
+                raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
+            return
+        named = np.unique(np.asarray(classes))
+        if first:
+            self.classes_ = named
+        elif not np.array_equal(named, self.classes_):
+            raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(self.classes_)}.")
+
+    def _class_weights(self, places: np.ndarray, weights: np.ndarray, balance: bool) -> np.ndarray:
+        self._check_class_weight(balance)
+        if isinstance(self.class_weight, str):
+            return balanced(np.bincount(places, weights, len(self.classes_)))
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+
+    def _check_class_weight(self, balance: bool) -> None:
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
+            if not balance:
+                raise ValueError(
+                    "class_weight='balanced' needs the labels of all rows before the first, as fit has them: for partial_fit "
+                    "pass a dict such as {0: 1, 1: 20} (sklearn.utils.class_weight.compute_class_weight finds one)."
+                )
+        elif self.class_weight is not None and not isinstance(self.class_weight, dict):
+            raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
+        else:
+            for name, weight in (self.class_weight or {}).items():
+                check_number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
+
+    def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
+        self._check_class_weight(balance)
+        if not isinstance(self.class_weight, str):
+            return self.class_weight
+        totals = class_totals(stream)
+        return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))

@@ -1,0 +1,59 @@
+"""What a model takes where nothing is named, and what its settings imply; measured, see docs/defaults.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, NamedTuple
+
+from onlinear.learner.parts import build_loss
+from onlinear.text.form import join_names
+from onlinear.text.hints import advise_on_argument
+
+FAR = 1e9  # a residual beyond the settings of any loss
+
+
+class Choice(NamedTuple):
+    """Step sizes and the scale of the columns."""
+
+    step: float  # step size times |l'|, the slope of the loss at a score of 0, or 1 for losses of numbers
+    bounded: float  # step size for losses of numbers whose slope is bounded
+    quantile: float  # step size for the quantile loss, whose share of rows above and below larger steps forget
+    single: float  # without an average, a share of these
+    scale: str
+
+
+def explain_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorator of ``__init__``: the error for an unknown argument names the class and what to write instead."""
+    known = list(signature(init).parameters)[1:]
+
+    @wraps(init)
+    def explained(self: Any, *args: Any, **settings: Any) -> None:
+        for name in settings:
+            if name not in known:
+                hint = advise_on_argument(name) or f"Arguments: {join_names(known)}."
+                raise TypeError(f"{type(self).__name__} has no argument {name!r}. {hint}")
+        init(self, *args, **settings)
+
+    return explained
+
+
+def is_residual(loss: Any) -> bool:
+    """Whether a loss depends on s - y alone."""
+    return bool(getattr(build_loss(loss), "residual", False))
+
+
+def natural_eta(choice: Choice, loss: Any) -> float:
+    """The step size that suits a loss, by its slope."""
+    if getattr(loss, "labels", "real") == "signs":
+        slope = abs(float(loss.slope(0.0, 1.0)))
+        return choice.step / slope if slope > 0.0 else choice.step
+    if hasattr(loss, "q"):
+        return choice.quantile
+    return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
+
+
+def loss_labels(loss: Any) -> str:
+    """Which targets a loss takes: signs, counts or real numbers."""
+    return str(getattr(build_loss(loss), "labels", "real"))

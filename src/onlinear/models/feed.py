@@ -1,0 +1,119 @@
+"""Rows in memory, checked, in the order in which they are learned; and callbacks between their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.learner.loss_sums import mean_loss
+from onlinear.rows import Rows, Source
+
+ROWS = 1 << 13  # rows between two calls of the callbacks
+
+
+class Progress:
+    """What a callback is told after each block of rows; nothing is computed before it is asked for."""
+
+    def __init__(self, estimator: Any, total: int | None) -> None:
+        self.estimator = estimator
+        self.total = total  # rows learned when this call of fit or partial_fit ends; None where a stream does not know
+
+    @property
+    def rows(self) -> int:
+        """Rows learned so far."""
+        return self.estimator.t_
+
+    @property
+    def loss(self) -> float:
+        """Mean loss over the rows learned, each scored before it was learned."""
+        return self.estimator.learner_.progressive_loss
+
+    @property
+    def nonzeros(self) -> int:
+        """Weights of ``coef_`` that are not 0."""
+        return int(np.count_nonzero(self.estimator.coef_))
+
+
+class Feed(NamedTuple):
+    """Checked rows with the order, block by block, in which they are to be learned."""
+
+    source: Source
+    y: np.ndarray
+    weights: np.ndarray
+    orders: Iterator[np.ndarray | None]
+    total: int
+
+    def blocks(self) -> Iterator[tuple[Source, np.ndarray, np.ndarray]]:
+        """Rows, targets and weights, ``ROWS`` rows at a time."""
+        for order in self.orders:
+            for first in range(0, self.source.n, ROWS):
+                part = slice(first, first + ROWS)
+                if order is None:
+                    yield cut(self.source, part), np.asfortranarray(self.y[part]), self.weights[part]
+                else:
+                    which = order[part]
+                    yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
+
+
+class ScoredBefore:
+    """Scores of few rows, each before its row was trained on, with targets and weights."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def halves(self, loss: Any) -> tuple[float, float]:
+        """Mean losses of the second quarter of the rows and of the second half."""
+        columns = [np.concatenate(column) for column in zip(*self.parts, strict=True)]
+        n = len(columns[0])
+        stretches = slice(n // 4, n // 2), slice(n // 2, n)
+        first, second = (mean_loss(loss, *(column[stretch] for column in columns)) for stretch in stretches)
+        return first, second
+
+
+def cut(source: Source, which: slice) -> Source:
+    """Rows ``which`` of ``source``, without a copy of the entries."""
+    if not isinstance(source.data, Rows):
+        return source._replace(n=len(source.data[which]), data=source.data[which])
+    first, last = which.start, min(which.stop, source.n)
+    starts = source.data.indptr[first : last + 1]
+    inside = slice(int(starts[0]), int(starts[-1]))
+    rows = Rows(starts - starts[0], source.data.indices[inside], source.data.values[inside])
+    return source._replace(n=last - first, data=rows)
+
+
+def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) -> Iterator[np.ndarray | None]:
+    """The order of the rows in each pass, all from one generator; None: as they stand."""
+    for _ in range(passes):
+        if not shuffle:
+            yield None
+        else:
+            yield draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+
+
+def tell(callbacks: list[Callable[[Progress], Any]], progress: Progress) -> None:
+    """Call all callbacks."""
+    for callback in callbacks:
+        callback(progress)
+
+
+def check_callbacks(callbacks: Any) -> list[Callable[[Progress], Any]]:
+    """The callbacks as a list; raises TypeError for what is none."""
+    found = [] if callbacks is None else callbacks
+    if not isinstance(found, (list, tuple)) or not all(map(callable, found)):
+        raise TypeError(f"callbacks must be a list of functions of one argument, got {callbacks!r}.")
+    return list(found)
+
+
+@contextmanager
+def show_bar(start: int, total: int | None) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar, as a callback."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Shown
+
+    columns = TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Shown(*columns, TextColumn("progressive loss {task.fields[loss]:.5g}")) as shown:
+        task = shown.add_task("rows", total=total, completed=start, loss=float("nan"))
+        yield lambda info: shown.update(task, completed=info.rows, loss=info.loss)

@@ -1,0 +1,71 @@
+"""Models from model files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from onlinear.errors import ModelFileError
+from onlinear.files import model_file
+from onlinear.learner import Learner
+from onlinear.learner.stored_parts import PartNeeded
+from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.predictor import Final
+from onlinear.models.stored_model import OBJECT, PARTS, is_setting, must
+from onlinear.text.form import unknown
+
+KINDS: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
+
+
+def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **parts: Any) -> Any:
+    """The ``Learner``, ``Classifier`` or ``Regressor`` in a model file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    kinds : dict of str to class, default=None
+        Other classes than ``Classifier`` and ``Regressor``, by the names ``"classifier"`` and ``"regressor"``.
+    **parts
+        User-defined parts, by role: ``loss=MyLoss()``.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is no such file.
+    ModelFileError
+        For a file that is no model file, or is damaged.
+    ValueError
+        For a part that is not the model's, or a user-defined part that is missing.
+    """
+    for role in parts:
+        if role not in PARTS:
+            raise unknown("part", role, PARTS)
+    header, arrays = model_file.read(path)
+    try:
+        return _restore(header, arrays, kinds or KINDS, parts)
+    except PartNeeded:
+        raise
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+    except KeyError as error:
+        raise ModelFileError(f"{os.fspath(path)}: the model file's header lacks {error}.") from None
+    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+        if parts:  # which may be what is wrong
+            raise
+        raise ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
+
+
+def _restore(header: dict[str, Any], arrays: model_file.Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
+    kind = header.get("kind")
+    if kind not in ("learner", *kinds):
+        raise ModelFileError(f"holds a model of the unknown kind {kind!r}.")
+    learner = (Final if header.get("final") is True and kind in kinds else Learner).thaw(header, arrays, **parts)
+    if kind == "learner":
+        return learner
+    must(isinstance(header["estimator"], dict), "estimator")
+    params = header["estimator"]["params"]
+    must(isinstance(params, dict) and all(is_setting(name, value) for name, value in params.items()), "params")
+    model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
+    model.restore(header["estimator"], learner)
+    return model

@@ -1,0 +1,273 @@
+"""What the two estimators share: training on arrays and on streams, with passes, orders and callbacks.
+
+An error before the first row leaves an estimator as it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from onlinear.learner import Learner
+from onlinear.learner.classes import best_class
+from onlinear.learner.parts import split
+from onlinear.models.arguments import check_passes, fix_scales, is_stream, make_generator, refuse_unseen
+from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
+from onlinear.models.predictor import Final
+from onlinear.models.stored_model import quote
+from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
+from onlinear.rows import checks, named_columns
+from onlinear.solvers import SOLVERS
+from onlinear.streams import Stream, StreamError
+from onlinear.streams.ahead import Ahead
+from onlinear.streams.labels import scan
+from onlinear.streams.pairs import Pairs
+from onlinear.training.options import CLASSIFY, REGRESS, Options
+from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
+from onlinear.training.training import Training
+
+ROWS_AS_GIVEN: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+
+
+class Online(BaseEstimator, Model):  # type: ignore[misc]
+    """What the two estimators share."""
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    @in_turn
+    def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+        """Train from the start, in ``passes`` passes over arrays or a stream."""
+        if is_stream(X, y):
+            return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
+        if classes is not None:
+            raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
+        with unchanged_on_error(self), named_columns(X):
+            self.history_, self.encoding_ = [], None
+            passes, shuffle, draw = check_passes(self.passes), self.chosen_shuffle(), make_generator(self.random_state)
+            check_callbacks(self.callbacks)
+            X, y = self.validate_rows(X, y, first=True)
+            y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
+            if not np.any(weights):
+                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
+            learner = self.new_learner(outputs, total=len(y) * passes)
+            if self.chosen_scale() == "standard":
+                fix_scales(learner, X, weights)
+            if learner.engine.batch:
+                return self._solve(learner, X, y, weights, passes)
+            source, y, weights = learner.check_input(X, y, weights)
+            self.learner_, self.n_iter_ = learner, passes
+        source = source.stored() if passes > 1 else source
+        feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
+        scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
+        self._run(feed, scored)
+        warn(self._doubts(X, feed, scored, ordered=not shuffle), stacklevel=4)
+        return self
+
+    def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
+        """Why the model that ``fit`` made of arrays may be of no use."""
+        learner, source = self.learner_, feed.source
+        classes, outputs, negative = getattr(self, "classes_", ()), learner.n_outputs, -1.0
+        places = None
+        if isinstance(self, Classifier):
+            places, negative = best_class(feed.y, axis=1), self.negative_target(outputs)
+        solver = learner.spec["solver"]
+        averaged = learner.average is not None and not learner.racing
+        advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)
+        rows = (lambda which: X[which]) if learner.centres_rows else source.take
+        trained = Trained(rows, feed.y, feed.weights, places, ordered)
+        found = doubts_of_arrays(learner, trained, len(classes), negative, advice)
+        if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(learner.loss), advice)):
+            found.append(more)
+        return found
+
+    def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Any:
+        self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
+        tell(check_callbacks(self.callbacks), Progress(self, self.t_))
+        return self
+
+    @in_turn
+    def _train_once(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        """Train on the rows of arrays or a stream once; continue with what was trained before."""
+        if isinstance(getattr(self, "learner_", None), Final):
+            self.learner_.learn()  # which refuses
+        if is_stream(X, y):
+            return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
+        first = not hasattr(self, "learner_")
+        with unchanged_on_error(self), named_columns(X):
+            check_callbacks(self.callbacks)
+            X, y = self.validate_rows(X, y, first=first)
+            y, weights, outputs = self.make_targets(y, sample_weight, classes, first=first, balance=False)
+            if first:
+                self.history_, self.encoding_ = [], None
+            learner = self.new_learner(outputs, total=None) if first else self.learner_
+            if learner.engine.batch:
+                raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
+            source, y, weights = learner.check_input(X, y, weights)
+            self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
+        return self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
+
+    def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Any:
+        """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+        self._refuse_shuffle()
+        if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
+            raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
+        passes, callbacks = check_passes(passes), check_callbacks(self.callbacks)
+        stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
+        before = dict(vars(self))
+        with unchanged_on_error(self):
+            if anew:
+                forget(self)
+            options = self._options(stream, classes, passes)
+            weights = self._stream_weights(stream, anew)
+            training = Training(stream, options._replace(class_weights=weights), lambda task: self)
+        total = None if stream.rows is None else training.learner.t + stream.rows * passes
+        with ExitStack() as stack:
+            if self.verbose:
+                callbacks = [stack.enter_context(show_bar(self.t_, total)), *callbacks]
+            training.watch = partial(tell, callbacks, Progress(self, total))
+            try:
+                for _ in training:
+                    pass
+            except Exception as error:
+                if not training.rows:
+                    put_back(self, before)
+                elif isinstance(error, StreamError):
+                    raise StreamError(f"{error} (Rows learned before: {training.rows:,}.)") from None
+                raise
+            finally:
+                if training.rows:
+                    self._name_stream(stream, training, before, anew)
+        if anew and training.rows >= ENOUGH:
+            warn(training.doubts(command=False), stacklevel=5)
+        return self
+
+    def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
+        if self.task == REGRESS:
+            return Options(passes, REGRESS)
+        if isinstance(classes, str) and classes == "scan":
+            classes = scan(stream)
+        known = getattr(self, "classes_", None)
+        if classes is not None and known is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ValueError(f"classes={quote(np.unique(classes))} differs from the classes of the first call: {quote(known)}.")
+        found = classes if known is None else known
+        return Options(passes, CLASSIFY, None, None if found is None else np.asarray(found).tolist())
+
+    def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
+        """By what the rows of a stream count beside their own weights."""
+        return None
+
+    def _name_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
+        """Say what the rows have told: features, their names, classes; the history is that of ``fit``."""
+        if isinstance(stream, Pairs):
+            if stream.width > self.learner_.size:
+                self.learner_.grow(stream.width)
+            if stream.columns is not None:
+                self.feature_names_in_ = np.array(stream.columns, dtype=object)
+        training.describe_rows()
+        if not anew:
+            self.history_, self.n_iter_ = before.get("history_", []), before.get("n_iter_", 1)
+            self.encoding_ = self.encoding_ or before.get("encoding_")
+
+    def _refuse_shuffle(self) -> None:
+        if self.shuffle is not None and self.chosen_shuffle():
+            raise ValueError(
+                f"shuffle={self.shuffle!r} needs all rows at once; a stream's rows are learned in its order: "
+                "give streams.Shuffled(stream, window, seed) and shuffle=None."
+            )
+
+    def _run(self, feed: Feed, scored: ScoredBefore | None = None) -> Any:
+        callbacks = check_callbacks(self.callbacks)
+        with ExitStack() as stack:
+            if self.verbose:
+                callbacks = [stack.enter_context(show_bar(self.t_, feed.total)), *callbacks]
+            for source, y, weights in feed.blocks():
+                scores = self.learner_.learn_checked(source, y, weights)
+                if scored is not None:
+                    scored.parts.append((scores[1].T, y, weights))
+                tell(callbacks, Progress(self, feed.total))
+        return self
+
+    def chosen_shuffle(self) -> bool | str:
+        """The order of the rows in a pass: as set, else that of the preset, else a new permutation."""
+        if self.shuffle is not None:
+            if isinstance(self.shuffle, (bool, np.bool_)):
+                return bool(self.shuffle)
+            if isinstance(self.shuffle, str) and self.shuffle == "replacement":
+                return self.shuffle
+            raise ValueError(f"shuffle must be None, False, True or 'replacement', got {self.shuffle!r}.")
+        preset = SOLVERS[split(self.solver, "solver", SOLVERS)[0]].shuffle if isinstance(self.solver, str) else None
+        return True if preset is None else preset
+
+    def validate_rows(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Any]:
+        """X and y as scikit-learn checks them; ``first``: whether they say how many columns there are."""
+        refuse_unseen(X)
+        checks.refuse_masked(y, "y")
+        if sp.issparse(y):
+            raise TypeError("y must be dense, got a sparse array: use y.toarray().")
+        self._refuse_sparse(X)
+        kinds = {"multi_output": True, "y_numeric": True} if isinstance(self, Regressor) else {}
+        return validate_data(self, X, y, reset=first, **ROWS_AS_GIVEN, **kinds)
+
+    def _refuse_sparse(self, X: Any) -> None:
+        if self.chosen_scale() == "standard" and sp.issparse(X):
+            raise ValueError("scale='standard' centres the columns, which needs dense rows; for sparse X use scale='rms'.")
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        self.fitted_learner()
+        if isinstance(X, Stream):
+            return self._stream_scores(X)
+        refuse_unseen(X)
+        with named_columns(X):
+            if isinstance(self.learner_, Final):
+                X = check_array(X, **ROWS_AS_GIVEN)  # without the names, of which a final model keeps some
+            return self.learner_.predict(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
+
+    def _stream_scores(self, stream: Stream) -> np.ndarray:
+        """The scores of all rows of a stream; columns that the model has never seen have weight 0."""
+        width = max(1, self.learner_.size)
+        found = [self.learner_.predict(block.within(width)) for block in stream]
+        return np.concatenate(found) if found else self.learner_.predict(sp.csr_matrix((0, width)))
+
+    def _coef(self, average: bool) -> np.ndarray:
+        return np.ascontiguousarray(self.fitted_learner().weights(average=average).T)
+
+    @property
+    def sparsity_(self) -> float:
+        """The fraction of exact zeros in ``coef_``."""
+        return float(np.mean(self._coef(average=True) == 0.0))
+
+    @property
+    def sparsity_last_(self) -> float:
+        """The fraction of exact zeros in the last iterate: an average is rarely 0 where the iterates are."""
+        return float(np.mean(self._coef(average=False) == 0.0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_turn(super().__getstate__())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "learner_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.chosen_scale() != "standard"
+        return tags
+
+
+def warn(doubts: Iterable[str], stacklevel: int) -> None:
+    """Warn of each doubt, at the line that called ``fit``."""
+    for doubt in doubts:
+        warnings.warn(doubt, QualityWarning, stacklevel)

@@ -1,0 +1,218 @@
+"""OnlineRegressor: targets of any unit in front of ``Learner``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from onlinear.models.base import Regressor
+from onlinear.models.defaults import loss_labels
+from onlinear.models.online import Online
+from onlinear.rows import checks
+
+
+class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
+    """A linear regression, trained row by row.
+
+    It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r and the weights s_i of the rows.
+    Several targets are learned in one pass over the rows.
+
+    Parameters
+    ----------
+    loss : str or loss object, default="squared"
+        The loss, as ``"name,key=value,..."``, such as ``"huber,delta=1000"`` or ``"quantile,q=0.9"``.
+    penalty : str or penalty object, default="none"
+        The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
+    solver : str or solver object, default=None
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps: ``fiol``, or without a penalty
+        its faster form ``implicit-sgd``. The size of step t is
+        50 / sqrt(t) for the squared loss, 20 / sqrt(t) for absolute, huber and epsilon-insensitive, 2 / sqrt(t) for quantile;
+        without an average a fifth of these. It follows the running largest weight and deviation of the targets.
+    average : str or Average, default=None
+        The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
+        average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
+        average would fill, nor for solvers without a form for it.
+    passes : int, default=1
+        Passes of ``fit`` over the rows; for a batch solver its iterations.
+    shuffle : bool or "replacement", default=None
+        The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
+        (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
+    scale : {"none", "rms", "max-abs", "standard"}, default=None
+        By what each column is divided. None is ``"max-abs"``; for rls, csgd, adaline and batch solvers it is ``"none"``.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    random_state : int, numpy.random.Generator or None, default=None
+        The seed of the orders of the rows.
+    verbose : bool or int, default=False
+        Whether to show a progress bar.
+    callbacks : list of callables, default=None
+        Functions of one ``Progress``, called after every block of rows.
+    n_jobs : int, default=None
+        The threads that share many targets: None is 1, -1 all cores. They change nothing but the time.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,) or (K, d)
+        The weights as ``predict`` uses them, in the columns' own units, whatever the scale. A fresh array.
+    intercept_ : float or ndarray of shape (K,)
+        The intercept, in the units of the targets.
+    n_features_in_ : int
+        The columns known. It grows with the rows of a stream.
+    feature_names_in_ : ndarray of str
+        The names of the columns, where a data frame gave them.
+    n_iter_ : int
+        The passes made by ``fit``.
+    t_ : int
+        Rows learned, over all passes and calls.
+    sparsity_ : float
+        The share of exact zeros in ``coef_``.
+    sparsity_last_ : float
+        The share of exact zeros in the weights after the last row; an average is rarely 0 where the iterates are.
+    history_ : list of dict
+        The reports of ``fit`` on a stream, whenever the row count had doubled: rows, mean losses, measures.
+    encoding_ : dict or None
+        How the columns of a table became features, for ``streams.open(encoding=)``.
+    learner_ : Learner
+        The learner. It holds the state; its last iterate is ``learner_.weights()``.
+
+    See Also
+    --------
+    OnlineClassifier : The same for classes.
+    PenaltyPath : Many penalties in one pass.
+
+    Notes
+    -----
+    The first target is the zero of the targets, and step sizes follow the running deviation of y, so the unit and the offset of
+    y do not matter. With the loss poisson, ``predict`` gives exp(score).
+
+    Examples
+    --------
+    >>> from onlinear import OnlineRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OnlineRegressor(passes=10, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
+        """Train from the start, in ``passes`` passes over the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+            weights; its rows are learned in its order.
+        y : array-like of shape (n,) or (n, K), default=None
+            The targets. None for a stream.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+
+        Returns
+        -------
+        OnlineRegressor
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the estimator stays as it was.
+        StreamError
+            For a wrong row of a stream; the rows before its block are learned.
+        DivergenceError
+            Where the state stops being finite.
+
+        Warns
+        -----
+        QualityWarning
+            Where the model predicts worse than a constant, or the targets are out of reach.
+        """
+        return self._train_passes(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineRegressor:
+        """Train on the rows once, in the order given; continue with what was trained before.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+            weights; its rows are learned in its order.
+        y : array-like of shape (n,) or (n, K), default=None
+            The targets. None for a stream.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1. None for a stream.
+
+        Returns
+        -------
+        OnlineRegressor
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, before the first row is learned: the estimator stays as it was.
+        StreamError
+            For a wrong row of a stream; the rows before its block are learned.
+        DivergenceError
+            Where the state stops being finite.
+        """
+        return self._train_once(X, y, None, sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions, in the units of the targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. Columns that no row has had so far have weight 0.
+
+        Returns
+        -------
+        ndarray of the shape of y
+            <w, x> + b, or the mean that the loss makes of it (poisson: exp).
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self.means_of(self._scores(X))
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights as ``predict`` uses them, in the columns' own units: (d,), or (K, d) for y of shape (n, K)."""
+        coef = self._coef(average=True)
+        return coef if self.columns_ is None else np.atleast_2d(coef)
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept, a float, or (K,) for y of shape (n, K)."""
+        found = self.fitted_learner().intercept(average=True)
+        return found if self.columns_ is None else np.atleast_1d(found)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = self._labels() == "counts"
+        return tags
+
+    def _labels(self) -> str:
+        try:
+            return loss_labels(self.loss)
+        except (TypeError, ValueError):
+            return "real"
+
+    def make_targets(
+        self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Targets (n, K), weights of the rows, and K. ``first``: no rows came before; ``balance``: these are all rows."""
+        columns = None if y.ndim == 1 else y.shape[1]
+        if first:
+            self.columns_ = columns
+        elif columns != self.columns_:
+            raise ValueError(f"y has shape {y.shape}; the first call's y had {self.columns_ or 'no'} columns.")
+        return y, checks.weights(sample_weight, len(y)), columns or 1

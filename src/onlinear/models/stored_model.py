@@ -1,0 +1,91 @@
+"""What a model file holds of a model beside its learner: settings, classes, history; checked before it is used."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from onlinear.errors import ModelFileError
+from onlinear.files import trust
+from onlinear.learner.parts import split
+from onlinear.solvers import SOLVERS
+
+PARTS = ("solver", "loss", "penalty", "average")
+OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
+LONGEST_CLASS = 1 << 16  # characters of the name of a class
+MOST_CLASSES = 1 << 28  # bytes of all classes
+CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
+
+
+def must(true: bool, name: str) -> None:
+    """Raise ModelFileError unless ``true``."""
+    if not true:
+        raise ModelFileError(f"the model file's header has {name!r} that do not fit the rest of it.")
+
+
+def is_setting(name: str, value: Any) -> bool:
+    """Whether an estimator's setting is of a kind that files hold; what a text or number means is checked where it is used."""
+    if name in ("callbacks", "n_jobs"):
+        return False
+    if name == "solver" and isinstance(value, str):
+        return split(value, name, SOLVERS) is not None
+    if name == "class_weight" and isinstance(value, list):
+        return all(isinstance(pair, list) and len(pair) == 2 and trust.real(pair[1]) for pair in value)
+    if value == OBJECT:
+        return name in PARTS
+    return value is None or isinstance(value, (bool, str)) or trust.real(value)
+
+
+def is_history(reports: Any) -> bool:
+    """Whether these are reports: numbers, or None, by name."""
+    if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
+        return False
+    named = all({"rows", "loss", "since"} <= set(report) and trust.count(report["rows"]) for report in reports)
+    return named and all(value is None or trust.real(value) for report in reports for value in report.values())
+
+
+def store_params(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as JSON holds them: without callbacks and threads, which a file does not keep."""
+    params = {name: value for name, value in settings.items() if name not in ("callbacks", "n_jobs")}
+    for role in PARTS:
+        params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
+    if not isinstance(params["random_state"], (int, np.integer)):
+        params["random_state"] = None
+    if isinstance(params.get("class_weight"), dict):
+        params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
+    return {name: plain(value) for name, value in params.items()}
+
+
+def store_classes(classes: np.ndarray) -> dict[str, Any]:
+    """Classes as JSON holds them."""
+    values = [plain(value) for value in classes]
+    if any(not isinstance(value, (str, int, float)) for value in values):
+        raise ValueError(f"classes must be text or numbers to be kept in a model file, got {quote(classes)}.")
+    return {"classes": values, "class dtype": classes.dtype.str}
+
+
+def restore_classes(header: dict[str, Any], outputs: int) -> np.ndarray:
+    """The inverse of ``store_classes``, for a learner of so many outputs."""
+    values, kind = header["classes"], header["class dtype"]
+    must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")
+    dtype = np.dtype(kind)
+    kinds: dict[str, Any] = {"U": str, "O": (str, int, float), "b": bool, "i": int, "u": int, "f": (int, float)}
+    must(isinstance(values, list) and len(values) == (outputs if outputs > 1 else 2), "classes")
+    must(all(isinstance(value, kinds[dtype.kind]) for value in values), "classes")
+    must(dtype.itemsize <= 4 * LONGEST_CLASS and len(values) * dtype.itemsize <= MOST_CLASSES, "classes")
+    classes = np.array(values, dtype=dtype)
+    must(bool(np.all(classes[1:] > classes[:-1])), "classes")
+    return classes
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def quote(classes: np.ndarray) -> str:
+    """The first of the classes as Python writes them, for messages."""
+    names = [repr(plain(value)) for value in classes[:20]]
+    return ", ".join(names) + (", ..." if len(classes) > 20 else "")

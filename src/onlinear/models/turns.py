@@ -1,0 +1,54 @@
+"""Turns and second thoughts: one thread at a time trains an estimator, and an error leaves it as it was."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+TURN = "_turn"  # begins the name of an attribute that copies do not have
+
+
+def in_turn(method: Method) -> Method:
+    """Decorator: one thread at a time is in such a method of an estimator. The child of a fork has a lock of its own."""
+
+    @wraps(method)
+    def alone(self: Any, *args: Any, **settings: Any) -> Any:
+        with vars(self).setdefault(f"{TURN}_{os.getpid()}", threading.RLock()):
+            return method(self, *args, **settings)
+
+    return alone  # type: ignore[return-value]
+
+
+def without_turn(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that a copy has."""
+    return {name: value for name, value in state.items() if not name.startswith(TURN)}
+
+
+def forget(estimator: Any) -> None:
+    """Drop all that was learned, and the names that came with it."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Put the estimator's attributes back where the block raises: wrong input leaves the model as it was."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except Exception:
+        put_back(estimator, before)
+        raise
+
+
+def put_back(estimator: Any, before: dict[str, Any]) -> None:
+    """Give the estimator the attributes that it had."""
+    attributes = vars(estimator)  # another thread may read them: none is missing at any time
+    attributes.update(before)
+    for name in [name for name in attributes if name not in before]:
+        del attributes[name]

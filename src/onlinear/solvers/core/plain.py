@@ -1,0 +1,68 @@
+"""States of several numbers for each feature that follow from its own rows and from the step number: no clock, no visits.
+
+A solver with such a state names its numbers among its ``letters``, after w: they stand side by side in one array, so that a
+row finds them in one place. Its ``weight_of(v, c, penalty)`` is the weight before step c.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onlinear.compiled import LANES, four, gather, kernel, put, room
+from onlinear.rows import Rows
+from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, State, T, everything, scalars
+from onlinear.solvers.core.loop import learn_rows
+
+
+@kernel
+def read(solver, penalty, V, columns, now, out):
+    """Write the weights of columns; ``out`` has room for lanes behind its end."""
+    clock = penalty.start()
+    c = solver.begin_step(int(now[T]) + 1, clock, now[BIAS], penalty)
+    weights, end = room(out, 0), np.uint64(columns.shape[0])
+    for k in range(np.uint64(0), end, LANES):
+        at, _ = four(columns, out, k, end)
+        put(weights, k, solver.weight_of(gather(V, at), c, penalty) + 0.0)
+
+
+class PlainEngine(Engine):
+    """Runs the loop of loop.py over the numbers of a solver's letters."""
+
+    implicit = False
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        letters = self.solver.letters
+        U = np.empty((len(letters), len(w) + 1))
+        U[:, 0], U[:, 1:] = b, w
+        self.solver.begin(U, self.penalty)
+        now = scalars(self.problem, b)
+        clock = self.penalty.start()
+        now[CLOCK : CLOCK + len(clock)] = clock
+        name = "".join(letters[1:])
+        return State(
+            now, {name: U[1:, 1:].T.ravel()}, size=len(w), widths={name: len(letters) - 1}, halves={name: tuple(letters[1:])}
+        )
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        now = state.now
+        parts = (self.loss, self.penalty, self.solver, None, None, True)
+        kept = (now, None, now[THETA : THETA + 1], now[OWN : OWN + 1])
+        return learn_rows, (rows, largest, y, s, *parts, self.numbers(state), None, None, None, None, None, *kept, scores, None)
+
+    def numbers(self, state: State) -> tuple[np.ndarray, ...]:
+        """The vectors of the state, side by side."""
+        return tuple(state.vectors().values())
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        out = np.empty(len(columns) + int(LANES) - 1)
+        read(self.solver, self.penalty, self.numbers(state), columns, state.now, out)
+        return out[: len(columns)]
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        raise TypeError(f"{type(self.solver).__name__} has no lazy average.")
+
+    def variables(self, state: State) -> dict[str, Any]:
+        found = {name: vector.copy() for name, vector in state.vectors().items()}
+        return {"w": self.weights(state, everything(state)), **found, "theta": float(state.now[THETA])}

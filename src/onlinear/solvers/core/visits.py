@@ -1,0 +1,64 @@
+"""Visits of all potentials, which end a block of steps: when a run makes them, and how."""
+
+from __future__ import annotations
+
+from onlinear.averages import part_sum
+from onlinear.compiled import function
+from onlinear.solvers.core.engine import (
+    BIAS_SUM,
+    BIAS_TOTAL,
+    DECAY_LIMIT,
+    DECAY_LIMIT_AVERAGED,
+    LONGEST_BLOCK,
+    ONE,
+    VISIT,
+    mean_score,
+    sums_due,
+)
+
+
+@function
+def block_ends(t, B):
+    """Whether the run visits all coordinates after t > 0 rows whatever its decay.
+
+    Sums restart early. Potentials alone are as exact as l1 times the sum of the steps since the visit, and on the first visit
+    of a wide model all of its memory would be touched, most of it for the first time.
+    """
+    return sums_due(t) if B is not None else t & (LONGEST_BLOCK - 1) == 0
+
+
+@function
+def time_to_visit(t, visited, decay, B):
+    """Whether the run visits all coordinates now, after t rows, at clock[0] = decay."""
+    if t == visited:
+        return False
+    return block_ends(t, B) or decay > (DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED)
+
+
+@function
+def visit(penalty, clock, V, B, A, table, t, now):
+    """Restart the block at t: settle every coordinate and its sum."""
+    fresh = penalty.start()
+    c = t - int(now[VISIT])
+    for j in range(V.shape[0]):
+        if B is not None:
+            A[j] += B[j] + part_sum(table, c, V[j])
+            B[j] = 0.0
+        V[j] = penalty.potential(penalty.weight(V[j], clock), fresh)
+    if B is not None:
+        table[1, 0] = table[2, 0] = 0.0
+        now[BIAS_TOTAL] += now[BIAS_SUM]
+        now[BIAS_SUM] = 0.0
+    now[VISIT] = t
+    return fresh
+
+
+@function
+def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
+    """The score of row i by the average of the predictors before the first t steps."""
+    indptr, indices, values = rows
+    c, sums = t - int(now[VISIT]), 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        j = indices[k]
+        sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
+    return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)

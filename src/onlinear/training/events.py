@@ -1,0 +1,60 @@
+"""What a run tells while it goes through its rows: reports, results of held-out rows, checkpoints; and that it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Last(NamedTuple):
+    """What a report says of the last iterate, where the model that is written is an average."""
+
+    loss: float
+    since: float
+    nonzeros: int
+
+
+class Report(NamedTuple):
+    """Where a run stands: measures of the model that is written, which scored every row before it was learned."""
+
+    rows: int
+    loss: float  # mean so far
+    since: float  # mean since the last report
+    error: float  # share of wrong classes, or mean absolute error
+    quality: float  # AUC, or R2; nan where there is none
+    nonzeros: int  # weights that are not 0
+    holdout: float | None = None  # mean loss of the held-out rows scored in this pass, where some are
+    last: Last | None = None  # None: the model is the last iterate
+
+    def named(self, names: Sequence[str]) -> dict[str, Any]:
+        """The values by the names of the two measures, those of the last iterate with ``_last`` behind them."""
+        values = self._asdict()
+        last = values.pop("last")
+        if last is not None:
+            values |= {f"{name}_last": value for name, value in last._asdict().items()}
+        own = dict(zip(("error", "quality"), names, strict=True))
+        return {own.get(name, name): value for name, value in values.items()}
+
+
+class Held(NamedTuple):
+    """The result of the held-out rows after a pass."""
+
+    number: int  # of the pass, from 1
+    rows: int
+    loss: float
+    error: float
+    quality: float
+    best: int | None  # the pass of the smallest loss so far, where the best model is kept
+    stop: bool  # whether the run ends early
+
+
+class Written(NamedTuple):
+    """A checkpoint was written."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+class Interrupted(Exception):  # noqa: N818 (no error: it was asked for)
+    """The run was asked to stop, and has; what it learned is whole."""

@@ -1,0 +1,58 @@
+"""What the user asks of a run over a stream, and the task that follows from it and from the first labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.learner.parts import build_loss
+from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
+from onlinear.streams import Block, Stream
+from onlinear.streams.labels import shown
+
+PEEK = 1000  # rows that decide the task where neither the loss nor the source does
+CLASSIFY, REGRESS = "classify", "regress"
+TASKS = ("auto", CLASSIFY, REGRESS)
+
+
+class Options(NamedTuple):
+    """What the user asked of a run; the model has its own settings."""
+
+    passes: int = 1
+    task: str = "auto"
+    loss: Any = None  # that of the model where it was named: it may tell the task
+    classes: Sequence[Any] | None = None
+    features: int | None = None  # fixed in advance, or None: the columns seen
+    holdout: Callable[[], Stream] | None = None  # opens rows that are scored after each pass, instead of marked ones
+    class_weights: Mapping[Any, float] | None = None  # by which rows count beside their own weights, held-out ones too
+    patience: int | None = None  # passes without a better loss of the held-out rows before the run ends; None: never early
+
+
+def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
+    """The task: as asked, or as the loss, the source and the first labels tell."""
+    if options.task == REGRESS and stream.labels is not None:
+        names = ", ".join(map(repr, stream.labels[:3]))
+        raise ValueError(f"the target of {stream.name} is text ({names}), which names classes: --task {REGRESS} needs numbers.")
+    if options.task != "auto":
+        return options.task
+    if options.classes is not None or stream.classes is not None or stream.labels is not None:
+        return CLASSIFY
+    rule = "real" if options.loss is None else getattr(build_loss(options.loss), "labels", "real")
+    if rule != "real":
+        return CLASSIFY if rule == "signs" else REGRESS
+    y = np.concatenate([block.y for block in head])[:PEEK]
+    if np.all(np.isin(y, (-1.0, 0.0, 1.0))):
+        return CLASSIFY
+    if np.any(y != np.rint(y)) or stream.task == REGRESS or _is_for_numbers(options.loss):
+        return REGRESS
+    raise ValueError(
+        f"are the labels of {stream.name} (such as {shown(y[0])}) classes or numbers? "
+        f"Say --task {REGRESS}, or name the classes (--classes a,b,c, or --scan)."
+    )
+
+
+def _is_for_numbers(loss: Any) -> bool:
+    """Whether a loss is one of those with which users fit numbers, never codes of classes."""
+    return loss is not None and isinstance(build_loss(loss), (Absolute, Huber, EpsilonInsensitive, Quantile))

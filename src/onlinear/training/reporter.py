@@ -1,0 +1,134 @@
+"""Measures of a run over the rows that it learns, and the reports that it makes of them."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.learner import Learner
+from onlinear.learner.loss_sums import mean
+from onlinear.rows import Source
+from onlinear.streams.labels import Labels, shown
+from onlinear.training.events import Last, Report
+from onlinear.training.intake import Targets
+from onlinear.training.place import Place
+from onlinear.training.quality import Advice, Constant, Quality
+from onlinear.training.scored import ScoredRows
+from onlinear.training.trainable import Trainable
+
+
+class Sums(NamedTuple):
+    """A sum of losses and the weight of its rows."""
+
+    loss: float = 0.0
+    weight: float = 0.0
+
+    def means(self, before: Sums) -> tuple[float, float]:
+        """The mean loss of all rows and of those since ``before``; nan of no weight."""
+        return mean(self.loss, self.weight), mean(self.loss - before.loss, self.weight - before.weight)
+
+
+class Reporter:
+    """Reports how well a model has predicted its rows, each before it was learned.
+
+    ``scored``: what the model that would be saved has scored; the learner sums the losses of its last iterate itself.
+    """
+
+    def __init__(self, model: Trainable, learner: Learner, place: Place, labels: Labels | None) -> None:
+        self._model, self._learner, self._place, self._labels = model, learner, place, labels
+        self.scored = ScoredRows(learner.loss, labels is None)
+        count = None if labels is None else labels.count
+        self.quality = Quality(learner, count, model.negative_target(learner.n_outputs))
+        self.reported = 0  # rows of the last report
+        self._last_then, self._averaged_then = Sums(), Sums()  # at the last report: of the last iterate, of the average
+
+    @property
+    def due(self) -> int:
+        """The row count of the next report: the next power of two, unless it is reported."""
+        return self.reported * 2 or 1
+
+    def add(self, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows that the model has scored: scores (K, n), places of classes or numbers, weights."""
+        self.scored.measure(scores, truth, weights)
+        self.quality.add(scores, truth, weights)
+
+    def score(self, source: Source, targets: Targets, weights: np.ndarray) -> None:
+        """Score rows by the average, before they are learned."""
+        scores = self.scored.score(self._learner, source, targets, weights)
+        self.quality.add(scores, targets.truth, weights)
+
+    def report(self, held: ScoredRows) -> Report:
+        """A report of the rows so far, which the model adds to its history; ``held``: the held-out rows of this pass."""
+        rows, weight, last = self._place.rows, self.scored.weight, None
+        doubled = rows == self.due
+        sums = Sums(self._learner.total_loss, weight)
+        loss, since = sums.means(self._last_then)
+        self._last_then, self.reported = sums, rows
+        if self._learner.averaged:
+            last = Last(loss, since, count_nonzeros(self._learner, average=False))
+            sums = Sums(self.total_loss, weight)
+            loss, since = sums.means(self._averaged_then)
+            self._averaged_then = sums
+        if doubled:
+            self.quality.mark(rows, sums.loss, weight)
+        error, quality = self.scored.measures.values()
+        holdout = held.loss if held.rows else None
+        report = Report(rows, loss, since, error, quality, count_nonzeros(self._learner, average=True), holdout, last)
+        self._remember(report)
+        return report
+
+    def _remember(self, report: Report) -> None:
+        values = report.named([name.lower() for name in self.scored.measures.names])
+        del values["holdout"]
+        self._model.add_report({name: value if isfinite(value) else None for name, value in values.items()})
+
+    @property
+    def total_loss(self) -> float:
+        """The sum of the losses of what predicts, over the rows learned."""
+        if self._learner.race is not None:
+            return self._learner.race.predicted_loss
+        return self.scored.losses.value if self._learner.averaged else self._learner.total_loss
+
+    def constant(self) -> Constant | None:
+        """The best constant for the rows learned so far."""
+        return self.quality.constant()
+
+    def doubts(self, passes: int, *, command: bool) -> list[str]:
+        """Why the model may be of no use, and that more passes may help: in the command's words or Python's."""
+        solver, names = self._learner.spec["solver"], () if self._labels is None else self._labels.names.tolist()
+        rows = self._place.rows // max(1, self._place.number)
+        averaged = self._learner.average is not None and not self._learner.racing
+        text = solver if isinstance(solver, str) else ""
+        advice = Advice(command, text, averaged, tuple(map(shown, names)), rows)
+        return self.quality.doubts(self._place.rows, self.total_loss, self.scored.weight, advice, passes)
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    @property
+    def then(self) -> tuple[float, float, int]:
+        """What the last report knew: sums of losses and weights, and rows."""
+        return (*self._last_then, self.reported)
+
+    @property
+    def averaged_then(self) -> tuple[float, float]:
+        """The sums of the average at the last report."""
+        return (*self._averaged_then,)
+
+    def restore(self, run: dict[str, Any], arrays: dict[str, np.ndarray], quality: dict[str, np.ndarray]) -> None:
+        """Take what a checkpoint knew of the rows before it; checkpoints of 0.1 know nothing of an average."""
+        loss, weight, self.reported = run["then"]
+        self._last_then = Sums(loss, weight)
+        self.scored.restore(arrays)
+        self.quality.restore(run.get("quality"), quality)
+        if run.get("scored") is not None and run.get("averaged then") is not None:
+            self._averaged_then = Sums(*run["averaged then"])
+        elif self._learner.averaged:  # what the last iterate scored stands for the rows so far
+            self.scored.losses.total[0] = self._learner.total_loss
+            self._averaged_then = self._last_then
+
+
+def count_nonzeros(learner: Learner, average: bool) -> int:
+    """Weights that are not 0, of the average or after the last row."""
+    return int(np.count_nonzero(learner.weights(average=average)))

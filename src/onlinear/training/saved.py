@@ -1,0 +1,55 @@
+"""A run as a checkpoint holds it, and whether its parts go together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.files import trust
+from onlinear.learner import Learner
+from onlinear.learner.classes import outputs_of
+from onlinear.streams import Stream
+from onlinear.streams.labels import Labels
+from onlinear.training.held_out import Best
+from onlinear.training.trainable import Trainable
+
+
+class State(NamedTuple):
+    """All that a run knows beside its model: what fits JSON, and arrays."""
+
+    run: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def named(self, prefix: str) -> dict[str, np.ndarray]:
+        """The arrays whose names begin with ``prefix``, without it."""
+        return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
+
+    def labels(self, stream: Stream, classes: Any) -> Labels:
+        """The labels of the stream, with the classes that the run knew."""
+        labels = Labels(stream, classes)
+        if self.run["classes"] is not None:
+            labels.classes = np.array(self.run["classes"])
+        return labels
+
+    def best(self) -> Best | None:
+        """The best model of the passes before."""
+        if self.run["best"] is None:
+            return None
+        number, loss, header = self.run["best"]
+        return Best(number, loss, header, self.named("best."))
+
+    def check(self, model: Trainable, labels: Labels | None, stream: Stream, passes: int) -> None:
+        """Raise ModelFileError for parts that are not of one run: what is found at the end would cost the run."""
+        learner, rows, number, best = model.learner_, self.run["rows"], self.run["pass"], self.best()
+        trust.must(isinstance(learner, Learner), "a run of a model that learns no more")
+        trust.must(rows == learner.t, f"a run of {rows} rows, of a model that has learned {learner.t}")
+        outputs = 1 if labels is None else outputs_of(labels.count)
+        trust.must(learner.n_outputs == outputs, f"{learner.n_outputs} outputs, where the run has {outputs}")
+        if labels is not None and labels.classes is not None:
+            text = labels.classes.dtype.kind == "U"
+            trust.must(text == (stream.labels is not None), "classes that are not of the source's labels")
+        trust.must(number < passes, f"a place in pass {number + 1} of {passes}")
+        if best is not None:
+            kept = best.learner()
+            trust.must(kept.n_outputs == outputs, f"a best model of {kept.n_outputs} outputs")

@@ -1,0 +1,46 @@
+"""What a run over a stream needs of a model: the estimators and the command's models have it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from onlinear.learner import Learner
+
+
+class Trainable(Protocol):
+    """A model that a run trains. The run trains ``learner_``, and tells the model what it has found."""
+
+    task: str
+    solver: Any
+    learner_: Any
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it has a learner."""
+
+    def chosen_scale(self) -> Any:
+        """The scale of the columns: as named, else the model's own choice."""
+
+    def negative_target(self, outputs: int) -> float:
+        """The target of rows of other classes than an output's own."""
+
+    def start_learner(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
+        """Make the learner, of so many columns, for so many rows in all; None where they are not known."""
+
+    def start_history(self) -> None:
+        """Forget the reports of the run before."""
+
+    def add_report(self, report: dict[str, float | None]) -> None:
+        """Add a report to the history."""
+
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+        """Take what the rows have told: columns, how features became columns, and the classes; None for numbers."""
+
+    def end_passes(self, passes: int, best: Learner | None) -> None:
+        """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
+
+    def freeze(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Settings and state, as a model file holds them."""
+
+    def save(self, path: str, final: bool = False) -> None:
+        """Write a model file."""
