@@ -104,7 +104,7 @@ def count_seconds(training: Training) -> dict[str, float]:
 
 
 def summarise(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
-    """The facts of a run that has ended, and how its time was spent since ``since``."""
+    """Summarise a run that has ended, and where its time went since ``since``."""
     constant = training.constant
     measure = training.measure_names[0].lower()
     return {
