@@ -44,6 +44,7 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "csgd": (("csgd,m=40", "squared"), {"fit_intercept": True}),
     "epoch-gd": (("epoch-gd", "hinge", "l2,l2=0.1"), {}),
     "fiol": (("fiol,eta=2", "logistic", L1, "uniform"), {"fit_intercept": True}),
+    "ftrl": (("ftrl,eta=0.5", "logistic", NET), {"fit_intercept": True}),
     "fused-lasso": (("comid,eta=0.5", "squared", "fused-lasso,tv=0.05,l1=0.01"), {"n_features": D}),
     "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
     "iodrs": (("iodrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),

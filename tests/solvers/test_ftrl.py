@@ -12,7 +12,8 @@ from sparse_rows import D, stream
 from test_golden import Case, text
 
 from onlinear import Learner
-from onlinear.solvers.core.engine import OWN
+from onlinear.errors import ModelFileError
+from onlinear.solvers.core.engine import CLOCK, OWN
 from onlinear.solvers.ftrl import LazyFtrl
 
 VARIABLE = "ONLINEAR_GOLDEN_0_2"
@@ -109,3 +110,17 @@ def test_rows_without_a_slope_move_the_step_number_alone():
 def test_penalties_that_it_has_no_form_for_are_refused(penalty):
     with pytest.raises(ValueError, match="ftrl takes the penalties none, l1, l2 and elastic-net"):
         Learner("ftrl", "logistic", penalty)
+
+
+@pytest.mark.parametrize("place", ["clock", "n", "own"])
+def test_states_that_no_run_could_be_in_are_refused(place):
+    X, y, s = stream()
+    run = Learner("ftrl", "logistic", "l1=0.01", n_features=D, fit_intercept=True).learn(X, y, s)
+    state = run.states[0]
+    run.engine.check(state)
+    if place == "n":
+        state.vectors()["n"][3] = -1.0
+    else:
+        state.now[{"clock": CLOCK, "own": OWN}[place]] = -1.0
+    with pytest.raises(ModelFileError):
+        run.engine.check(state)

@@ -334,10 +334,7 @@ def read_z(penalty, kappa, clock, before, V, Z, out):
 class SplittingEngine(PotentialEngine):
     """SADMM and Douglas-Rachford; the last row's columns and their u before it are kept, so that x, w, z can be read."""
 
-    reads_next = True
-
-    def clock_before(self, state: State) -> np.ndarray:
-        return state.now[OWN : OWN + len(self.penalty.start())]
+    keeps_clock = reads_next = True
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)

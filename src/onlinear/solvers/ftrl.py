@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt
+from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.solvers.core.dense import choose, dot
-from onlinear.solvers.core.engine import Engine, Problem
+from onlinear.solvers.core.engine import OWN, Engine, Problem, State
 from onlinear.solvers.core.plain import PlainEngine
 from onlinear.text.form import kebab
 
@@ -110,6 +111,10 @@ class Ftrl(NamedTuple):
 
 class LazyFtrl(PlainEngine):
     """FTRL in O(non-zeros)."""
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        trust.must(state.now[OWN] >= 0.0 and bool(np.all(state.vectors()["n"] >= 0.0)), "sums of squares below 0")
 
 
 adopt(Ftrl)

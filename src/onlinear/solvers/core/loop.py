@@ -44,21 +44,34 @@ from onlinear.compiled import (
     untouched,
 )
 from onlinear.solvers.core.dense import all_finite
-from onlinear.solvers.core.engine import AHEAD, BIAS, BIAS_SUM, CAREFUL, CLOCK, HUGE, ONE, VISIT, T, entries_to_fetch
+from onlinear.solvers.core.engine import (
+    AHEAD,
+    BIAS,
+    BIAS_SUM,
+    CAREFUL,
+    CLOCK,
+    HUGE,
+    ONE,
+    OWN,
+    THETA,
+    VISIT,
+    T,
+    entries_to_fetch,
+)
 from onlinear.solvers.core.visits import mean_of_row, time_to_visit, visit
 
 
 @kernel
 def learn_rows(
-    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit,
-    V, B, A, M, work, table, now, last, pulled, own, scores, means,
+    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own,
+    V, B, A, M, work, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
 
     V: the state of every column, one vector or several side by side. B, A, table: the companion of an average (averages.py).
-    M: the sums of -theta x. clocked: whether potentials are visited at times. explicit: whether a step can overshoot, so that
-    numbers must be watched. last, pulled, own: where the clock before the last step, its theta and the solver's own number are
-    kept.
+    M: the sums of -theta x. The next are True or None. clocked: potentials are visited at times. explicit: a step can
+    overshoot, so that numbers must be watched. keeps_theta, keeps_clock: the last theta, the clock before the last step are
+    kept. own: the solver has a number of its own.
     """
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
@@ -70,7 +83,7 @@ def learn_rows(
         most = len(work) // 6
         xs, ws, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
     if own is not None:
-        kept = own[0]
+        kept = now[OWN]
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, A, table, t, now)
@@ -136,13 +149,13 @@ def learn_rows(
                 if not all_finite(first_of(V), indices, begin, end):
                     done = i
                     break
-        if pulled is not None:
-            pulled[0] = theta
+        if keeps_theta is not None:
+            now[THETA] = theta
         before, clock = clock, c.after
     now[T], now[BIAS] = t, b
     store(clock, now, CLOCK)
-    if last is not None:
-        store(before, last, 0)
+    if keeps_clock is not None:
+        store(before, now, OWN)
     if own is not None:
-        own[0] = kept
+        now[OWN] = kept
     return done

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, four, gather, kernel, put, room
+from onlinear.compiled import LANES, four, gather, kernel, load, put, room
+from onlinear.files import trust
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, State, T, everything, scalars
+from onlinear.solvers.core.engine import BIAS, CLOCK, THETA, Engine, State, T, everything, scalars
 from onlinear.solvers.core.loop import learn_rows
 
 
@@ -46,10 +47,10 @@ class PlainEngine(Engine):
         )
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
-        now = state.now
-        parts = (self.loss, self.penalty, self.solver, None, None, True)
-        kept = (now, None, now[THETA : THETA + 1], now[OWN : OWN + 1])
-        return learn_rows, (rows, largest, y, s, *parts, self.numbers(state), None, None, None, None, None, *kept, scores, None)
+        parts = (self.loss, self.penalty, self.solver, None)
+        kind = (None, True, True, None, True)
+        arrays = (self.numbers(state), None, None, None, None, None, state.now)
+        return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, None)
 
     def numbers(self, state: State) -> tuple[np.ndarray, ...]:
         """The vectors of the state, side by side."""
@@ -62,6 +63,11 @@ class PlainEngine(Engine):
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         raise TypeError(f"{type(self.solver).__name__} has no lazy average.")
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        first = self.penalty.start()
+        trust.must(tuple(load(first, state.now, CLOCK)) == tuple(first), "a clock that moved, of a method without one")
 
     def variables(self, state: State) -> dict[str, Any]:
         found = {name: vector.copy() for name, vector in state.vectors().items()}

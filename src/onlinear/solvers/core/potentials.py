@@ -21,7 +21,6 @@ from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
     CLOCK,
     LONGEST_BLOCK,
-    THETA,
     VISIT,
     Engine,
     Problem,
@@ -129,6 +128,7 @@ class PotentialEngine(Engine):
     """Runs the loop of loop.py over (V, B, A). Final classes say from which clock the predictor is read."""
 
     explicit: bool | None = None  # whether a step can overshoot, so that the loop watches for numbers that are not finite
+    keeps_clock: bool | None = None  # whether the clock before the last step is kept
     reads_next = False
 
     def start(self, w: np.ndarray, b: float) -> State:
@@ -168,17 +168,13 @@ class PotentialEngine(Engine):
     ) -> Any:
         state.prepare(len(y))
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
-        parts = (self.loss, self.penalty, self.solver, self.average, True, self.explicit)
-        pulled = None if self.explicit else state.now[THETA : THETA + 1]
-        arrays = (V, B, A, M, self.work(rows), state.table, state.now, self.clock_before(state), pulled, None)
-        return learn_rows, (rows, largest, y, s, *parts, *arrays, scores, means)
+        parts = (self.loss, self.penalty, self.solver, self.average)
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None)
+        arrays = (V, B, A, M, self.work(rows), state.table, state.now)
+        return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
     def work(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""
-        return None
-
-    def clock_before(self, state: State) -> np.ndarray | None:
-        """Where the clock before the last step is kept."""
         return None
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
