@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from onlinear import Learner
 from onlinear.models.path import Together
-from onlinear.solvers.core import many
+from onlinear.solvers.packs import team
 from onlinear.threads import Pool
 from pages import fill
 from throughput import text_like
@@ -83,7 +83,7 @@ def in_turn(make: Run) -> Run:
         ready = make()
 
         def run() -> object:
-            with patched(many, "method_of", lambda output: id(output.state)):
+            with patched(team, "method_of", lambda output: id(output.state)):
                 return ready()
 
         return run
@@ -176,7 +176,7 @@ def measured(case: Case, repeats: int, wall: bool) -> tuple[float, float, float,
     for r in range(repeats):
         for k, run in enumerate(runs):
             ready, Busier.idle = run(), 0.0
-            with patched(many, "Pool", Pool if wall else Busier):
+            with patched(team, "Pool", Pool if wall else Busier):
                 begun = clock()
                 ready()
                 times[k, r] = clock() - begun - Busier.idle

@@ -3,7 +3,7 @@
     python benchmarks/profile_kernels.py [--rows 50000] [--repeats 5] [--only PATTERN] [--json FILE] [--asm FOLDER]
 
 The rows are those of throughput.py; the kernels are those whose target is missed, and grids of eight penalties side by side
-beside one model alone (many.py), with every check. Each event is counted alone, in user mode, for a pass; a figure is the
+beside one model alone (many outputs), with every check. Each event is counted alone, in user mode, for a pass; a figure is the
 smallest of the repeats (an interrupt only adds), per non-zero or per row. L1 and L2 misses are what Linux calls
 L1-dcache-load-misses and cache-misses, which beside AMD's processors may mean something else. --asm leaves the generated code
 of each kernel as NAME.s. Needs Linux and leave to count (/proc/sys/kernel/perf_event_paranoid at most 2).

@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 import onlinear
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
-from onlinear.solvers.core import many
+from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
 from onlinear.threads import Pool
@@ -407,7 +407,7 @@ def no_thread(monkeypatch):
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_outputs_are_learnt_without_the_threads_that_there_are_not(after, no_thread, monkeypatch):
-    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(team, "WORTH_A_THREAD", 0)
     alone = learner_of("outputs").learn(X, Y)
     no_thread(after)
     assert frozen(Learner(*MODELS["outputs"][:4], n_outputs=4, n_jobs=3).learn(X, Y)) == frozen(alone)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 
 from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath
-from onlinear.solvers.core import many
+from onlinear.solvers.packs import team
 
 N, D = 240, 25
 PENALTIES = ["none", *(f"l1,l1={l1:g}" for l1 in np.geomspace(1e-3, 0.3, 5)), "l2,l2=0.05"]
@@ -91,7 +91,7 @@ def test_cuts_stops_and_columns_that_come_later_change_nothing(whole, tmp_path):
 
 
 def test_copies_pickles_and_threads_go_on_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(team, "WORTH_A_THREAD", 0)
     X, y, s = rows()
     half = N // 2
     path = PenaltyPath(COMID, PENALTIES, n_jobs=2).partial_fit(X[:half], y[:half], classes=[0, 1], sample_weight=s[:half])
@@ -223,7 +223,7 @@ def test_scikit_learn_knows_what_it_is():
 
 
 def test_classes_shared_by_threads_give_the_same_model_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(team, "WORTH_A_THREAD", 0)
     X, y, _ = rows(classes=9)
     estimator = OnlineClassifier("hinge", solver="comid", random_state=0)
     for name, n_jobs in (("one", None), ("two", 2)):

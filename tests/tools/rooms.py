@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / "src" / "onlinear"
 PICTURE = ROOT / "docs" / "rooms.svg"
 PARTS = ("losses", "penalties", "schedules", "averages")
+INNER = (("solvers", "core"), ("solvers", "packs"))  # folders inside a room that are rooms
 SHIMS = ("jit", "estimators", "path", "final")  # where files and pickles of 0.1 look
 WIDTH, HEIGHT, GAP, BETWEEN = 128, 44, 26, 54  # of a box, beside it, and between floors, in pixels
 
@@ -28,7 +29,7 @@ def room_of(parts: tuple[str, ...]) -> str | None:
         return None
     if parts[0] in PARTS:
         return "parts"
-    return "solvers/core" if parts[:2] == ("solvers", "core") else parts[0]
+    return "/".join(parts[:2]) if parts[:2] in INNER else parts[0]
 
 
 def imported(path: Path) -> Iterator[tuple[str, ...]]:

@@ -26,7 +26,7 @@ from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply
-from onlinear.solvers.core.many import Output, Team, scores_means, threads_of
+from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
 from onlinear.text.form import check_flag, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.

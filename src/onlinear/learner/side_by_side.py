@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.rows import Rows, Source
-from onlinear.solvers.core.many import Team, in_threads
+from onlinear.solvers.packs.team import Team, in_threads
 
 
 class SideBySide:

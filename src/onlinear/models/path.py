@@ -34,7 +34,7 @@ from onlinear.models.online import Online
 from onlinear.models.together import Tally, Together
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
-from onlinear.solvers.core.many import threads_of
+from onlinear.solvers.packs.team import threads_of
 
 
 class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

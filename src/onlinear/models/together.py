@@ -13,7 +13,7 @@ from onlinear.learner import Learner
 from onlinear.learner.limits import growth_error
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Source
-from onlinear.solvers.core.many import Team
+from onlinear.solvers.packs.team import Team
 
 
 class Together(SideBySide):

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from onlinear import DivergenceError, Learner, load, rows
 from onlinear.compiled import COMPILED
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
-from onlinear.solvers.core import many
 from onlinear.solvers.core.engine import Engine, Problem
-from onlinear.solvers.core.many import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
+from onlinear.solvers.packs import team as packs
+from onlinear.solvers.packs.team import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
 
 N, D = 300, 30
 needs_kernels = pytest.mark.skipif(not COMPILED, reason="packs exist in compiled code only")
@@ -96,7 +96,7 @@ def learn_apart(found, data, y, s):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch):
     """The decays pass their limit at other rows for each output: visits are not shared."""
-    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(packs, "WORTH_A_THREAD", 0)
     X, Y, s = stream()
     data, y = rows.read(X).data, np.ascontiguousarray(Y[:, 0])
     penalties = ["none", *(f"elastic-net,l1={0.01 / l2:g},l2={l2}" for l2 in (0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5))]
@@ -179,7 +179,7 @@ def test_saved_loaded_and_copied_learners_go_on_alike(average, tmp_path):
 
 
 def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr(many, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(packs, "WORTH_A_THREAD", 0)
     X, Y, s = stream(outputs=11)
     one = Learner("comid", "hinge", "l1,l1=0.01", n_outputs=11).learn(X, Y, s)
     two = Learner("comid", "hinge", "l1,l1=0.01", n_outputs=11, n_jobs=2).learn(X, Y, s)
@@ -220,7 +220,7 @@ def test_methods_without_a_kernel_go_in_turn(solver, penalty):
 def test_interpreted_outputs_go_in_turn(monkeypatch):
     engine = next(engines("comid", "hinge", ["l1,l1=0.01"]))
     outputs = [Output(engine, engine.start(np.zeros(D), 0.0), k) for k in range(4)]
-    monkeypatch.setattr(many, "COMPILED", False)
+    monkeypatch.setattr(packs, "COMPILED", False)
     assert len({method_of(output) for output in outputs}) == 4
 
 

@@ -24,9 +24,9 @@ from onlinear.rows import Rows
 from onlinear.solvers import comid, fiol, implicit, rda
 from onlinear.solvers.core import scaled_vector
 from onlinear.solvers.core.engine import SCALARS, Engine, State
-from onlinear.solvers.core.many_potentials import learn_comid, learn_fiol
-from onlinear.solvers.core.many_rda import learn_rda
-from onlinear.solvers.core.many_scaled import learn_scaled
+from onlinear.solvers.packs.potentials import learn_comid, learn_fiol
+from onlinear.solvers.packs.rda import learn_rda
+from onlinear.solvers.packs.scaled_vector import learn_scaled
 from onlinear.threads import Pool
 
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {

@@ -10,7 +10,7 @@ from onlinear.compiled import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lan
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.solvers.core.engine import CAREFUL, ONE, T
-from onlinear.solvers.core.many_potentials import AHEAD, added, burst, empty_sum, may_burst, whole
+from onlinear.solvers.packs.potentials import AHEAD, added, burst, empty_sum, may_burst, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
 
 

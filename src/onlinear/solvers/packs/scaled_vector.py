@@ -22,8 +22,8 @@ from onlinear.solvers.core.engine import (
     mean_score,
     sums_due,
 )
-from onlinear.solvers.core.many_potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
 from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, visit
+from onlinear.solvers.packs.potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
 
 
 @kernel
