@@ -330,7 +330,7 @@ def test_a_fork_frees_the_locks_and_refuses_what_another_thread_was_changing():
                 held.wait(); done.wait()
 
         def fits():
-            with OnlineRegressor._fit.__wrapped__ and vars(model)[f"_turn_{os.getpid()}"]:
+            with OnlineRegressor._train_passes.__wrapped__ and vars(model)[f"_turn_{os.getpid()}"]:
                 held.wait(); done.wait()
 
         for task in (lambda: busy.learn(Waits(), y), reads, fits):

@@ -100,7 +100,7 @@ def up_to(E: float, R: float, v: float) -> float:
 
 @function
 def part_sum(table: np.ndarray, c: int, v: float) -> float:
-    """sign(v) (|v| E_K - R_K): what B lacks, for a state v after c steps of the block; 0 for v = 0."""
+    """sign(v) (|v| E_K - R_K): the part of the sum that B lacks, for a state v after c steps of the block; 0 for v = 0."""
     if v == 0.0:
         return 0.0
     k = alive(table, c, abs(v))
@@ -115,8 +115,7 @@ def fallen(v, q):  # type: ignore[no-untyped-def]
 
 @function
 def turned(mark, old, new):  # type: ignore[no-untyped-def]
-    """What B gains when a state turns from ``old`` to ``new`` at a step whose predictor is the old one, and the state to keep
-    (numbers or lanes).
+    """The change of B_j and the state to keep, for a state that step c changes from ``old`` to ``new`` (numbers or lanes).
 
     ``mark`` is (q, E_c, R_c) as ``record`` gave them. A new state that is not above q is 0 from now on; of an old one that is
     not, the sum has been closed before.

@@ -1,5 +1,6 @@
-"""Where pickles of release 0.1 look for what is in onlinear.models.path now."""
+"""Where pickles of release 0.1 look for what is in onlinear.models.path and onlinear.models.together now."""
 
-from onlinear.models.path import PenaltyPath, Tally, Together
+from onlinear.models.path import PenaltyPath
+from onlinear.models.together import Tally, Together
 
 __all__ = ["PenaltyPath", "Tally", "Together"]

@@ -232,6 +232,7 @@ def taut_string(v: np.ndarray, lam: float) -> np.ndarray:
     the tube's floor and the convex minorant of its ceiling. A point that is seen below the floor or above the ceiling moves the
     apex on. Each point enters and leaves each chain once. (Hartigan and Hartigan 1985; Davies and Kovac 2001, section 4.)
     """
+    # One function: the two chains move the same seven numbers, which parts of it would hand to and fro.
     n = v.shape[0]
     x = v.copy()
     if n == 0 or lam == 0.0:

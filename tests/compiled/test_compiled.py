@@ -835,12 +835,13 @@ def test_a_first_use_says_a_word_and_a_damaged_cache_gives_the_same_numbers(tmp_
     again = ran()
     assert (again.stdout, again.stderr) == (first.stdout, "")
     before = written(tmp_path / "cache")
-    for path in sorted(before)[:3]:  # kernels that are compiled quickly
+    damaged = sorted(before)[:3]  # kernels that are compiled quickly
+    for path in damaged:
         path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
     assert ran().stdout == first.stdout
-    assert {path: size for path, (_, size) in written(tmp_path / "cache").items()} == {
-        p: size for p, (_, size) in before.items()
-    }
+    after = written(tmp_path / "cache")
+    assert set(after) == set(before)
+    assert all(after[path][1] > before[path][1] * 3 // 4 for path in damaged), "what was damaged is written whole again"
 
 
 # --- a word while kernels are compiled -------------------------------------------------------------------------------

@@ -414,7 +414,7 @@ def test_without_locks_age_tells_what_was_left(tmp_path, monkeypatch, lacking):
 
 
 def test_a_writer_whose_file_is_taken_before_it_is_locked_takes_another(tmp_path, monkeypatch):
-    held, count = writing._held, []
+    held, count = writing._is_held, []
 
     def late(handle, name):
         count.append(name)
@@ -422,7 +422,7 @@ def test_a_writer_whose_file_is_taken_before_it_is_locked_takes_another(tmp_path
             writing.clean(tmp_path / "m")
         return held(handle, name)
 
-    monkeypatch.setattr(writing, "_held", late)
+    monkeypatch.setattr(writing, "_is_held", late)
     writing.write(tmp_path / "m", b"x")
     assert len(set(count)) == (3 if writing.fcntl else 1)
     assert only(tmp_path, "m")

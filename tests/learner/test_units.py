@@ -26,7 +26,7 @@ RESIDUAL = [name for name, loss in LOSSES.items() if getattr(loss, "residual", F
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(5)
-    X = sp.random(700, 12, 0.5, "csr", rng=rng, data_rvs=rng.standard_normal)
+    X = sp.random(700, 12, 0.5, "csr", None, rng, rng.standard_normal)
     score = X @ rng.standard_normal(12)
     return X, score + 0.2 * rng.standard_normal(700), rng.exponential(size=700) * (rng.random(700) < 0.9)
 

@@ -36,7 +36,7 @@ PENALTY = "elastic-net,l1=1e-3,l2=1e-3"
 @pytest.fixture
 def rows():
     rng = np.random.default_rng(7)
-    X = sp.random(90, 11, 0.4, "csr", rng=rng, data_rvs=rng.standard_normal)
+    X = sp.random(90, 11, 0.4, "csr", None, rng, rng.standard_normal)
     y = np.where(X @ rng.standard_normal(11) + 0.3 * rng.standard_normal(90) > 0.0, "yes", "no")
     return X, y
 

@@ -12,7 +12,7 @@ from onlinear.papers import experiments, reproduce
 from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, number, verdict
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
-from onlinear.papers.report import difference, folded, maths, reasons, table
+from onlinear.papers.report import difference, fold_numbers, maths, reasons, table
 from onlinear.papers.store import Store
 from onlinear.papers.study import Names, value_of
 
@@ -250,8 +250,8 @@ def test_formulas_are_set():
 
 
 def test_few_numbers_stand_in_the_cell_and_many_fold():
-    assert folded(["1 < 2", "3 < 2"]) == "1 < 2; 3 < 2"
-    assert folded(["1 < 2"] * 4) == "<details><summary>4 checks</summary>1 < 2<br>1 < 2<br>1 < 2<br>1 < 2</details>"
+    assert fold_numbers(["1 < 2", "3 < 2"]) == "1 < 2; 3 < 2"
+    assert fold_numbers(["1 < 2"] * 4) == "<details><summary>4 checks</summary>1 < 2<br>1 < 2<br>1 < 2<br>1 < 2</details>"
 
 
 def test_one_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ N, D = 150, 12
 def stream(seed: int = 0) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
     """Sparse rows, some empty, with two columns that never occur; signs; weights, some 0."""
     rng = np.random.default_rng(seed)
-    X = sparse.random(N, D, 0.2, "csr", rng=rng, data_rvs=rng.standard_normal)
+    X = sparse.random(N, D, 0.2, "csr", None, rng, rng.standard_normal)  # rng by place: its name is new
     X.data[np.isin(X.indices, (D - 2, D - 1))] = 0.0
     return X, rng.choice([-1.0, 1.0], N), rng.choice([0.0, 0.4, 1.0, 7.0], N)
 

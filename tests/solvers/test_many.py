@@ -10,7 +10,7 @@ from onlinear import DivergenceError, Learner, load, rows
 from onlinear.compiled import COMPILED
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers.core import many
-from onlinear.solvers.core.engine import Problem
+from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.core.many import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
 
 N, D = 300, 30
@@ -240,3 +240,19 @@ def test_wrong_numbers_of_threads():
     for wrong in (0, -2, 1.5, True, "2"):
         with pytest.raises(ValueError, match="n_jobs must be None, -1"):
             threads_of(wrong)
+
+
+def engine_classes():
+    """All engine classes of the package."""
+    found, left = set(), [Engine]
+    while left:
+        left += (new := set(left.pop().__subclasses__()) - found)
+        found |= new
+    own = (engine for engine in found if engine.__module__.startswith("onlinear."))
+    return sorted(own, key=lambda engine: engine.__qualname__)
+
+
+@pytest.mark.parametrize("engine", engine_classes(), ids=lambda engine: engine.__qualname__)
+def test_engines_say_what_they_do_in_their_own_way(engine):
+    assert engine.batch == (engine.solve is not Engine.solve)
+    assert engine.own_outputs == (engine.learn_outputs is not Engine.learn_outputs)

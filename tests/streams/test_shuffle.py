@@ -9,7 +9,7 @@ import pytest
 
 from onlinear.rows import Rows
 from onlinear.streams.ahead import Ahead
-from onlinear.streams.blocks import Block, joined, permuted
+from onlinear.streams.blocks import Block, joined, permute_blocks
 from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.svmlight import Svmlight
 
@@ -39,7 +39,7 @@ def test_a_permutation_of_blocks_is_that_of_the_joined_rows(sizes, names):
     rng = np.random.default_rng(len(sizes))
     blocks = [made(rng, n, names if k % 2 else "one", k % 2 == 1) for k, n in enumerate(sizes)]
     order = rng.permutation(sum(sizes))
-    ours, theirs = permuted(blocks, order), joined(blocks).take(order)
+    ours, theirs = permute_blocks(blocks, order), joined(blocks).take(order)
     for mine, wanted in zip((*ours.rows, *ours[1:]), (*theirs.rows, *theirs[1:]), strict=True):
         assert (mine is None) == (wanted is None)
         if wanted is not None:

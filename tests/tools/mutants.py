@@ -36,7 +36,7 @@ from write import MORE, ROWS, SIGNS, D
 from onlinear import DivergenceError, Learner, ModelFileError, load
 from onlinear.cli import checkpoints, runs
 from onlinear.cli.command import UsageError
-from onlinear.cli.inspect import described, summary
+from onlinear.cli.inspect import describe_model, summary
 from onlinear.cli.settings import Settings
 from onlinear.cli.train import _output
 from onlinear.compiled import bind_loss
@@ -133,7 +133,7 @@ def used(path: Path, subject: Subject) -> None:
     model = load(path)
     found = summary(str(path), 10)
     json.dumps(found)
-    described(found)
+    describe_model(found)
     learner = getattr(model, "learner_", model)
     rows = ROWS[:12, : min(D, max(1, learner.size))]
     scores = learner.predict(rows)

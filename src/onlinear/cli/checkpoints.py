@@ -36,7 +36,7 @@ class Checkpoints:
 
     def __init__(self, path: str, rows: int | None, seconds: float | None, output: Mapping[str, Any]) -> None:
         self.path, self.rows, self.seconds = path, rows, seconds
-        self.output = dict(output)  # what else the one who goes on is to know
+        self.output = dict(output)  # where the run writes, for whoever continues it
         self.settings: Settings | None = None  # of the run, once it is made
 
     def write(self, training: Training) -> Written:
@@ -62,7 +62,7 @@ class Saved(NamedTuple):
 
 
 def beside(checkpoint: str, path: str) -> bool:
-    """Whether a path is in the folder of a checkpoint, or below: a run that goes on writes nowhere else unasked."""
+    """Whether a path is in the folder of a checkpoint, or below: a run that is continued writes nowhere else unasked."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.dirname(os.path.realpath(checkpoint)))
 
 
@@ -103,7 +103,7 @@ def _places(values: Any) -> bool:
 
 
 def _then(values: Any) -> bool:
-    """What the last report told: sums of losses and weights, and the rows."""
+    """What the last report knew: sums of losses and weights, and rows."""
     return isinstance(values, list) and len(values) == 3 and all(map(trust.real, values)) and trust.count(values[2])
 
 

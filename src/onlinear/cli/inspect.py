@@ -1,4 +1,4 @@
-"""``onlinear inspect``: what is in a model file."""
+"""``onlinear inspect``: show the contents of a model file."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> d
     spec = {role: part["text"] if isinstance(part, dict) else part for role, part in parts.items()}
     spec["penalty"] = spec["penalty"] or "none"
     if spec["average"] is None:
-        live = hasattr(learner, "engine")  # what predicts of a learner does not say
+        live = hasattr(learner, "engine")  # a predict-only model does not have it
         own = live and (learner.average is not None or learner.engine.own_average)
         spec["average"] = "the solver's own" if own else "none" if live else "-"
     rest = {name: params[name] for name in ("shuffle", "random_state", "class_weight") if params.get(name) is not None}
@@ -123,7 +123,7 @@ def _columns(encoding: dict[str, Any]) -> str:
 
 
 def weights(model: Any, learner: Any, top: int) -> tuple[int, list[Weight]]:
-    """How many weights are not 0, and the largest of them, by what the penalty saw of them."""
+    """The number of weights that are not 0, and the largest ones, in the units that the penalty sees."""
     import numpy as np
 
     from onlinear.models.predictor import Final
@@ -167,7 +167,7 @@ def _listed(intercept: Any) -> list[float]:
 
 def describe_model(found: dict[str, Any]) -> list[str]:
     """A summary as lines of at most 80 characters."""
-    from onlinear.streams.labels import listed
+    from onlinear.streams.labels import list_classes
 
     kind = f"final {found['kind']}" if found["final"] else found["kind"]
     facts = [("file", f"{found['file']} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
@@ -179,7 +179,7 @@ def describe_model(found: dict[str, Any]) -> list[str]:
     if found["classes"] is not None:
         import numpy as np
 
-        facts.append(("classes", listed(np.array(found["classes"], object))))
+        facts.append(("classes", list_classes(np.array(found["classes"], object))))
     passes = f" in {found['passes']} passes" if (found["passes"] or 1) > 1 else ""
     facts.append(("rows", f"{found['rows']:,}{passes}"))
     facts.append(("loss", _loss(found)))

@@ -41,7 +41,7 @@ def reproduce(
     from onlinear.papers import experiments
 
     with usage():
-        chosen = experiments.chosen(names or [])
+        chosen = experiments.choose(names or [])
         if data_dir is not None and not data_dir.is_dir():
             raise UsageError(f"--data-dir must be a folder, got {str(data_dir)!r}.")
     if listing:

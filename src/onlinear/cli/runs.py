@@ -128,5 +128,5 @@ def _holdout(settings: Settings, reader: Stream) -> tuple[float | None, Callable
 
     if is_pipe(source):
         raise ValueError(f"{source}: a pipe cannot be read after each pass; --holdout needs a file.")
-    others()  # a file that is not there is told before the run
+    others()  # a file that is missing raises before the run
     return None, others

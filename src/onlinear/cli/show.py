@@ -139,22 +139,22 @@ class Display(ABC):
         from onlinear.training.events import Held, Report
 
         if isinstance(event, Report):
-            self.report(event)
+            self.show_report(event)
         elif isinstance(event, Held):
-            self.held(event)
+            self.show_holdout(event)
         else:
-            self.written(event)
+            self.show_checkpoint(event)
 
     @abstractmethod
-    def report(self, report: Report) -> None:
+    def show_report(self, report: Report) -> None:
         """Show the measures so far."""
 
     @abstractmethod
-    def held(self, held: Held) -> None:
+    def show_holdout(self, held: Held) -> None:
         """Show the measures of the held-out rows after a pass."""
 
     @abstractmethod
-    def written(self, written: Written) -> None:
+    def show_checkpoint(self, written: Written) -> None:
         """Show that a checkpoint was written."""
 
     @abstractmethod
@@ -177,13 +177,13 @@ class QuietDisplay(Display):
     def start(self, training: Training, resumed: str | None) -> None:
         training.warm_up()
 
-    def report(self, report: Report) -> None:
+    def show_report(self, report: Report) -> None:
         pass
 
-    def held(self, held: Held) -> None:
+    def show_holdout(self, held: Held) -> None:
         pass
 
-    def written(self, written: Written) -> None:
+    def show_checkpoint(self, written: Written) -> None:
         pass
 
     def end(self, training: Training, model: str | None) -> None:
@@ -214,17 +214,17 @@ class JsonDisplay(Display):
             rows=training.rows,
         )
 
-    def report(self, report: Report) -> None:
+    def show_report(self, report: Report) -> None:
         self._say("report", **report.named(self._names))
 
-    def held(self, held: Held) -> None:
+    def show_holdout(self, held: Held) -> None:
         values = held._asdict()
-        self._say("holdout", **{"pass": values.pop("number")}, **self._named(values))
+        self._say("holdout", **{"pass": values.pop("number")}, **self._rename(values))
 
-    def written(self, written: Written) -> None:
+    def show_checkpoint(self, written: Written) -> None:
         self._say("checkpoint", **written._asdict())
 
-    def _named(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _rename(self, values: dict[str, Any]) -> dict[str, Any]:
         names = dict(zip(("error", "quality"), self._names, strict=True))
         return {names.get(name, name): value for name, value in values.items()}
 
@@ -327,12 +327,12 @@ class TableDisplay(Display):
             finally:
                 training.watch, self._bar = lambda: None, None
 
-    def report(self, report: Report) -> None:
+    def show_report(self, report: Report) -> None:
         found = [report.rows, report.loss, report.since, report.error, report.quality, report.nonzeros]
         values = [*found, *([report.holdout] if self._holdout else []), *([report.last.loss] if report.last else [])]
         self.say("".join(cell(value, width) for value, width in zip(values, self._widths, strict=True)))
 
-    def held(self, held: Held) -> None:
+    def show_holdout(self, held: Held) -> None:
         best = "" if held.best is None else " (the best so far)" if held.best == held.number else f" (best: pass {held.best})"
         first, second = self._names
         measures = f"loss {held.loss:.6g}, {first} {held.error:.5g}" + (
@@ -342,7 +342,7 @@ class TableDisplay(Display):
         if held.stop:
             self.say("  no improvement: training stops here")
 
-    def written(self, written: Written) -> None:
+    def show_checkpoint(self, written: Written) -> None:
         """Nothing: checkpoints are many, and each replaces the one before."""
 
     def end(self, training: Training, model: str | None) -> None:

@@ -186,7 +186,7 @@ def train(
 
 
 def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
-    """Do what ``train`` was asked for; ``given`` has its options by name."""
+    """Train by the options of ``train``, which ``given`` has by name."""
     from onlinear.cli import checkpoints, runs
 
     resume = given["resume"]

@@ -58,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     if not Path(path).is_file():
         raise ModelFileError(f"{name}: not an onlinear model file (not a file).")
     with open(path, "rb"):
-        pass  # what the system refuses is its own error
+        pass  # where the system refuses the file, its own error follows
     try:
         with safe_open(path, framework="numpy") as file:
             header = _header(file.metadata() or {})

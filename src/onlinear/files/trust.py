@@ -1,4 +1,4 @@
-"""What a file may say: checks of what stands in the header and arrays of a model file or checkpoint, before it is used.
+"""Checks of the header and arrays of a model file or checkpoint, before they are used.
 
 Whoever makes a file can make its digest, so a file is believed in nothing. docs/security.md lists what is checked where.
 """
@@ -17,7 +17,7 @@ MOST_STEPS = 2**52  # rows that a run can have learned: beyond, a float would no
 
 
 def must(true: Any, found: str) -> None:
-    """Raise ModelFileError unless ``true``; ``found`` says what does not fit."""
+    """Raise ModelFileError unless ``true``; ``found`` names the contradiction."""
     if not true:
         raise ModelFileError(f"what the model file says cannot be: {found}.")
 

@@ -64,7 +64,7 @@ def new_file(path: Name) -> Iterator[BinaryIO]:
 
 @contextmanager
 def scratch(path: Name) -> Iterator[BinaryIO]:
-    """A nameless file for what waits to be written to ``path``, in its folder; errors name ``path``."""
+    """A nameless file, in the folder of ``path``, for data that wait to be written there; errors name ``path``."""
     name = os.fspath(path)
     with _naming(name):
         hidden = tempfile.TemporaryFile(dir=None if is_stream(name) else _folder(name))  # noqa: SIM115
@@ -79,7 +79,7 @@ def check(path: Name) -> None:
         with _naming(name):
             found: os.stat_result | None = os.fstat(number)
     else:
-        found = _found(name)
+        found = _stat_or_none(name)
     if found is not None and (words := IRREGULAR.get(stat.S_IFMT(found.st_mode))):
         raise OSError(EISDIR if stat.S_ISDIR(found.st_mode) else EINVAL, words, name)
     if number is not None:
@@ -103,7 +103,7 @@ def is_stream(path: Name) -> bool:
     name = os.fspath(path)
     if _descriptor(name) is not None:
         return True
-    found = _found(name)
+    found = _stat_or_none(name)
     return found is not None and stat.S_IFMT(found.st_mode) in STREAMS
 
 
@@ -139,8 +139,8 @@ def clean(path: Name) -> None:
 # --- where -----------------------------------------------------------------------------------------------------------
 
 
-def _found(name: str) -> os.stat_result | None:
-    """What a path leads to, None where there is nothing yet."""
+def _stat_or_none(name: str) -> os.stat_result | None:
+    """The status of the file at a path, None where there is none yet."""
     try:
         return os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
@@ -178,7 +178,7 @@ def _descriptor(name: str) -> int | None:
 
 
 def _prefix(target: str) -> str:
-    """What the temporary files of a target have in common; as short for a long name as for a short one."""
+    """The beginning of the names of a target's temporary files; it is as short for a long name as for a short one."""
     return f"{PREFIX}{hashlib.sha256(os.fsencode(os.path.basename(target))).hexdigest()[:12]}-"
 
 
@@ -186,7 +186,7 @@ def _prefix(target: str) -> str:
 
 
 class _File(io.FileIO):
-    """An open file whose errors name what is written."""
+    """An open file whose errors name the target."""
 
     def __init__(self, descriptor: int, mode: str, shown: str) -> None:
         super().__init__(descriptor, mode)
@@ -225,7 +225,7 @@ def _through(name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replacing(name: str) -> Iterator[BinaryIO]:
-    target, before = os.path.realpath(name), _found(name)
+    target, before = os.path.realpath(name), _stat_or_none(name)
     clean(name)
     with _naming(name):
         handle, temporary = _temporary(target, 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o777)
@@ -239,7 +239,7 @@ def _replacing(name: str) -> Iterator[BinaryIO]:
                 _liken(temporary, before)
             if os.name == "nt":  # which renames no open file
                 file.close()
-            check(name)  # what has come to stand there meanwhile is not replaced either
+            check(name)  # a folder or device that came there meanwhile is not replaced either
             os.replace(temporary, target)
     except BaseException:
         _close(file)
@@ -267,12 +267,12 @@ def _temporary(target: str, mode: int) -> tuple[int, str]:
             handle = os.open(name, flags, mode)
         except FileExistsError:
             continue
-        if _held(handle, name):
+        if _is_held(handle, name):
             return handle, name
         os.close(handle)
 
 
-def _held(handle: int, name: str) -> bool:
+def _is_held(handle: int, name: str) -> bool:
     """Lock a new temporary file; False where another writer has taken it, unlocked as it still was, for one left behind."""
     if fcntl is None:
         return True

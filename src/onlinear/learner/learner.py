@@ -16,6 +16,7 @@ from onlinear.learner.learn_one import OneRow
 from onlinear.learner.loss_sums import LossSum, loss_weights, mean
 from onlinear.learner.scores import penalty_value, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.rows import Source, checks
 
@@ -43,8 +44,8 @@ class Learner(Core):
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
         ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
     scale : {"none", "rms", "max-abs", "standard"}, default="none"
-        By what each column is divided; ``"rms"`` and ``"max-abs"`` follow the rows, ``"standard"`` is set by ``fit`` of an
-        estimator.
+        By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"standard"`` also centres; it needs the
+        mean of all rows before the first, which ``fit`` of an estimator finds.
     fit_intercept : bool, default=False
         Whether there is an intercept b. The penalty does not act on it.
     n_features : int, default=None
@@ -419,7 +420,7 @@ class Learner(Core):
         model_file.write(path, {"kind": "learner", **header}, arrays)
 
     @reads
-    def freeze(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def freeze(self) -> tuple[Header, Arrays]:
         """Settings and state, as ``thaw`` takes them.
 
         Returns
@@ -448,7 +449,7 @@ class Learner(Core):
         return _thawed, (header, arrays, {role: spec for role, spec in self.spec.items() if not isinstance(spec, str)})
 
     @classmethod
-    def thaw(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], **parts: Any) -> Learner:
+    def thaw(cls, header: Header, arrays: Arrays, **parts: Any) -> Learner:
         """The learner that ``freeze`` described.
 
         Parameters
@@ -473,5 +474,5 @@ class Learner(Core):
         return learner
 
 
-def _thawed(header: dict[str, Any], arrays: dict[str, np.ndarray], parts: dict[str, Any]) -> Learner:
+def _thawed(header: Header, arrays: Arrays, parts: dict[str, Any]) -> Learner:
     return Learner.thaw(header, arrays, **parts)

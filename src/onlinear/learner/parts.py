@@ -220,7 +220,7 @@ def check_description(spec: Any) -> dict[str, Any]:
     texts = isinstance(spec, dict) and all(isinstance(spec.get(name), str) for name in ("class", "text"))
     if not texts or not set(spec) <= {"class", "text", "fields"}:
         raise TypeError(f"a part is text, or an object with class, text and fields, got {str(spec)[:80]}.")
-    return spec  # type: ignore[no-any-return]
+    return spec
 
 
 def _takes(method: Any, count: int) -> bool:

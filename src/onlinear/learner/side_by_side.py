@@ -43,9 +43,9 @@ class SideBySide:
         block, largest, s = lead.prepare(block, largest, weights)
         if lead.units is None:
             return self._learn_rows(block, largest, y, s, first)
-        y = lead.units.moved(y, weights)
+        y = lead.units.subtract_zero(y, weights)
         scores = np.empty((2, self._outputs, len(s)))
-        for part in lead.units.parts(y, weights, lead.t):
+        for part in lead.units.split(y, weights, lead.t):
             for core in self._cores:
                 core.multiply_steps(lead.units)
             piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])

@@ -17,10 +17,11 @@ from onlinear.learner.core import Core
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.solvers.core.engine import SCALARS
 
+Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
 
-def header_of(core: Core) -> dict[str, Any]:
+def header_of(core: Core) -> Header:
     """The settings, as JSON holds them."""
     header = {
         "spec": {role: stored_parts.store(spec) for role, spec in core.spec.items()},
@@ -52,7 +53,7 @@ def arrays_of(core: Core) -> Arrays:
     return arrays
 
 
-def arguments(header: dict[str, Any], arrays: Arrays, parts: dict[str, Any]) -> dict[str, Any]:
+def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str, Any]:
     """The arguments that make the learner of a file; parts from outside the package are given by role."""
     _refuse_implausible(header, arrays)
     return {
@@ -110,7 +111,7 @@ _HEADER: dict[str, Any] = {
 }
 
 
-def _refuse_implausible(header: dict[str, Any], arrays: Arrays) -> None:
+def _refuse_implausible(header: Header, arrays: Arrays) -> None:
     """Refuse a header of other types, or one that asks for more memory than the file's own size."""
     for name, fits in _HEADER.items():
         if name not in header or not fits(header[name]):

@@ -65,7 +65,7 @@ def follow(y, s, first, weights, centred, spread, heaviest, sizes):  # type: ign
 
 
 class Units:
-    """The running units of one learner; ``targets`` and ``weights`` say which of the two are followed."""
+    """The running units of one learner; ``targets`` and ``weights``: whether the step sizes follow them."""
 
     def __init__(self, loss: Any, outputs: int, *, targets: bool, weights: bool, centred: bool) -> None:
         self.loss, self.targets, self.weights, self.centred = loss, targets, weights, centred
@@ -84,8 +84,8 @@ class Units:
         """How the step sizes of an output were multiplied since the first row."""
         return [Steps(int(row[0]), float(row[1 + output])) for row in self.steps]
 
-    def moved(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """The targets (n, K) less their zero, which the first row of non-zero weight fixes."""
+    def subtract_zero(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Subtract the zero from the targets (n, K). The first row of non-zero weight fixes it."""
         if not (self.targets and self.centred):
             return y
         if not self.spread[0, COUNT] > 0.0:
@@ -94,8 +94,9 @@ class Units:
                 self.zero[:] = y[counted[0]]
         return np.asfortranarray(y - self.zero)
 
-    def parts(self, y: np.ndarray, s: np.ndarray, t: int) -> Iterator[slice]:
-        """The rows in stretches of one multiplier, which ``multipliers`` tells; y as ``moved`` gives it, t rows before them."""
+    def split(self, y: np.ndarray, s: np.ndarray, t: int) -> Iterator[slice]:
+        """Cut rows that follow the first t into stretches of one multiplier, which ``multipliers`` gives after each ``yield``;
+        y as ``subtract_zero`` gives it."""
         first, here, n = 0, 0, len(y)
         followed = y if self.targets else np.zeros((n, 0))
         while here < n:
@@ -120,11 +121,11 @@ class Units:
     # --- files -------------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that is known, as it stands."""
+        """The arrays themselves, by name."""
         return {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
 
     def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
-        """Take over what ``arrays`` gave after t rows; raises ModelFileError for what no run could have given."""
+        """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
         outputs = len(self.zero)
         shapes = {
             "zero": (outputs,),

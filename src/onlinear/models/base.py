@@ -17,6 +17,7 @@ from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.models.defaults import Choice, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
@@ -125,7 +126,7 @@ class Model(ABC):
         try:
             penalty = build_penalty(self.penalty)
             built, _ = build_solver(solver, penalty, total=2)
-            return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))  # type: ignore[no-any-return]
+            return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))
         except (ValueError, TypeError):
             return None
 
@@ -172,8 +173,8 @@ class Model(ABC):
         """Add a report to the history."""
         self.history_.append(report)
 
-    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
-        """Take what the rows have told: columns, how features became columns, and the classes; None for numbers."""
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:
+        """Take what the rows have shown: columns, how features became columns, and the classes; None for numbers."""
         self.n_features_in_, self.encoding_ = features, encoding
 
     def end_passes(self, passes: int, best: Learner | None) -> None:
@@ -220,7 +221,7 @@ class Model(ABC):
         with self.fitted_learner().reading():
             model_file.write(path, *self.freeze(final))
 
-    def freeze(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def freeze(self, final: bool = False) -> tuple[Header, Arrays]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""
         learner = Final.of(self.fitted_learner()) if final else self.fitted_learner()
         header, arrays = learner.freeze()
@@ -236,7 +237,7 @@ class Model(ABC):
             return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
-    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+    def describe(self, learner: Learner | Final) -> Header:
         names = getattr(self, "feature_names_in_", None)
         described = {
             "params": store_params(self.settings()),
@@ -254,7 +255,7 @@ class Model(ABC):
         return described
 
     @abstractmethod
-    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+    def restore(self, header: Header, learner: Learner | Final) -> None:
         """Take what ``describe`` gave; raises ModelFileError for what no model gives."""
         self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
         self.history_, self.encoding_ = header["history"], header["encoding"]
@@ -340,15 +341,16 @@ class Classifier(Model):
             return -1.0
         return 0.0 if SOLVERS[split(self.solver, "solver", SOLVERS)[0]].targets == "one-hot" else -1.0
 
-    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:
         super().describe_rows(features, encoding, classes)
+        assert classes is not None
         self.classes_ = classes
 
-    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+    def describe(self, learner: Learner | Final) -> Header:
         classes = store_classes(self.classes_)
         return super().describe(learner) | classes
 
-    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+    def restore(self, header: Header, learner: Learner | Final) -> None:
         super().restore(header, learner)
         self.classes_ = restore_classes(header, learner.n_outputs)
         if isinstance(self.class_weight, list):
@@ -376,14 +378,14 @@ class Regressor(Model):
             raise ValueError(f"loss {self.loss!r} is for two classes. Losses for numbers: {known}.")
         return super().new_learner(outputs, total)
 
-    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:
         super().describe_rows(features, encoding, classes)
         self.columns_ = None
 
-    def describe(self, learner: Learner | Final) -> dict[str, Any]:
+    def describe(self, learner: Learner | Final) -> Header:
         return super().describe(learner) | {"columns": self.columns_}
 
-    def restore(self, header: dict[str, Any], learner: Learner | Final) -> None:
+    def restore(self, header: Header, learner: Learner | Final) -> None:
         super().restore(header, learner)
         self.columns_ = header["columns"]
         must(self.columns_ is None or trust.count(self.columns_, 1), "columns")

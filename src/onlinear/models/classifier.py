@@ -51,9 +51,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
-        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps: ``fiol``, or without a penalty
-        its faster form ``implicit-sgd``. The size of step t is 4.8 / sqrt(t)
-        for the logistic loss, for others 2.4 / (slope at 0) / sqrt(t); it follows the running largest weight.
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps: ``fiol``, or without a penalty its
+        faster form ``implicit-sgd``. The size of step t is 4.8 / sqrt(t) for the logistic loss, for others
+        2.4 / (slope at 0) / sqrt(t). It follows the running largest weight of the rows.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
@@ -64,7 +64,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
     scale : {"none", "rms", "max-abs", "standard"}, default=None
-        By what each column is divided. None is ``"rms"``; for rls, csgd, adaline and batch solvers it is ``"none"``.
+        By what each column is divided; ``"standard"`` also centres, which makes rows dense. None is ``"rms"``; for rls, csgd,
+        adaline and batch solvers it is ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     class_weight : dict or "balanced", default=None

@@ -8,6 +8,7 @@ from typing import Any
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
 from onlinear.learner import Learner
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.stored_parts import PartNeeded
 from onlinear.models.base import Classifier, Model, Regressor
 from onlinear.models.predictor import Final
@@ -56,7 +57,7 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
         raise ModelFileError(f"{os.fspath(path)}: what the model file's header says cannot be: {error}") from None
 
 
-def _restore(header: dict[str, Any], arrays: model_file.Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
+def _restore(header: Header, arrays: Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:
     kind = header.get("kind")
     if kind not in ("learner", *kinds):
         raise ModelFileError(f"holds a model of the unknown kind {kind!r}.")

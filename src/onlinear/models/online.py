@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,7 +45,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @in_turn
-    def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+    def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Train from the start, in ``passes`` passes over arrays or a stream."""
         if is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
@@ -90,13 +90,13 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
             found.append(more)
         return found
 
-    def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Any:
+    def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
         self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
         tell(check_callbacks(self.callbacks), Progress(self, self.t_))
         return self
 
     @in_turn
-    def _train_once(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+    def _train_once(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         """Train on the rows of arrays or a stream once; continue with what was trained before."""
         if isinstance(getattr(self, "learner_", None), Final):
             self.learner_.learn()  # which refuses
@@ -116,7 +116,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
 
-    def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Any:
+    def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Self:
         """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
         if y is not None or sample_weight is not None:
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
@@ -148,7 +148,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
                 raise
             finally:
                 if training.rows:
-                    self._name_stream(stream, training, before, anew)
+                    self._describe_stream(stream, training, before, anew)
         if anew and training.rows >= ENOUGH:
             warn(training.doubts(command=False), stacklevel=5)
         return self
@@ -168,8 +168,8 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
         """By what the rows of a stream count beside their own weights."""
         return None
 
-    def _name_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
-        """Say what the rows have told: features, their names, classes; the history is that of ``fit``."""
+    def _describe_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
+        """Take what the rows have shown: features, their names, classes. The history is that of ``fit``."""
         if isinstance(stream, Pairs):
             if stream.width > self.learner_.size:
                 self.learner_.grow(stream.width)
@@ -187,7 +187,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, feed: Feed, scored: ScoredBefore | None = None) -> Any:
+    def _run(self, feed: Feed, scored: ScoredBefore | None = None) -> Self:
         callbacks = check_callbacks(self.callbacks)
         with ExitStack() as stack:
             if self.verbose:

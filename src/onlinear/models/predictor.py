@@ -13,10 +13,10 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.files import trust
-from onlinear.files.model_file import Arrays
 from onlinear.learner import Learner, stored_parts
 from onlinear.learner.parts import build_loss
 from onlinear.learner.scores import score_block
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.rows import LARGEST_COLUMN, Rows, checks
 
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
@@ -124,7 +124,7 @@ class Final:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    def freeze(self) -> tuple[dict[str, Any], Arrays]:
+    def freeze(self) -> tuple[Header, Arrays]:
         """Settings and weights as a JSON-able header and arrays."""
         header = {
             "final": True,
@@ -141,7 +141,7 @@ class Final:
         return header, arrays
 
     @classmethod
-    def thaw(cls, header: dict[str, Any], arrays: Arrays, **parts: Any) -> Final:
+    def thaw(cls, header: Header, arrays: Arrays, **parts: Any) -> Final:
         """What ``freeze`` described; a loss from outside the package is passed by role."""
         size, outputs, t, loss, growing = (header[name] for name in ("size", "n_outputs", "rows", "loss", "growing"))
         trust.must(trust.count(size, 0, LARGEST_COLUMN + 1), f"a final model of {size!r} features")

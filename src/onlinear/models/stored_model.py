@@ -10,6 +10,7 @@ import numpy as np
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.learner.parts import split
+from onlinear.learner.stored_learner import Header
 from onlinear.solvers import SOLVERS
 
 PARTS = ("solver", "loss", "penalty", "average")
@@ -58,7 +59,7 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in params.items()}
 
 
-def store_classes(classes: np.ndarray) -> dict[str, Any]:
+def store_classes(classes: np.ndarray) -> Header:
     """Classes as JSON holds them."""
     values = [plain(value) for value in classes]
     if any(not isinstance(value, (str, int, float)) for value in values):
@@ -66,7 +67,7 @@ def store_classes(classes: np.ndarray) -> dict[str, Any]:
     return {"classes": values, "class dtype": classes.dtype.str}
 
 
-def restore_classes(header: dict[str, Any], outputs: int) -> np.ndarray:
+def restore_classes(header: Header, outputs: int) -> np.ndarray:
     """The inverse of ``store_classes``, for a learner of so many outputs."""
     values, kind = header["classes"], header["class dtype"]
     must(isinstance(kind, str) and CLASS_TYPE.fullmatch(kind) is not None, "class dtype")

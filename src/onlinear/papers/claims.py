@@ -91,14 +91,14 @@ def judge(study: Study, claim: Claim) -> Judged:
 
 
 def verdict(holds: list[bool], partly: bool) -> str:
-    """The verdict of at least one check; ``partly``: what the claim's own formula for it says."""
+    """The verdict of at least one check; ``partly``: the result of the claim's own formula for it."""
     if all(holds):
         return REPRODUCES
     return PARTLY if partly or sum(holds) >= LEAST * len(holds) else DOES_NOT
 
 
 def decide(title: str, check: str, names: Names, where: str) -> Decision:
-    """One check; what has no value leaves it undecided."""
+    """One check; an expression without a value leaves it undecided."""
     tree = parse(check)
     try:
         holds = truth(evaluate_tree(tree, names, {**FUNCTIONS, **GRID_FUNCTIONS}, check))

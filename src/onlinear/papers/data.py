@@ -114,7 +114,7 @@ SETS: dict[str, RealSet] = {
 
 
 def missing(spec: DataSpec, where: Where) -> str | None:
-    """What has to be there for these rows, or None where they can be had."""
+    """The requirement that these rows lack, or None where they are available."""
     if spec.generator is not None:
         if spec.generator not in GENERATORS:
             raise unknown("generator", spec.generator, GENERATORS)
@@ -189,10 +189,10 @@ def split(spec: DataSpec, where: Where, seed: int) -> Split:
         train, test = load(str(spec.set), where)
     if spec.test is not None or (test is None and spec.train is not None):
         if test is not None and spec.test is not None and _pooled(spec, train, test):
-            train, test = _joined(train, test), None
+            train, test = _join_pairs(train, test), None
         train, test = _cut(train, test, spec, rng)
     elif spec.train is not None:
-        train = _taken(train, rng.permutation(len(train[1]))[: spec.train])
+        train = _take_rows(train, rng.permutation(len(train[1]))[: spec.train])
     if spec.positive is not None:
         train, test = _binary(train, spec.positive), _binary(test, spec.positive) if test is not None else None
     X, X_test = train[0], test[0] if test is not None else train[0][:0]
@@ -213,20 +213,20 @@ def _cut(train: Pair, test: Pair | None, spec: DataSpec, rng: np.random.Generato
     order = rng.permutation(n)
     if test is not None:
         kept = rng.permutation(len(test[1]))[: spec.test]
-        return _taken(train, order[: spec.train]) if spec.train else train, _taken(test, np.sort(kept))
+        return _take_rows(train, order[: spec.train]) if spec.train else train, _take_rows(test, np.sort(kept))
     wanted = spec.test or 0
     if (spec.train or 1) + wanted > n:
         raise ValueError(f"data {spec.name!r}: {spec.train} training and {wanted} test rows are asked of {n}.")
     first = spec.train if spec.train is not None else n - wanted
-    return _taken(train, order[:first]), _taken(train, order[first : first + wanted])
+    return _take_rows(train, order[:first]), _take_rows(train, order[first : first + wanted])
 
 
-def _joined(a: Pair, b: Pair) -> Pair:
+def _join_pairs(a: Pair, b: Pair) -> Pair:
     stack = sp.vstack([a[0], b[0]], format="csr") if sp.issparse(a[0]) else np.concatenate([a[0], b[0]])
     return stack, np.concatenate([a[1], b[1]])
 
 
-def _taken(pair: Pair, which: np.ndarray) -> Pair:
+def _take_rows(pair: Pair, which: np.ndarray) -> Pair:
     return pair[0][which], pair[1][which]
 
 

@@ -94,7 +94,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: an expression, what the paper has there, and why ours is far from it."""
+    """A column of a table: an expression, the paper's value, and why ours is far from it."""
 
     title: str
     value: str
@@ -124,7 +124,7 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and the expressions that decide it."""
+    """A claim of the paper, and the expressions that decide it."""
 
     text: str
     where: str
@@ -205,7 +205,7 @@ def names() -> tuple[str, ...]:
     return tuple(found)
 
 
-def chosen(wanted: Iterable[str]) -> list[str]:
+def choose(wanted: Iterable[str]) -> list[str]:
     """The experiments that ``p5`` or ``p5/fig3`` name; all for no name. Raises ValueError for unknown ones."""
     wanted = list(wanted)
     if not wanted:
@@ -271,20 +271,20 @@ def build(cls: Any, table: Any, where: str) -> Any:
     for known in fields(cls):
         if known.default is MISSING and known.default_factory is MISSING and known.name not in table:
             raise ExperimentError(f"{where}: the key {known.name!r} is missing.")
-    return cls(**{key: converted(hints[key], value, f"{where}: {key}") for key, value in table.items()})
+    return cls(**{key: convert_value(hints[key], value, f"{where}: {key}") for key, value in table.items()})
 
 
-def converted(hint: Any, value: Any, where: str) -> Any:
+def convert_value(hint: Any, value: Any, where: str) -> Any:
     """A TOML value as a field's type."""
     if hint is Any:
         return value
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return converted(next(arg for arg in args if arg is not type(None)), value, where)
+        return convert_value(next(arg for arg in args if arg is not type(None)), value, where)
     if origin is tuple:
         if not isinstance(value, list):
             value = [value]
-        return tuple(converted(args[0], item, f"{where} {_title(item, i)}") for i, item in enumerate(value, 1))
+        return tuple(convert_value(args[0], item, f"{where} {_title(item, i)}") for i, item in enumerate(value, 1))
     if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
         return build(hint, value, where)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):

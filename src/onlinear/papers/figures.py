@@ -71,7 +71,7 @@ STYLE: Any = {
 
 
 def family(method: Any) -> str:
-    """What a method's colour goes by: its ``family``, or its name up to a bracket or comma."""
+    """The family that decides a method's colour: its ``family``, or its name up to a bracket or comma."""
     return method.family or method.name.split("(")[0].split(",")[0].split(" rho")[0].split(" lam")[0].strip()
 
 
@@ -106,7 +106,7 @@ def panels_of(study: Study, figure: Figure) -> list[tuple[Panel, StudyProblem]]:
 
 
 def columns_of(study: Study, figure: Figure) -> int:
-    """How many panels stand side by side."""
+    """The number of panels side by side."""
     return min(figure.columns, max(len(panels_of(study, figure)), 1))
 
 
@@ -163,7 +163,7 @@ def scales(axis: Any, panel: Panel) -> None:
     axis.set_ylabel(panel.y_label or label(panel.y))
 
 
-def drawn(panel: Panel, problem: StudyProblem) -> list[Curve]:
+def curves_of(panel: Panel, problem: StudyProblem) -> list[Curve]:
     """The curves that a panel shows."""
     return [curve for name, curve in problem.curves.items() if panel.methods is None or name in panel.methods]
 
@@ -172,7 +172,7 @@ def curves(
     axis: Any, study: Study, panel: Panel, problem: StudyProblem, look: Any, handles: Any, rows: list[list[Any]]
 ) -> None:
     """A measure against samples, time or another measure; a band over repetitions; bounds dashed."""
-    for place, curve in enumerate(drawn(panel, problem)):
+    for place, curve in enumerate(curves_of(panel, problem)):
         if panel.y not in curve.names:
             continue
         series = curve.series(panel.y)
@@ -221,7 +221,7 @@ def band(values: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarr
 
 def grid(axis: Any, study: Study, panel: Panel, problem: StudyProblem, look: Any, handles: Any, rows: list[list[Any]]) -> None:
     """The final value against the grid's first setting: how much the choice matters."""
-    for curve in drawn(panel, problem):
+    for curve in curves_of(panel, problem):
         tried = [(float(next(iter(point.values()))), results) for point, results in curve.grid]
         if not tried or panel.y not in tried[0][1][0]["series"]:
             continue
@@ -268,7 +268,7 @@ def points(
 ) -> None:
     """The test rows on a plane: right, wrong, and (not drawn) wrong at the optimum too."""
     places = np.array(study.maps[problem.data.name])
-    curve = drawn(panel, problem)[0]
+    curve = curves_of(panel, problem)[0]
     kinds = curve.results[0]["arrays"][panel.y]
     step = str(panel.step) if str(panel.step) in kinds else max(kinds, key=int)
     kind = np.array(list(kinds[step]), dtype=int)[: len(places)]

@@ -1,4 +1,4 @@
-"""What is measured along a run, by name. A measure of a moment is taken between chunks of learning; one of rows sees each row.
+"""The measures along a run, by name. A measure of a moment is taken between chunks of learning; one of rows sees each row.
 
 ``output`` is what the method predicts with: the average where it has one. ``last`` is the last iterate.
 """

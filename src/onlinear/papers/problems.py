@@ -147,7 +147,7 @@ FACTS: dict[str, Callable[[Split], float]] = {
 
 
 def optimum_facts(problem: LearningProblem) -> dict[str, float]:
-    """What the optimum of one loss and penalty adds."""
+    """The facts that the optimum of one loss and penalty adds."""
     best = problem.optimum
     return {
         "F_star": best.value,

@@ -40,7 +40,7 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
     """Write index.html, figures/*.svg, data/*.csv and claims.csv."""
     for folder in ("figures", "data"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    sections = [guarded(outcome, out) for outcome in outcomes]
+    sections = [section_or_failure(outcome, out) for outcome in outcomes]
     claims = [row for part in sections for row in part["claims"]]
     save_csv(
         out / "claims.csv",
@@ -144,7 +144,7 @@ def markdown(claims: list[dict[str, Any]], quick: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def guarded(outcome: Outcome, out: Path) -> dict[str, Any]:
+def section_or_failure(outcome: Outcome, out: Path) -> dict[str, Any]:
     """A section; where a figure or table cannot be made, the experiment has failed and the page says why."""
     try:
         return section(outcome, out)
@@ -248,13 +248,13 @@ def claim_row(judged: Judged, anchor: str, place: int) -> dict[str, Any]:
         "rule": judged.rule,
         "note": judged.claim.note,
         "numbers": "; ".join(each),
-        "brief": folded(each) if not judged.needs else judged.needs,
+        "brief": fold_numbers(each) if not judged.needs else judged.needs,
         "decisions": judged.decisions,
         "shown": shown,
     }
 
 
-def folded(numbers: list[str]) -> str:
+def fold_numbers(numbers: list[str]) -> str:
     """The numbers of a claim in a cell of a Markdown table: a few as they are, many behind a line that opens."""
     if len(numbers) <= FEW:
         return "; ".join(numbers)
@@ -262,7 +262,7 @@ def folded(numbers: list[str]) -> str:
 
 
 def settings(study: Study) -> list[dict[str, str]]:
-    """What each method ran with."""
+    """The settings of each method."""
     found = []
     for problem in study.problems:
         for curve in problem.curves.values():
@@ -371,7 +371,7 @@ def cell(study: Study, problem: StudyProblem, method: str, text: str, form: str)
 
 
 def entry(known: tuple[tuple[Any, ...], ...], problem: StudyProblem, method: str) -> Any:
-    """What a file says of a row, a number or a reason: the entry [data, method, it], [method, it], [data, it] or [it]."""
+    """The entry of a file for a row (a number or a reason): of [data, method, it], [method, it], [data, it] or [it]."""
     tags = {problem.data.name, method, problem.title}
     return next((it for *which, it in known if set(which) <= tags), None)
 
@@ -393,7 +393,7 @@ def duration(seconds: float) -> str:
 
 
 def machine() -> str:
-    """What this ran on."""
+    """The machine, in words."""
     return f"{os.cpu_count()} cores of {platform.machine()}, {platform.system()} {platform.release().split('-')[0]}"
 
 

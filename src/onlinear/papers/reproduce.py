@@ -20,7 +20,7 @@ from onlinear.papers.experiments import Experiment
 from onlinear.papers.outcome import Outcome
 from onlinear.papers.runs import Task, perform
 from onlinear.papers.store import Store
-from onlinear.papers.study import conduct, needed
+from onlinear.papers.study import conduct, missing_requirements
 
 
 def deaf_to_interrupts() -> None:
@@ -101,7 +101,7 @@ def one(name: str, quick: bool, where: Where, team: Workers, step: Callable[[int
     """Run and judge one experiment."""
     experiment = experiments.load(name, quick)
     outcome = Outcome(experiment)
-    outcome.needs = needed(experiment, where)
+    outcome.needs = missing_requirements(experiment, where)
     if outcome.needs:
         outcome.claims = not_run(experiment, "needs " + "; ".join(outcome.needs))
         return outcome

@@ -81,7 +81,7 @@ Task = RunSpec | FactSpec | MapSpec
 
 
 def source_of(spec: DataSpec, where: Where) -> Any:
-    """What tells one copy of a real set from another: the sizes of its files, or that it was fetched."""
+    """A mark that differs between copies of a real set: the sizes of its files, or that it was fetched."""
     if spec.set is None:
         return None
     real = SETS[spec.set]
@@ -297,7 +297,7 @@ class Measured:
                 self.series[name].append(float(value))
 
     def result(self, feed: Feed) -> dict[str, Any]:
-        """What is kept. A run that diverged is infinite at the checkpoints it did not reach."""
+        """The measured values. A run that diverged is infinite at the checkpoints it did not reach."""
         if feed.diverged:
             for t in self.spec.checkpoints[len(self.t) :]:
                 self.t.append(t)

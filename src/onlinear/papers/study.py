@@ -29,7 +29,7 @@ def identifier(name: str) -> str:
 
 @dataclass
 class Curve:
-    """A method on a problem: what was run and what was found."""
+    """A method on a problem: its runs and their results."""
 
     method: Method
     spec: RunSpec  # of the first repetition
@@ -96,7 +96,7 @@ class Study:
 
 
 class Names(Mapping[str, Any]):
-    """What a formula on a problem may name: case values, facts, constants, facts of the optimum, measures by method."""
+    """The names that a formula on a problem may use: case values, facts, constants, the optimum, measures by method."""
 
     def __init__(self, study: Study, problem: StudyProblem, extra: Mapping[str, Any] | None = None) -> None:
         self.study, self.problem = study, problem
@@ -201,8 +201,8 @@ def value_of(text: str, names: Mapping[str, Any]) -> Any:
 # --- planning --------------------------------------------------------------------------------------------------------
 
 
-def needed(experiment: Experiment, where: Where) -> list[str]:
-    """What has to be there before the experiment can run."""
+def missing_requirements(experiment: Experiment, where: Where) -> list[str]:
+    """The requirements of an experiment that are missing."""
     return list(dict.fromkeys(text for spec in experiment.data if (text := missing(spec, where)) is not None))
 
 
@@ -288,7 +288,7 @@ def select(
 
 
 def method_values(problem: StudyProblem, method: Method, point: dict[str, Any]) -> dict[str, Any]:
-    """A method's ``values`` and its grid point; a value may name what stands before it, and the point."""
+    """A method's ``values`` and its grid point; a value may name the values before it, and the point."""
     names = {**problem.case, **problem.facts, **problem.constants, **point}
     found = dict(point)
     for key, value in method.values.items():

@@ -16,7 +16,7 @@ from onlinear.rows.records import (
     permuted_rows,
     plain,
     row_beyond,
-    taken,
+    take_rows,
     unlearnable,
 )
 
@@ -41,6 +41,6 @@ __all__ = [
     "read",
     "row_beyond",
     "scan",
-    "taken",
+    "take_rows",
     "unlearnable",
 ]

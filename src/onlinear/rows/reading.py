@@ -1,4 +1,4 @@
-"""Rows from whatever holds them: SciPy's containers, arrays, tables; checked, and tidied where they must be."""
+"""Reads rows from SciPy's containers, arrays and tables: they are checked, and tidied where necessary."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def learnable(source: Source, name: str) -> Source:
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether ``X`` is a sparse container of SciPy; who has one has imported what it is of."""
+    """Whether ``X`` is a sparse container of SciPy; its module is imported then, so this imports nothing."""
     containers = sys.modules.get("scipy.sparse")
     return containers is not None and bool(containers.issparse(X))
 
@@ -175,7 +175,7 @@ def _read_csr(X: Any, name: str) -> Source:
 
 
 class Scan(NamedTuple):
-    """What one look at all entries tells."""
+    """The facts that one pass over all entries finds."""
 
     size: int  # 1 + the largest column
     largest: float  # the largest absolute value; not finite if any value is not

@@ -1,4 +1,4 @@
-"""Rows as kernels see them, made from what users have: CSR, CSC and other sparse containers, dense arrays, frames.
+"""Rows as kernels see them, made from the containers of users: CSR, CSC and other sparse containers, dense arrays, frames.
 
 Every layout becomes the same stream of non-zero entries in increasing column order, so a kernel exists once and the layouts
 give the same bits: an entry equal to 0 is no entry, repeated indices are summed in float64. Dense arrays are turned into
@@ -68,7 +68,7 @@ class Source(NamedTuple):
     def take(self, order: np.ndarray) -> Source:
         """The rows in another order, copied."""
         if isinstance(self.data, Rows):
-            return self._replace(n=len(order), data=taken(self.data, order))
+            return self._replace(n=len(order), data=take_rows(self.data, order))
         return self._replace(n=len(order), data=self.data[order])
 
     def stored(self) -> Source:
@@ -169,7 +169,7 @@ class Room:
         self._rows = self._entries = 0
 
     def fits(self, X: np.ndarray) -> bool:
-        """Whether there is room for a block, whatever its non-zeros."""
+        """Whether there is room for any block, however many entries it has."""
         return self._entries + X.size <= len(self._room.values)
 
     def add(self, X: np.ndarray) -> Rows:
@@ -197,7 +197,7 @@ def _compress(X, indptr, indices, values, first, end):  # type: ignore[no-untype
     return end
 
 
-def taken(rows: Rows, order: np.ndarray) -> Rows:
+def take_rows(rows: Rows, order: np.ndarray) -> Rows:
     """Rows ``order`` of ``rows``, copied."""
     lengths = (rows.indptr[1:] - rows.indptr[:-1])[order]
     indptr = np.zeros(len(order) + 1, np.uint64)

@@ -67,7 +67,7 @@ class Scaler:
 
     @property
     def running(self) -> tuple[np.ndarray, bool]:
-        """What ``in_scale`` takes: the room of the moments, which ``grow`` may replace, and whether they are of squares."""
+        """Arguments of ``in_scale``: the room of the moments, which ``grow`` may replace, and whether they are of squares."""
         return self._room, self.kind == "rms"
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
@@ -84,7 +84,7 @@ class Scaler:
         return weights * self.scales()
 
     def centre(self, weights: np.ndarray) -> float:
-        """What 'standard' adds to the intercept: -sum of w_j m_j / s_j, for scaled weights."""
+        """The intercept that 'standard' adds: -sum of w_j m_j / s_j, for scaled weights."""
         return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.rows import Rows, Source, permuted_rows, taken
+from onlinear.rows import Rows, Source, permuted_rows, take_rows
 
 
 class StreamError(ValueError):
@@ -119,7 +119,7 @@ class Block(NamedTuple):
 
     def take(self, order: np.ndarray) -> Block:
         """The rows in another order, copied."""
-        return self._pick(taken(self.rows, order), order)
+        return self._pick(take_rows(self.rows, order), order)
 
     def _pick(self, rows: Rows, which: slice | np.ndarray) -> Block:
         files = None if self.files is None else self.files[which]
@@ -145,7 +145,7 @@ def joined(blocks: Sequence[Block]) -> Block:
     return _block_of(blocks, rows, slice(None))
 
 
-def permuted(blocks: Sequence[Block], order: np.ndarray) -> Block:
+def permute_blocks(blocks: Sequence[Block], order: np.ndarray) -> Block:
     """The rows of blocks in another order: row i is row order[i] of all of them; each entry is copied once."""
     return _block_of(blocks, permuted_rows([block.rows for block in blocks], order), order)
 
@@ -182,7 +182,7 @@ def skip(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
 
 @dataclass
 class Timing:
-    """Seconds that reading has taken so far, by what they were spent on; what runs on several threads adds up."""
+    """Seconds that reading has taken so far, by activity; the seconds of several threads add up."""
 
     read: float = 0.0  # bytes from the disk, decompression included; for columns, all that gives a block
     parse: float = 0.0  # text to rows
@@ -287,21 +287,21 @@ class Reader(Stream):
                 (name,) = block.names
                 found[name] = found.get(name, Sums()).plus(block)
                 if first is not None and found[name].rows > first.get(name, Sums()).rows:
-                    raise _changed(name, first.get(name, Sums()), found[name])
+                    raise _change_error(name, first.get(name, Sums()), found[name])
                 yield block
         if first is None:
             self._first = found
             return
         for name, sums in first.items():
             if found.get(name) != sums:
-                raise _changed(name, sums, found.get(name, Sums()))
+                raise _change_error(name, sums, found.get(name, Sums()))
 
     @abstractmethod
     def _pass(self) -> Generator[Block, None, None]:
         """The blocks of one pass, each of one file."""
 
 
-def _changed(name: str, first: Sums, found: Sums) -> StreamError:
+def _change_error(name: str, first: Sums, found: Sums) -> StreamError:
     """The error for a file whose rows differ from those of the first pass."""
     got = f"{found.rows:,}{' or more' if found.rows > first.rows else ''}"
     got = got if found.rows != first.rows else "as many with other labels, columns or values"

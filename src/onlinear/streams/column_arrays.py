@@ -42,7 +42,7 @@ class ArrayReader:
         self._layout: Layout | None = None  # of the last batch
 
     def read(self, batch: Any, errors: RowErrors) -> Parts:
-        """The batch's columns as arrays; ``errors`` gets what is wrong with its rows."""
+        """The batch's columns as arrays; ``errors`` gets the errors of its rows."""
         if self._layout is None or not self._layout.schema.equals(batch.schema):
             self._layout = self._lay_out(batch.schema)
         layout, encoding, held = self._layout, self._plan.encoding, batch.columns

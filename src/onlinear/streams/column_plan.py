@@ -1,4 +1,4 @@
-"""Decides what each column of a table is read as: which are features, of which kind, and which are target and weight."""
+"""Decides how each column of a table is read: as a feature of some kind, as target, as weight, or not at all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TableOptions(NamedTuple):
 
 
 class Plan:
-    """What each column is read as. The options and the first file decide, or a given encoding; other files must agree.
+    """How each column is read. The options and the first file decide, or a given encoding; other files must agree.
 
     ``kinds`` has the kind of each column that the options, the encoding or the first file state; ``encoding``, ``target`` and
     ``unlabelled`` are set by ``decide``.

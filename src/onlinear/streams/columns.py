@@ -67,7 +67,7 @@ class Columns(Reader):
                 stack.pop_all()
 
     def _begin(self, first: Table) -> None:
-        """Plan by the first file, and learn from it what the stream says of itself."""
+        """Plan by the first file, and set the stream's attributes."""
         self._plan.decide(first)
         text = self._plan.text_target
         self.task = "classify" if text else None

@@ -29,7 +29,7 @@ MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
 
 
 class Feature(NamedTuple):
-    """A column of the table, and what it holds."""
+    """A column of the table, and its kind."""
 
     name: str
     kind: str

@@ -114,6 +114,46 @@ def _sort(keys, n):  # type: ignore[no-untyped-def]
         keys[at] = key
 
 
+@function
+def _drop_zeros(indices, values, begin, end, first):  # type: ignore[no-untyped-def]
+    """Move the entries begin .. end-1 that are not 0 to ``first``.
+
+    Returns where they end, up to where their columns ascend, and the lowest column after that place.
+    """
+    to = ordered = first
+    lowest = np.uint32(0xFFFFFFFF)
+    for k in range(begin, end):
+        x = values[k]
+        if x != 0.0:
+            j = indices[k]
+            if ordered == to and (to == first or j > indices[to - _ONE]):
+                ordered += _ONE
+            else:
+                lowest = min(lowest, j)
+            indices[to] = j
+            values[to] = x
+            to += _ONE
+    return to, ordered, lowest
+
+
+@function
+def _sum_repeated(indices, values, to, keys, kept, n):  # type: ignore[no-untyped-def]
+    """Write the entries of the sorted ``keys[:n]`` to ``to`` and on, one for each column. Returns where they end."""
+    p = 0
+    while p < n:
+        column = keys[p] >> _S32
+        total = kept[np.int64(keys[p] & _LOW32)]
+        p += 1
+        while p < n and keys[p] >> _S32 == column:
+            total += kept[np.int64(keys[p] & _LOW32)]
+            p += 1
+        if total != 0.0:
+            indices[to] = np.uint32(column)
+            values[to] = total
+            to += _ONE
+    return to
+
+
 @kernel
 def _tidy_rows(indptr, indices, values):  # type: ignore[no-untyped-def]
     """Every row in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
@@ -124,19 +164,7 @@ def _tidy_rows(indptr, indices, values):  # type: ignore[no-untyped-def]
     for i in range(indptr.shape[0] - 1):
         end = indptr[i + 1]
         first = to
-        ordered = to  # up to here the columns ascend
-        lowest = np.uint32(0xFFFFFFFF)  # of those after
-        for k in range(begin, end):
-            x = values[k]
-            if x != 0.0:
-                j = indices[k]
-                if ordered == to and (to == first or j > indices[to - _ONE]):
-                    ordered += _ONE
-                else:
-                    lowest = min(lowest, j)
-                indices[to] = j
-                values[to] = x
-                to += _ONE
+        to, ordered, lowest = _drop_zeros(indices, values, begin, end, first)
         if ordered < to:
             while ordered > first and indices[ordered - _ONE] >= lowest:
                 ordered -= _ONE
@@ -148,19 +176,7 @@ def _tidy_rows(indptr, indices, values):  # type: ignore[no-untyped-def]
                 keys[p] = (np.uint64(indices[at]) << _S32) | np.uint64(p)
                 kept[p] = values[at]
             _sort(keys, n)
-            to = ordered
-            p = 0
-            while p < n:
-                column = keys[p] >> _S32
-                total = kept[np.int64(keys[p] & _LOW32)]
-                p += 1
-                while p < n and keys[p] >> _S32 == column:
-                    total += kept[np.int64(keys[p] & _LOW32)]
-                    p += 1
-                if total != 0.0:
-                    indices[to] = np.uint32(column)
-                    values[to] = total
-                    to += _ONE
+            to = _sum_repeated(indices, values, ordered, keys, kept, n)
         begin = end
         indptr[i + 1] = to
 

@@ -78,7 +78,7 @@ class Labels:
     def _unknown(self, block: Block, row: int) -> StreamError:
         wanted = "a label of -1, 1 or of 0, 1"
         if self.classes is not None:
-            wanted = f"one of the classes {listed(self.classes)}"
+            wanted = f"one of the classes {list_classes(self.classes)}"
         hint = (
             "" if self.named else " (other classes: --classes a,b,... or --scan, in Python classes=; numbers: --task regress)"
         )
@@ -100,7 +100,7 @@ def label_of(stream: Stream, y: float) -> str:
     return shown(y) if stream.labels is None else repr(stream.labels[int(y)])
 
 
-def listed(classes: np.ndarray) -> str:
+def list_classes(classes: np.ndarray) -> str:
     """The classes in words, the first twenty of them."""
     return ", ".join(map(shown, classes[:20].tolist())) + (", ..." if len(classes) > 20 else "")
 

@@ -57,7 +57,7 @@ def number(text, i, tens):  # type: ignore[no-untyped-def]
         power += exponent
     if count > 19 and significant(text, first, count) > 19:
         return np.nan, i, LATE
-    value = scaled(mantissa, power, tens)
+    value = scale(mantissa, power, tens)
     return -value if negative else value, i, FINE if value == value else LATE
 
 
@@ -99,7 +99,7 @@ def significant(text, i, count):  # type: ignore[no-untyped-def]
 
 
 @function
-def scaled(mantissa, power, tens):  # type: ignore[no-untyped-def]
+def scale(mantissa, power, tens):  # type: ignore[no-untyped-def]
     """The double nearest to ``mantissa 10^power``; nan where this arithmetic cannot tell."""
     if mantissa <= EXACT:
         if power == 0 or mantissa == ZERO:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.streams.blocks import Block, Stream, Wrapped, permuted
+from onlinear.streams.blocks import Block, Stream, Wrapped, permute_blocks
 
 
 class Shuffled(Wrapped):
@@ -21,7 +21,7 @@ class Shuffled(Wrapped):
     stream : Stream
         The stream to shuffle.
     window : int
-        The number of rows that are permuted together, at least 1.
+        The number of rows that are permute_blocks together, at least 1.
     seed : int, optional
         The seed of ``numpy.random.default_rng``. Default: another order every time.
 
@@ -71,4 +71,4 @@ class Shuffled(Wrapped):
             yield self._permute(held)
 
     def _permute(self, held: Sequence[Block]) -> Block:
-        return permuted(held, self._generator.permutation(sum(block.n for block in held)))
+        return permute_blocks(held, self._generator.permutation(sum(block.n for block in held)))

@@ -96,8 +96,7 @@ def _parse_index(text, i, base):  # type: ignore[no-untyped-def]
 def _parse_entries(text, i, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
     """Parse the entries at ``i`` up to the newline.
 
-    Returns where the parser stopped, the token it stopped at, the error (0: none), the counts of entries and of late numbers,
-    and how many indices do not ascend.
+    Returns where it stopped, the last token, the error (0: none), the counts of entries, late numbers and descending indices.
     """
     previous, descents = np.int64(base) - 1, 0
     while True:

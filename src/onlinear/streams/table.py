@@ -59,7 +59,7 @@ class Table(ABC):
         return schema
 
     def count(self) -> int | None:
-        """How many rows there are, where that is known in advance."""
+        """The number of rows, where it is known in advance."""
         return None
 
     def close(self) -> None:

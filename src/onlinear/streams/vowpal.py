@@ -57,7 +57,7 @@ def _past(text, i):  # type: ignore[no-untyped-def]
 
 
 @function
-def _hashed(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
+def _hash_name(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
     """Absorb the name at ``i`` into the state of a hash. Returns where the name ends, and the state."""
     while True:
         c = text[i]
@@ -128,7 +128,7 @@ def _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, v
         token = i
         if text[i] == BAR or text[i] == NEWLINE:
             return i, token, 0, k, late
-        i, h, part, shift, length = _hashed(text, i, *prefix)
+        i, h, part, shift, length = _hash_name(text, i, *prefix)
         if i == token:
             return i, token, FEATURE, k, late
         hashed = finish(h, part, shift, length)
@@ -154,7 +154,7 @@ def _parse_namespace(text, i, row, mask, tens, k, late, indices, values, lates):
     token, scale, scale_late = i, 1.0, -1
     h, part, shift, length = ZERO, ZERO, ZERO, ZERO
     if not _ends(text, i):
-        i, h, part, shift, length = _hashed(text, i, h, part, shift, length)
+        i, h, part, shift, length = _hash_name(text, i, h, part, shift, length)
         if length == ZERO:
             return i, token, NAMESPACE, k, late
         h, part, shift = absorb(h, part, shift, np.uint64(CARET))

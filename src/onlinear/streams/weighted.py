@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError, Wrapped
-from onlinear.streams.labels import Labels, listed, shown
+from onlinear.streams.labels import Labels, list_classes, shown
 
 
 class ClassWeighted(Wrapped):
@@ -35,7 +35,7 @@ class ClassWeighted(Wrapped):
         names = labels.names.tolist()
         unknown = [name for name in weights if name not in names]
         if unknown and labels.classes is not None:  # else the next rows decide
-            known = listed(labels.names)
+            known = list_classes(labels.names)
             raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")
         return np.array([float(weights.get(name, 1.0)) for name in names])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def describe(cls: Any, fields: Mapping[str, str], methods: Mapping[str, str]) -> None:
-    """Add the section of parameters to the class's docstring, and to each public method's what all parts' methods share.
+    """Add the parameters to the class's docstring, and the text that all parts share to the docstring of each method.
 
     ``fields`` has the sentence of each field, ``methods`` the text of each method, by name.
     """

@@ -1,4 +1,4 @@
-"""Text forms of parts: ``name,key=value,...``, and errors that list what is known and say what to write instead."""
+"""Text forms of parts: ``name,key=value,...``, and errors that list the known names and suggest one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def choose(role: str, name: str, known: Iterable[str]) -> str:
-    """The known name that ``name`` spells, whatever its case and hyphens; raises the error of ``unknown``."""
+    """The known name that equals ``name`` but for case and hyphens; raises the error of ``unknown``."""
     choices = list(known)
     if name in choices:
         return name
@@ -54,7 +54,7 @@ def _folded(name: str) -> str:
 
 
 def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
-    """The error for a name that is not known: what it is called here, or the most similar name, and the list."""
+    """The error for a name that is not known. It has the name used here or the most similar one, and the list."""
     choices = sorted(known)
     kind = role.rpartition(": ")[2]
     advice = advise(kind, name.strip().lower().replace("_", "-"), choices)
@@ -128,7 +128,7 @@ def check_number(
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """``value`` as a bool; raises TypeError for what is neither True nor False."""
+    """``value`` as a bool; raises TypeError for other values than True and False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
     return bool(value)

@@ -1,4 +1,4 @@
-"""Names that other libraries use, with the sentences in which errors say what to write here.
+"""Names that other libraries use, with the sentences by which errors suggest the names used here.
 
 Tests check that no such name is one of this package, and that the advice can be built.
 """
@@ -144,7 +144,7 @@ _ARGUMENTS: dict[str, str] = {
 
 
 def advise(kind: str, name: str, known: list[str]) -> str | None:
-    """What to write for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
+    """The suggestion for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
     if kind != "setting":
         return _PARTS.get(kind, {}).get(name)
     keys = [f"{key}=" for key in _SETTINGS.get(name, ()) if key in known][:2]
@@ -152,5 +152,5 @@ def advise(kind: str, name: str, known: list[str]) -> str | None:
 
 
 def advise_on_argument(name: str) -> str | None:
-    """What to write for an argument of an estimator that is called ``name`` elsewhere."""
+    """The suggestion for an argument of an estimator that is called ``name`` elsewhere."""
     return _ARGUMENTS.get(name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from onlinear.files import trust
 from onlinear.learner import Learner
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.streams import Block
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels
@@ -25,8 +26,8 @@ class Best(NamedTuple):
 
     number: int
     loss: float
-    header: dict[str, Any]
-    arrays: dict[str, np.ndarray]
+    header: Header
+    arrays: Arrays
 
     def learner(self) -> Learner:
         """The learner of that pass."""

@@ -93,11 +93,11 @@ class Measures(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that is known, as copies."""
+        """All sums, by name, as copies."""
 
     @abstractmethod
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``arrays`` gave; raises ModelFileError for what it cannot have given."""
+        """Take the arrays that ``arrays`` gave; raises ModelFileError for others."""
 
 
 class ClassMeasures(Measures):

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.learner.parts import build_loss
-from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.streams import Block, Stream
 from onlinear.streams.labels import shown
+from onlinear.training.quality import bend_of
 
 PEEK = 1000  # rows that decide the task where neither the loss nor the source does
 CLASSIFY, REGRESS = "classify", "regress"
@@ -54,5 +54,5 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
 
 
 def _is_for_numbers(loss: Any) -> bool:
-    """Whether a loss is one of those with which users fit numbers, never codes of classes."""
-    return loss is not None and isinstance(build_loss(loss), (Absolute, Huber, EpsilonInsensitive, Quantile))
+    """Whether a loss is one of those with which users fit numbers, never codes of classes: those whose slope has a bound."""
+    return loss is not None and bend_of(build_loss(loss)) is not None

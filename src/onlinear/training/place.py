@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.learner.stored_learner import Header
 from onlinear.streams import Block, Shuffled, Stream, StreamError
 from onlinear.training.options import PEEK
 
@@ -107,7 +108,7 @@ class Place:
         if place < start:
             raise StreamError(f"{self.stream.name}: has {place:,} rows, and the run had read {start:,}.")
 
-    def restore(self, run: dict[str, Any]) -> None:
+    def restore(self, run: Header) -> None:
         """Take the place that a checkpoint tells."""
         self.number, self.consumed, self.rows = run["pass"], run["consumed"], run["rows"]
         self.trace, self.generator = Trace(run["trace"]), run["generator"]

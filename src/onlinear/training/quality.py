@@ -216,7 +216,7 @@ class Quality:
             return
         if self.targets.classes is not None:
             self._add_run(truth)
-        elif (bend := _bend(self.learner.loss)) is not None:
+        elif (bend := bend_of(self.learner.loss)) is not None:
             over = scores[0] - truth
             for side, far in enumerate((over > bend, over < -bend)):
                 self.sides[side] = np.cumsum(np.append(self.sides[side], weights * far))[-1]
@@ -259,7 +259,7 @@ class Quality:
         return {"sides": self.sides.copy(), "first": first.copy(), "used": used, "tables": tables[:, :, used]}
 
     def restore(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``state`` and ``arrays`` gave; a checkpoint of 0.1 gave nothing, and the first rows are not known."""
+        """Take what ``state`` and ``arrays`` gave. A checkpoint of 0.1 holds neither: the first rows are then unknown."""
         if state is None:
             self.whole = False
             return
@@ -400,7 +400,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         others = trained.classes != trained.classes[0]
         first = int(np.argmax(others)) if others.any() else n
         found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
-    elif trained.classes is None and y.shape[1] == 1 and (bend := _bend(learner.loss)) is not None:
+    elif trained.classes is None and y.shape[1] == 1 and (bend := bend_of(learner.loss)) is not None:
         over = scores[:, 0] - y[:, 0]
         below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
         found.append(out_of_reach(learner.loss, below, above, len(which), advice))
@@ -423,7 +423,7 @@ def out_of_reach(loss: Any, below: float, above: float, rows: int, advice: Advic
     ``below`` and ``above``: shares of the rows. The best constant leaves a share of 1 - q of the targets above it and q
     below; the mean slope is within 1 % of its bound where one of them is down to 1 % of that.
     """
-    if _bend(loss) is None:
+    if bend_of(loss) is None:
         return ""
     q = float(getattr(loss, "q", 0.5))
     for side, share, other in (("above", above, q), ("below", below, 1.0 - q)):
@@ -450,7 +450,7 @@ def falling(rows: int, passes: int, earlier: float, later: float, advice: Advice
     return f"The loss was still falling: more passes may help ({advice.more_passes()})."
 
 
-def _bend(loss: Any) -> float | None:
+def bend_of(loss: Any) -> float | None:
     """How far from the target the slope of a loss of numbers has its bound; None where it has none."""
     if isinstance(loss, (Absolute, Quantile)):
         return 0.0

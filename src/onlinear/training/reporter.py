@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from onlinear.learner import Learner
 from onlinear.learner.loss_sums import mean
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.rows import Source
 from onlinear.streams.labels import Labels, shown
 from onlinear.training.events import Last, Report
@@ -116,7 +117,7 @@ class Reporter:
         """The sums of the average at the last report."""
         return (*self._averaged_then,)
 
-    def restore(self, run: dict[str, Any], arrays: dict[str, np.ndarray], quality: dict[str, np.ndarray]) -> None:
+    def restore(self, run: Header, arrays: Arrays, quality: Arrays) -> None:
         """Take what a checkpoint knew of the rows before it; checkpoints of 0.1 know nothing of an average."""
         loss, weight, self.reported = run["then"]
         self._last_then = Sums(loss, weight)

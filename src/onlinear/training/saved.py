@@ -9,6 +9,7 @@ import numpy as np
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
+from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.streams import Stream
 from onlinear.streams.labels import Labels
 from onlinear.training.held_out import Best
@@ -18,10 +19,10 @@ from onlinear.training.trainable import Trainable
 class State(NamedTuple):
     """All that a run knows beside its model: what fits JSON, and arrays."""
 
-    run: dict[str, Any]
-    arrays: dict[str, np.ndarray]
+    run: Header
+    arrays: Arrays
 
-    def named(self, prefix: str) -> dict[str, np.ndarray]:
+    def named(self, prefix: str) -> Arrays:
         """The arrays whose names begin with ``prefix``, without it."""
         return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
 

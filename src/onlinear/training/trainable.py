@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from onlinear.learner import Learner
+from onlinear.learner.stored_learner import Arrays, Header
 
 
 class Trainable(Protocol):
@@ -12,7 +15,7 @@ class Trainable(Protocol):
 
     task: str
     solver: Any
-    learner_: Any
+    learner_: Learner
 
     @property
     def is_fitted(self) -> bool:
@@ -33,13 +36,13 @@ class Trainable(Protocol):
     def add_report(self, report: dict[str, float | None]) -> None:
         """Add a report to the history."""
 
-    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: Any) -> None:
-        """Take what the rows have told: columns, how features became columns, and the classes; None for numbers."""
+    def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:
+        """Take what the rows have shown: columns, how features became columns, and the classes; None for numbers."""
 
     def end_passes(self, passes: int, best: Learner | None) -> None:
         """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
 
-    def freeze(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def freeze(self) -> tuple[Header, Arrays]:
         """Settings and state, as a model file holds them."""
 
     def save(self, path: str, final: bool = False) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.limits import ColumnsNeeded
+from onlinear.learner.stored_learner import Header
 from onlinear.rows.scaling import Survey
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
@@ -427,7 +428,7 @@ class Training:
         """All that the run knows beside its model, and where it stands in the stream."""
         place, held, reporter, best = self._place, self._held, self._reporter, self.best
         weights = self.options.class_weights
-        run: dict[str, Any] = {
+        run: Header = {
             "task": self.task,
             "class weights": None if weights is None else list(weights.items()),
             "classes": None if self.labels is None or self.labels.classes is None else self.labels.classes.tolist(),

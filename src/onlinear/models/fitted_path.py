@@ -1,0 +1,261 @@
+"""What a trained path of penalties tells: its models' weights and losses, and the predictions of the best one."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from onlinear.models.base import Classifier
+from onlinear.models.online import Online
+from onlinear.models.together import Tally
+
+
+def _offers(name: str) -> Any:
+    """A method that the path has where its estimator has it."""
+    return available_if(lambda path: getattr(path.any_model(), name))
+
+
+class FittedPath:
+    """The models of a path, side by side; ``predict`` and the like are those of the best one."""
+
+    estimator: Online
+    _models: list[Online]
+    _tally: Tally
+
+    # --- the path ----------------------------------------------------------------------------------------------------
+
+    @property
+    def penalties_(self) -> list[Any]:
+        """The penalties, in the order of all that follows."""
+        check_is_fitted(self)
+        return [model.penalty for model in self._models]
+
+    @property
+    def coefs_(self) -> np.ndarray:
+        """The weights of every model, as its ``coef_``: (K, d), or (K, outputs, d)."""
+        return np.stack([_drop_outputs(model.coef_, 2) for model in self._fitted()])
+
+    @property
+    def intercepts_(self) -> np.ndarray:
+        """The intercepts: (K,), or (K, outputs)."""
+        return np.stack([_drop_outputs(model.intercept_, 1) for model in self._fitted()])
+
+    @property
+    def losses_(self) -> np.ndarray:
+        """The mean loss of rows scored before they were learned, summed over outputs, (K,); nan before the first row."""
+        rows = self.t_ - self._tally.later_rows
+        if not rows:
+            return np.full(len(self._models), np.nan)
+        sums = self._sums()
+        with np.errstate(invalid="ignore"):
+            return np.where(sums == np.inf, np.inf, (sums - self._tally.later_loss) / rows)
+
+    @property
+    def errors_(self) -> np.ndarray:
+        """The share of rows of a weight above 0 whose class was guessed wrong before they were learned, (K,)."""
+        check_is_fitted(self)
+        if not isinstance(self.estimator, Classifier):
+            raise AttributeError("errors_ counts wrong classes; a regressor's path has losses_.")
+        counted = self._tally.counted
+        return self._tally.wrong / counted if counted else np.full(len(self._models), np.nan)
+
+    @property
+    def nonzeros_(self) -> np.ndarray:
+        """How many weights of ``coefs_`` are not 0, (K,)."""
+        return np.array([np.count_nonzero(model.coef_) for model in self._fitted()])
+
+    @property
+    def t_(self) -> int:
+        """Rows learned, over all passes and calls."""
+        check_is_fitted(self)
+        return self._models[0].t_
+
+    @property
+    def best_index_(self) -> int:
+        """The place of the smallest progressive loss."""
+        return int(np.argmin(self.losses_))
+
+    @property
+    def best_penalty_(self) -> Any:
+        """The penalty with the smallest progressive loss."""
+        return self.penalties_[self.best_index_]
+
+    @property
+    def best_estimator_(self) -> Online:
+        """A copy of the model with the smallest progressive loss, which continues by itself."""
+        return self.estimator_at(self.best_index_)
+
+    def estimator_at(self, place: int) -> Online:
+        """A copy of one model, which continues by itself.
+
+        Parameters
+        ----------
+        place : int
+            The place of its penalty.
+
+        Returns
+        -------
+        OnlineClassifier or OnlineRegressor
+            The model.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        """
+        model = copy(self._fitted()[place])
+        model.learner_ = deepcopy(model.learner_)
+        return model
+
+    def any_model(self) -> Online:
+        """The first model, or the estimator before there is one: all have the same methods."""
+        return self._models[0] if hasattr(self, "_models") else self.estimator
+
+    def _fitted(self) -> list[Online]:
+        check_is_fitted(self)
+        return self._models
+
+    # --- the best model ----------------------------------------------------------------------------------------------
+
+    @property
+    def _best(self) -> Online:
+        return self._fitted()[self.best_index_]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The best model's predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, outputs)
+            Classes, or numbers in the units of the targets.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self._best.predict(X)
+
+    @_offers("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The best model's scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, outputs)
+            Scores <w, x> + b.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self._best.decision_function(X)
+
+    @_offers("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The best model's probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n, classes)
+            Each row sums to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self._best.predict_proba(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The best model's accuracy, or R2.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+        y : array-like of shape (n,) or (n, outputs)
+            The classes or targets.
+        sample_weight : array-like of shape (n,), default=None
+            The weight of each row; None is 1.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return self._best.score(X, y, sample_weight)
+
+    def predict_all(self, X: Any) -> np.ndarray:
+        """Every model's predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (K, n) or (K, n, outputs)
+            The predictions, in the order of ``penalties_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        return np.stack([model.predict(X) for model in self._fitted()])
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, of a classifier."""
+        return self._fitted()[0].classes_
+
+    @property
+    def n_features_in_(self) -> int | None:
+        """The columns known."""
+        return self._fitted()[0].n_features_in_
+
+    def _sums(self) -> np.ndarray:
+        return np.array([model.learner_.total_loss for model in self._models])
+
+
+def _drop_outputs(values: Any, dimensions: int) -> np.ndarray:
+    """Without the axis of the outputs where there is one output."""
+    array = np.asarray(values)
+    return array[0] if array.ndim == dimensions and len(array) == 1 else array

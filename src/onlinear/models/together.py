@@ -1,0 +1,92 @@
+"""What a path of penalties is made of: learners side by side, and what is counted of them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from onlinear.errors import DivergenceError, ModelFileError
+from onlinear.learner import Learner
+from onlinear.learner.limits import growth_error
+from onlinear.learner.side_by_side import SideBySide
+from onlinear.rows import Source
+from onlinear.solvers.core.many import Team
+
+
+class Together(SideBySide):
+    """Learners of one stream that differ in their penalty; they share the scales of its columns and the units of targets."""
+
+    def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
+        for learner in learners[1:]:
+            learner.scaler, learner.units = learners[0].scaler, learners[0].units
+        self._outputs_team = Team([output for learner in learners for output in learner.outputs()], threads)
+        super().__init__(learners, self._outputs_team, threads)
+        self._learners, self._penalties = learners, penalties
+
+    def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
+        """Rows, targets and weights that all learners can learn; raises before anything is learned."""
+        found = self._learners[0].check_input(X, y, weights)
+        for learner in self._learners[1:]:
+            learner.engine.check_rows(found[2])
+        return found
+
+    def learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Learn checked rows; give the scores before each step, (K, outputs, n). Whoever reads a learner waits."""
+        with ExitStack() as stack:
+            for learner in self._learners:
+                stack.enter_context(learner.lock)
+                learner.refuse_if_diverged()
+            self._make_room(source)
+            scores = super().learn(source, y, weights)[0]
+        return scores.reshape(len(self._learners), -1, source.n)
+
+    def _make_room(self, source: Source) -> None:
+        lead = self._learners[0]
+        if source.size <= lead.size:
+            return
+        wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
+        if wrong is not None:
+            raise ValueError(f"X: {wrong}")
+        self._outputs_team.grow(source.size)
+        lead.grow_scales(source.size)
+
+    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
+        try:
+            super()._diverge(k, where, t)
+        except DivergenceError as error:
+            why = f"penalty {self._penalties[k]!r}: {error}"
+        for learner in self._learners:
+            learner.stopped = why
+        raise DivergenceError(why)
+
+
+@dataclass
+class Tally:
+    """What a path counts, one entry for each penalty: rows guessed wrong, of the rows counted; and the losses and rows of later
+    passes, which saw their rows again."""
+
+    wrong: np.ndarray
+    later_loss: np.ndarray
+    counted: int = 0
+    later_rows: int = 0
+
+    @classmethod
+    def of(cls, penalties: int) -> Tally:
+        """Nothing yet, for so many penalties."""
+        return cls(np.zeros(penalties), np.zeros(penalties))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that is counted, by name."""
+        counts = np.array([self.counted, self.later_rows], dtype=np.float64)
+        return {"wrong": self.wrong, "later loss": self.later_loss, "counts": counts}
+
+    @classmethod
+    def read(cls, arrays: dict[str, np.ndarray], penalties: int) -> Tally:
+        """The inverse of ``arrays``; raises ModelFileError for arrays of other shapes."""
+        for name, size in (("wrong", penalties), ("later loss", penalties), ("counts", 2)):
+            if arrays[name].shape != (size,) or arrays[name].dtype != np.float64:
+                raise ModelFileError(f"the model file's array {name!r} must be {size} numbers.")
+        return cls(arrays["wrong"].copy(), arrays["later loss"].copy(), *map(int, arrays["counts"]))
