@@ -110,7 +110,7 @@ def test_names_of_other_libraries_get_a_true_answer(kind):
             assert first in known or first.partition("=")[0] in parts.BOUNDS, (name, advised)
 
 
-@pytest.mark.parametrize("name", ["ftrl", "adagrad", "saga", "sag", "adam", "lbfgs", "liblinear", "xgboost", "s"])
+@pytest.mark.parametrize("name", ["ftrl-proximal", "adagrad", "saga", "sag", "adam", "lbfgs", "liblinear", "xgboost", "s"])
 def test_no_solver_is_suggested_that_is_only_spelled_a_little_alike(name):
     assert "Did you mean" not in str(unknown("solver", name, SOLVERS))
 

@@ -10,15 +10,14 @@ _BATCH = (
     f"It needs all rows at once; methods here take one row at a time. {_IMPLICIT}, and more passes (passes=20) come closer to "
     "the optimum."
 )
-_ADAPTIVE = f"No solver here has a step per feature. {_IMPLICIT} and divides each column by its own scale."
+_ADAPTIVE = f"The solver with a step per feature is 'ftrl'. {_IMPLICIT} and divides each column by its own scale."
 _SGD = "The nearest is 'sgd', with averaged weights 'asgd'."
 
 # Sentences by the kind of part and the name, in lower case, with hyphens.
 _PARTS: dict[str, dict[str, str]] = {
     "solver": {
-        **dict.fromkeys(
-            ("ftrl", "ftrl-proximal", "dual-averaging"), "The nearest is 'rda', dual averaging, which keeps zeros too."
-        ),
+        "ftrl-proximal": "It is 'ftrl' here.",
+        "dual-averaging": "The nearest is 'rda', dual averaging, which keeps zeros too.",
         **dict.fromkeys(("adagrad", "adam", "adamw", "adadelta", "rmsprop", "momentum", "nesterov"), _ADAPTIVE),
         **dict.fromkeys(("sag", "saga", "svrg", "sdca"), _BATCH),
         **dict.fromkeys(("lbfgs", "l-bfgs", "bfgs", "liblinear", "newton", "newton-cg", "newton-cholesky"), _BATCH),
