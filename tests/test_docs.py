@@ -52,6 +52,15 @@ def test_files_that_documents_name_exist():
             assert (page.parent / link).exists(), f"{page.name} links {link}"
 
 
+def test_functions_that_the_page_on_security_names_stand_where_it_says():
+    found = re.findall(r"`([\w/]+\.py)` \(`(\w+)`(?:, `(\w+)`)?\)", (ROOT / "docs/security.md").read_text())
+    assert len(found) >= 5
+    for file, *names in found:
+        text = (ROOT / "src/onlinear" / file).read_text()
+        for name in filter(None, names):
+            assert re.search(rf"^ *def {name}\(|^{name}\b", text, re.MULTILINE), f"{file} has no {name}"
+
+
 def anchors(page):
     """The names that GitHub gives a page's headings."""
     titles = re.findall(
