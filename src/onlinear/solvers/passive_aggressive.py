@@ -9,7 +9,8 @@ r"""Passive-aggressive learning: the nearest weights that give the row its margi
 with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry (and intercept) change nothing.
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
-Loop:   its own: a row's step is its loss, not a slope, over its squared norm.
+Loop:   its own: a row's step is its loss, not a slope, over its squared norm. It asks for nothing ahead: that cost a tenth
+        of the time over 40 million columns, and with an average more than half.
 Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled_vector.py, al = 1).
 Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
 """
@@ -21,13 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, total
+from onlinear.compiled import LANES, adopt, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite, dot
 from onlinear.solvers.core.engine import (
-    AHEAD,
     BIAS,
     BIAS_SUM,
     CAREFUL,
@@ -38,7 +38,6 @@ from onlinear.solvers.core.engine import (
     Problem,
     State,
     T,
-    entries_to_fetch,
     sums_due,
 )
 from onlinear.solvers.core.scaled_vector import SCALE_SUM, Scaled, visit
@@ -91,18 +90,12 @@ def learn_rows_pa(rows, largest, y, s, loss, solver, average, V, B, A, now, scor
     indptr, indices, values = rows
     t, b, one, be = int(now[T]), now[BIAS], now[ONE], now[SCALE_SUM]
     careful = largest > HUGE or now[CAREFUL] > 0.0
-    known = entries_to_fetch(V, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if B is not None and sums_due(t):
             visit(V, B, A, 1.0, be, now)
             be = 0.0
         begin, end = indptr[i], indptr[i + 1]
-        if end < known:  # apart from the sums: where states are near a test among them costs a third of the time
-            for k in range(begin, end, LANES):
-                fetch(V, indices, k + AHEAD)
-                if B is not None:
-                    fetch(B, indices, k + AHEAD)
         product, squares = nothing(), nothing()
         for k in range(begin, end, LANES):
             at, x = four(indices, values, k, end)
