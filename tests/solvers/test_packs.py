@@ -1,6 +1,9 @@
 """Outputs learned side by side hold the bits of each learned alone, whatever the cuts, the threads and the packs."""
 
 import copy
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from onlinear.compiled import COMPILED
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
 from onlinear.solvers.core.engine import Engine, Problem
 from onlinear.solvers.packs import team as packs
-from onlinear.solvers.packs.team import InTurn, Output, Pack, Team, method_of, pack_sizes, threads_of
+from onlinear.solvers.packs.team import InTurn, Output, Pack, Team, pack_sizes, threads_of
 
 N, D = 300, 30
 needs_kernels = pytest.mark.skipif(not COMPILED, reason="packs exist in compiled code only")
@@ -217,11 +220,37 @@ def test_methods_without_a_kernel_go_in_turn(solver, penalty):
         assert together.weights()[:, k].tobytes() == alone.weights().tobytes()
 
 
-def test_interpreted_outputs_go_in_turn(monkeypatch):
-    engine = next(engines("comid", "hinge", ["l1,l1=0.01"]))
-    outputs = [Output(engine, engine.start(np.zeros(D), 0.0), k) for k in range(4)]
-    monkeypatch.setattr(packs, "COMPILED", False)
-    assert len({method_of(output) for output in outputs}) == 4
+INTERPRETED = """
+import numpy as np
+from onlinear import Learner
+from onlinear.solvers.packs import team
+
+team.FEWEST = 1  # a pack of one output, the lane that there is
+rng = np.random.default_rng(0)
+X = np.where(rng.random((70, 6)) < 0.5, rng.normal(size=(70, 6)), 0.0)
+Y, s = np.where(rng.normal(size=(70, 2)) < 0.0, -1.0, 1.0), rng.choice([0.0, 0.5, 2.0], 70)
+seen = set()
+for solver, penalty, average in (
+    ("comid", "l1=0.01", "none"), ("fiol", "l1=0.01,l2=0.1", "none"), ("rda", "l1=0.01", "none"),
+    ("sgd", "l2=0.1", "weighted-t1"), ("implicit-sgd", "l2=0.1", "none"),
+):
+    options = {"average": average, "fit_intercept": True, "n_features": 6}
+    together = Learner(solver, "logistic", penalty, n_outputs=2, **options).learn(X, Y, s)
+    assert all(type(group) is team.Pack for group in together.team()._groups)
+    seen.add(team.KERNELS[type(together.engine)])
+    for k in range(2):
+        alone = Learner(solver, "logistic", penalty, **options).learn(X, Y[:, k], s)
+        for mean in {False, average != "none"}:
+            np.testing.assert_allclose(together.weights(average=mean)[:, k], alone.weights(average=mean), rtol=0, atol=1e-13)
+assert seen == set(team.KERNELS.values())
+"""
+
+
+def test_packs_run_interpreted():
+    """The same text in a debugger, with one lane; there are four parts of a sum where one output alone has one."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", INTERPRETED], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_outputs_are_shared_out():

@@ -27,7 +27,7 @@ from onlinear.compiled._private import cgutils
 from onlinear.compiled.cache import COMPILED
 
 LANES = np.uint64(4 if COMPILED else 1)
-ENTRIES, WIDTH = 4, 8
+ENTRIES, WIDTH = 4, 8 if COMPILED else 1
 INTEGER = ir.IntType(32)
 
 
@@ -129,7 +129,7 @@ if COMPILED:
     _offer_arithmetic()
 
 
-def _emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: interpreted, the text; compiled, what ``emit(builder, values of the arguments, their types)`` writes, of the
     type ``kind(*types)``. Arrays arrive as the address of their first element, tuples of arrays as a list of these."""
 
@@ -298,7 +298,7 @@ def _emit_total(builder: Any, args: Any, kinds: Any) -> Any:
 _COLUMNS = types.UniTuple(types.uint64, ENTRIES)
 
 
-@_emitted(lambda *kinds: types.Tuple((_COLUMNS, ROW)), _emit_four)
+@emitted(lambda *kinds: types.Tuple((_COLUMNS, ROW)), _emit_four)
 def four(indices: np.ndarray, values: np.ndarray, k: int, end: int) -> Any:
     """The columns and the values of the entries from k on, of a row that ends before ``end``."""
     return indices[k], values[k]
@@ -308,13 +308,13 @@ def _state(kind: Any) -> Any:
     return types.UniTuple(ROW, kind.count) if _are_vectors(kind) else ROW
 
 
-@_emitted(lambda vectors, at: _state(vectors), _emit_gather)
+@emitted(lambda vectors, at: _state(vectors), _emit_gather)
 def gather(vectors: Any, at: Any) -> Any:
     """What a vector, or each of several side by side, holds at the columns of four entries."""
     return tuple(vector[at] for vector in vectors) if isinstance(vectors, tuple) else vectors[at]
 
 
-@_emitted(lambda *kinds: types.none, _emit_put_back)
+@emitted(lambda *kinds: types.none, _emit_put_back)
 def put_back(vectors: Any, at: Any, new: Any) -> None:
     """Write to a vector, or to each of several side by side, at the columns of four entries."""
     for vector, value in zip(vectors, new, strict=True) if isinstance(vectors, tuple) else ((vectors, new),):
@@ -337,7 +337,7 @@ def _emit_untouched(builder: Any, args: Any, kinds: Any) -> Any:
     return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if _are_vectors(kinds[0]) else _ZEROS
 
 
-@_emitted(_state, _emit_untouched)
+@emitted(_state, _emit_untouched)
 def untouched(vectors: Any) -> Any:
     """What ``gather`` gives of vectors that are 0."""
     return tuple(0.0 for _ in vectors) if isinstance(vectors, tuple) else 0.0
@@ -354,25 +354,25 @@ def _each(emit: Callable[..., Any]) -> Callable[..., Any]:
     return code
 
 
-@_emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, [0.0] * ENTRIES)))
+@emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, [0.0] * ENTRIES)))
 def empty(terms: tuple[Any, ...]) -> tuple[Any, ...]:
     """Empty sums, one for each term."""
     return (0.0,) * len(terms)
 
 
-@_emitted(lambda sums, terms: sums, _each(lambda builder, a, b: builder.fadd(a, b)))
+@emitted(lambda sums, terms: sums, _each(lambda builder, a, b: builder.fadd(a, b)))
 def added(sums: tuple[Any, ...], terms: tuple[Any, ...]) -> tuple[Any, ...]:
     """The sums with a term added to each."""
     return tuple(a + b for a, b in zip(sums, terms, strict=True))
 
 
-@_emitted(lambda sums: types.UniTuple(types.float64, sums.count), _each(lambda builder, a: _emit_total(builder, (a,), None)))
+@emitted(lambda sums: types.UniTuple(types.float64, sums.count), _each(lambda builder, a: _emit_total(builder, (a,), None)))
 def totals(sums: tuple[Any, ...]) -> tuple[float, ...]:
     """Each sum over its lanes."""
     return sums
 
 
-@_emitted(lambda array, first: types.CPointer(array.dtype), lambda builder, args, kinds: builder.gep(args[0], [args[1]]))
+@emitted(lambda array, first: types.CPointer(array.dtype), lambda builder, args, kinds: builder.gep(args[0], [args[1]]))
 def room(array: np.ndarray, first: int) -> Any:
     """The memory of ``array`` from a place on, for the functions of a kernel to share: an array would be counted in and out
     with each call. The array has to be an argument of the kernel, which outlives it."""
@@ -391,42 +391,42 @@ def _numbers(room, count):  # type: ignore[no-untyped-def]
     return lambda room, count: carray(room, (count,))
 
 
-@_emitted(lambda *kinds: types.none, _emit_fetch)
+@emitted(lambda *kinds: types.none, _emit_fetch)
 def fetch(array: np.ndarray, indices: np.ndarray, k: int) -> None:
     """Ask for what a vector holds at the columns of the four entries from k on, which must exist, ahead of its use."""
 
 
-@_emitted(_laned, _emit_taken)
+@emitted(_laned, _emit_taken)
 def taken(room: np.ndarray, k: int) -> Any:
     """room[k:], for a place within the room."""
     return room[k]
 
 
-@_emitted(lambda *kinds: types.none, _emit_put)
+@emitted(lambda *kinds: types.none, _emit_put)
 def put(room: np.ndarray, k: int, new: Any) -> None:
     """Write room[k:]."""
     room[k] = new
 
 
-@_emitted(_laned, lambda builder, args, kinds: _ZEROS)
+@emitted(_laned, lambda builder, args, kinds: _ZEROS)
 def nothing() -> Any:
     """0 in every lane: an empty sum."""
     return 0.0
 
 
-@_emitted(lambda *kinds: types.float64, _emit_total)
+@emitted(lambda *kinds: types.float64, _emit_total)
 def total(lanes: Any) -> float:
     """The sum over the lanes."""
     return lanes  # type: ignore[no-any-return]
 
 
-@_emitted(lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1]))
+@emitted(lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1]))
 def lane(lanes: Any, place: int) -> float:
     """One lane."""
     return lanes  # type: ignore[no-any-return]
 
 
-@_emitted(_laned, lambda builder, args, kinds: _joined(builder, args))
+@emitted(_laned, lambda builder, args, kinds: _joined(builder, args))
 def joined(a: float, b: float, c: float, d: float) -> Any:
     """Lanes of four numbers."""
     return a
@@ -439,7 +439,7 @@ def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
     return builder.select(holds, a, b)
 
 
-@_emitted(lambda mask, a, b: a, _emit_where)
+@emitted(lambda mask, a, b: a, _emit_where)
 def where(mask: Any, a: Any, b: Any) -> Any:
     """``a`` where the mask holds, else ``b``; numbers or lanes."""
     return a if mask else b

@@ -1,83 +1,82 @@
-"""Lanes that are outputs: row ``row`` of an (n, WIDTH) array holds one number of each output."""
+"""Lanes that are outputs: row ``row`` of an (n, WIDTH) array of doubles, C-ordered, holds one number of each output.
+
+Interpreted, WIDTH is 1, and lanes are numbers.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from onlinear.compiled._private import cgutils
-from onlinear.compiled.lanes import INTEGER, OUTPUTS, WIDTH, spread
+from onlinear.compiled.lanes import INTEGER, OUTPUTS, WIDTH, emitted
 
 
-def _row_of_outputs(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The address of row args[1] of the (n, WIDTH) array args[0]."""
-    data = context.make_array(signature.args[0])(context, builder, args[0]).data
-    row = context.cast(builder, args[1], signature.args[1], types.uintp)
-    return builder.gep(data, [builder.mul(row, row.type(WIDTH))])
+def _place(builder: Any, args: Any, kinds: Any) -> Any:
+    """The address of row args[1] of the array args[0]."""
+    row, kind, wide = args[1], getattr(kinds[1], "literal_type", kinds[1]), ir.IntType(64)
+    if row.type != wide:
+        row = builder.sext(row, wide) if kind.signed else builder.zext(row, wide)
+    return builder.gep(args[0], [builder.mul(row, wide(WIDTH))])
 
 
-@intrinsic
-def lanes(typing: Any, array: Any, row: Any) -> Any:
-    """Row ``row`` of an (n, WIDTH) array of doubles, C-ordered."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(
-            builder.bitcast(_row_of_outputs(context, builder, signature, args), OUTPUTS.vector.as_pointer()), align=8
-        )
-
-    return OUTPUTS(array, row), body
+def _emit_lanes(builder: Any, args: Any, kinds: Any) -> Any:
+    return builder.load(builder.bitcast(_place(builder, args, kinds), OUTPUTS.vector.as_pointer()), align=8)
 
 
-@intrinsic
-def put_lanes(typing: Any, array: Any, row: Any, values: Any) -> Any:
+def _emit_put(builder: Any, args: Any, kinds: Any) -> None:
+    builder.store(args[2], builder.bitcast(_place(builder, args, kinds), OUTPUTS.vector.as_pointer()), align=8)
+
+
+def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    builder.call(fetch, [builder.bitcast(_place(builder, args, kinds), pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
+
+
+def _emit_same(builder: Any, args: Any, kinds: Any) -> Any:
+    nothing = ir.Constant(OUTPUTS.vector, ir.Undefined)
+    first = builder.insert_element(nothing, args[0], INTEGER(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, WIDTH), [0] * WIDTH))
+
+
+def _emit_chosen(builder: Any, args: Any, kinds: Any) -> Any:
+    bits = ir.VectorType(ir.IntType(64), WIDTH)
+    marks, a, b = (builder.bitcast(value, bits) for value in args)
+    return builder.bitcast(builder.or_(builder.and_(marks, a), builder.and_(builder.not_(marks), b)), OUTPUTS.vector)
+
+
+@emitted(lambda *kinds: OUTPUTS, _emit_lanes)
+def lanes(array: np.ndarray, row: int) -> Any:
+    """Row ``row`` of an (n, WIDTH) array."""
+    return array[row, 0]
+
+
+@emitted(lambda *kinds: types.none, _emit_put)
+def put_lanes(array: np.ndarray, row: int, values: Any) -> None:
     """Write ``values`` to row ``row`` of an (n, WIDTH) array."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = builder.bitcast(_row_of_outputs(context, builder, signature, args), OUTPUTS.vector.as_pointer())
-        builder.store(args[2], target, align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, row, OUTPUTS), body
+    array[row, 0] = values
 
 
-@intrinsic
-def fetch_lanes(typing: Any, array: Any, row: Any) -> Any:
+@emitted(lambda *kinds: types.none, _emit_fetch)
+def fetch_lanes(array: np.ndarray, row: int) -> None:
     """Ask for row ``row`` of an (n, WIDTH) array ahead of its use."""
 
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
-        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        place = builder.bitcast(_row_of_outputs(context, builder, signature, args), pointer)
-        builder.call(fetch, [place, INTEGER(0), INTEGER(3), INTEGER(1)])
-        return context.get_dummy_value()
 
-    return types.void(array, row), body
-
-
-@intrinsic
-def same_lanes(typing: Any, value: Any) -> Any:
+@emitted(lambda *kinds: OUTPUTS, _emit_same)
+def same_lanes(value: float) -> Any:
     """A number in every lane."""
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return spread(context, builder, args[0], signature.args[0], OUTPUTS)
-
-    return OUTPUTS(value), body
+    return value
 
 
-@intrinsic
-def chosen(typing: Any, marks: Any, a: Any, b: Any) -> Any:
+@emitted(lambda *kinds: OUTPUTS, _emit_chosen)
+def chosen(marks: Any, a: Any, b: Any) -> Any:
     """``a`` in the lanes whose mark has all bits set, ``b`` in those whose mark has none.
 
     By bits, not by a comparison, of which LLVM makes masked stores: those are slow on some machines.
     """
-
-    def body(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = ir.VectorType(ir.IntType(64), WIDTH)
-        marks, a, b = (builder.bitcast(value, bits) for value in args)
-        return builder.bitcast(builder.or_(builder.and_(marks, a), builder.and_(builder.not_(marks), b)), OUTPUTS.vector)
-
-    return OUTPUTS(marks, a, b), body
+    return a if marks != 0.0 else b

@@ -143,7 +143,7 @@ def learn_comid(rows, largest, y, which, s, loss, strengths, solver, V, now, sco
             scores[o, i] = p[o]
             g[o] = weighted(s[i], loss.slope(p[o], y[which[o], i]))
             active += g[o] != 0.0
-            marks[o] = -(g[o] != 0.0)
+            marks[o] = -1 if g[o] != 0.0 else 0
             if not isfinite(p[o] + eta * g[o]) and culprit < 0:
                 culprit = o
         if culprit >= 0:
@@ -264,7 +264,7 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, V, now, scor
                         culprit = o
                     theta[o] = weighted(s[i], loss.theta(A[o], s[i] * D[o], y[which[o], i])) + 0.0
                     expected[o] = A[o] - D[o] * theta[o]
-                    marks[o] = -(theta[o] != 0.0)
+                    marks[o] = -1 if theta[o] != 0.0 else 0
                     searching += theta[o] != 0.0
                 active = searching
             else:
@@ -279,7 +279,7 @@ def learn_fiol(rows, largest, y, which, s, loss, strengths, solver, V, now, scor
                 break
         for o in range(outputs):
             scores[o, i] = p[o]
-            marks[o] = -(theta[o] != 0.0)
+            marks[o] = -1 if theta[o] != 0.0 else 0
         if culprit >= 0:
             done = i
             break

@@ -38,7 +38,7 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
             scores[o, i] = p[o]
             g[o] = weighted(s[i], loss.slope(p[o], y[which[o], i]))
             active += g[o] != 0.0
-            marks[o] = -(g[o] != 0.0)
+            marks[o] = -1 if g[o] != 0.0 else 0
             if not isfinite(p[o] + g[o]) and culprit < 0:
                 culprit = o
         if culprit >= 0:

@@ -64,7 +64,7 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
                 means[o, i] = mean_score(average, t, m[o] + (now[BIAS_TOTAL, o] + now[BIAS_SUM, o]) * one, p[o])
             g[o] = weighted(s[i], solver.pull(loss, p[o], kept[o], s[i] * eta * (xx + one), y[which[o], i]))
             active += g[o] != 0.0
-            marks[o] = -(g[o] != 0.0)
+            marks[o] = -1 if g[o] != 0.0 else 0
             if not isfinite(p[o] + eta * g[o]) and culprit < 0:
                 culprit = o
         if culprit >= 0:

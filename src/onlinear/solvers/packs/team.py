@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import COMPILED, WIDTH
+from onlinear.compiled import WIDTH
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers import comid, fiol, implicit, rda
@@ -60,7 +60,7 @@ def method_of(output: Output) -> Any:
     if engine.alone:
         return id(output.state)
     ball, inner = getattr(engine.solver, "ball", None), getattr(engine.solver, "inner", None)
-    packed = COMPILED and type(engine) in KERNELS and type(engine.penalty) is ElasticNet
+    packed = type(engine) in KERNELS and type(engine.penalty) is ElasticNet
     packed = packed and (problem.average is None or type(engine) in AVERAGED)
     if not packed or (ball is not None and ball() < inf) or (inner is not None and type(inner) is not fiol.Newton):
         return id(output.state)
