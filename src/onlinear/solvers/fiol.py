@@ -285,7 +285,7 @@ class Fiol(NamedTuple):
         return sums[0] + b, sums[1] + b, c.eta * shrink * sums[2] + c.eta * one
 
     def pull(self, row, y, s, c, loss):
-        """theta on the segment at 0; ``search`` goes on from there."""
+        """theta on the segment at 0; ``search`` continues from there."""
         return weighted(s, loss.theta(row[1], s * row[2], y))
 
     def search(self, theta, row, y, s, one, c, loss, penalty, x, w, m, points, owner):

@@ -3,7 +3,7 @@
 A solver is a ``NamedTuple`` of settings with a dense ``step`` that reads like its paper. Its ``engine`` runs it for one choice
 of loss, penalty and average: lazily, by the kernel of its file, in O(non-zeros) per row; or, where no exact lazy form exists,
 by repeating the dense step (``dense.py``). Engines keep nothing but settings: all that a run knows is in its ``State``, so a
-saved state goes on exactly as the run would have.
+saved state continues exactly as the run would have.
 
 Moments at which a run may visit all coordinates follow from the rows learned so far alone (contract 6): before the row that
 comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a limit. A visit
