@@ -61,12 +61,15 @@ def _same(vector: Any, number: float) -> Any:
     return ir.Constant(vector, [number] * vector.count)
 
 
-def spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> Any:
+def _spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> Any:
     """The value in every lane; lanes as they are."""
-    if kind == lanes:
-        return value
+    return value if kind == lanes else repeat(builder, context.cast(builder, value, kind, types.float64), lanes)
+
+
+def repeat(builder: Any, number: Any, lanes: Any) -> Any:
+    """A double in every lane."""
     nothing = ir.Constant(lanes.vector, ir.Undefined)
-    first = builder.insert_element(nothing, context.cast(builder, value, kind, types.float64), INTEGER(0))
+    first = builder.insert_element(nothing, number, INTEGER(0))
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, lanes.width), [0] * lanes.width))
 
 
@@ -79,7 +82,7 @@ def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> N
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pairs = zip(args, signature.args, strict=True)
-        return emit(builder, *(spread(context, builder, value, kind, signature.return_type) for value, kind in pairs))
+        return emit(builder, *(_spread(context, builder, value, kind, signature.return_type) for value, kind in pairs))
 
     mixed = ((LanesType, LanesType), (LanesType, types.Number), (types.Number, LanesType))
     for kinds in mixed if count == 2 else ((LanesType,),):
@@ -269,15 +272,19 @@ def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
                 builder.store(value, _at(builder, one, column, width))
 
 
-def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
-    array, indices, k = args
+def prefetch(builder: Any, place: Any) -> None:
+    """Ask for the memory at an address."""
     pointer = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
+
+
+def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
+    array, indices, k = args
     for lane in range(ENTRIES):
         column = _column(builder, indices, builder.add(k, ir.Constant(k.type, lane)))
-        place = _at(builder, array, column, _apart(kinds[0]))
-        builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
+        prefetch(builder, _at(builder, array, column, _apart(kinds[0])))
 
 
 def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:

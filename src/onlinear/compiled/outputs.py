@@ -11,8 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from onlinear.compiled._private import cgutils
-from onlinear.compiled.lanes import INTEGER, OUTPUTS, WIDTH, emitted
+from onlinear.compiled.lanes import OUTPUTS, WIDTH, emitted, prefetch, repeat
 
 
 def _place(builder: Any, args: Any, kinds: Any) -> Any:
@@ -32,16 +31,11 @@ def _emit_put(builder: Any, args: Any, kinds: Any) -> None:
 
 
 def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
-    pointer = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
-    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    builder.call(fetch, [builder.bitcast(_place(builder, args, kinds), pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
+    prefetch(builder, _place(builder, args, kinds))
 
 
 def _emit_same(builder: Any, args: Any, kinds: Any) -> Any:
-    nothing = ir.Constant(OUTPUTS.vector, ir.Undefined)
-    first = builder.insert_element(nothing, args[0], INTEGER(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, WIDTH), [0] * WIDTH))
+    return repeat(builder, args[0], OUTPUTS)
 
 
 def _emit_chosen(builder: Any, args: Any, kinds: Any) -> Any:
