@@ -66,7 +66,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
                 return self._solve(learner, X, y, weights, passes)
             source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
-        source = source.stored() if passes > 1 else source
+        source = source.held() if passes > 1 or shuffle else source
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
         self._run(feed, scored)
