@@ -21,6 +21,8 @@ PAPERS = ("p1", "p2", "p3", "p4", "p5", "ours")
 ORDERS = ("replacement", "permutation", "rows")
 KINDS, BANDS, LOGS = ("curves", "grid", "problems", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
 ROWS, OVERS = ("methods", "problems"), ("problems", "once")
+STATEMENTS = ("paper", "identity", "ours", "repeat")  # whose statement a claim is
+BOUND = ("measured", "bound", "trivial")
 
 
 class ExperimentError(ValueError):
@@ -132,9 +134,11 @@ class Claim:
     over: str = "problems"
     data: tuple[str, ...] | None = None
     only: Table = field(default_factory=dict)
-    partly: str | None = None
+    kind: str = "paper"
     note: str = ""
+    fails: str = ""
     show: Table = field(default_factory=dict)
+    bound: Table = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -315,6 +319,9 @@ def check(experiment: Experiment) -> None:
         one_of(where, "a table's rows", table.rows, ROWS)
     for claim in experiment.claim:
         one_of(where, "a claim's over", claim.over, OVERS)
+        one_of(where, "a claim's kind", claim.kind, STATEMENTS)
+        for key in claim.bound:
+            one_of(where, "a key of a claim's bound", key, BOUND)
     _check_selections(experiment, where)
 
 
