@@ -349,9 +349,9 @@ class Learner(Core):
         --------
         >>> import numpy as np
         >>> from onlinear import Learner
-        >>> learner = Learner("comid,eta=0.5", "hinge").learn([[1.0, 0.0], [0.0, 2.0]], [1, -1])
-        >>> learner.predict_one(np.array([0, 1]), np.array([2.0, 0.5]))
-        0.5
+        >>> learner = Learner("comid,eta=0.5", "hinge").learn([[1.0, 0.0]], [1])
+        >>> learner.predict_one(np.array([0, 1]), np.array([2.0, 3.0]))
+        1.0
         """
         lock = self.lock
         lock.acquire()
