@@ -13,9 +13,16 @@ import csv
 from pathlib import Path
 
 import pages
+from onlinear.papers.report import WHAT_A_VERDICT_COUNTS
 
 NOT_RUN = "**not run**"
-VERDICTS = ("reproduced", "partly", "not reproduced", "not decided", "not run")
+VERDICTS = ("reproduced", "mostly", "partly", "not reproduced", "not decided", "not run")
+KINDS = {
+    "Statements of the papers": "",
+    "Statements that cannot fail": " (identity)",
+    "Statements of our own": " (ours)",
+    "Repeats on synthetic rows": " (repeat)",
+}
 TABLE = "ours-solvers-table-1.csv"
 
 
@@ -24,7 +31,7 @@ def read(folder: Path) -> tuple[str, list[str], list[str]]:
     lines = (folder / "claims.md").read_text().splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("| paper"))
     made = next(line for line in lines if line.startswith("Written by"))
-    return made.split(" run; ")[1].split("): ")[0], lines[at : at + 2], lines[at + 2 :]
+    return made.split(" run; ")[1].removesuffix(")."), lines[at : at + 2], lines[at + 2 :]
 
 
 def key(row: str) -> str:
@@ -41,14 +48,18 @@ def merged(tables: list[list[str]]) -> list[str]:
     return rows
 
 
-def counts(rows: list[str]) -> str:
-    """How many claims have which verdict."""
-    return ", ".join(f"{sum(f'**{verdict}**' in row for row in rows)} {verdict}" for verdict in VERDICTS)
+def counts(rows: list[str]) -> list[str]:
+    """How many claims have which verdict, a line for each kind of claim."""
+    lines = []
+    for label, mark in KINDS.items():
+        found = {verdict: sum(f"| **{verdict}**{mark} |" in row for row in rows) for verdict in VERDICTS}
+        lines.append(f"- {label}: {', '.join(f'{count} {verdict}' for verdict, count in found.items() if count) or 'none'}.")
+    return lines
 
 
 def claims(quick: Path | None, full: list[Path]) -> str:
     """The page of claims."""
-    text = ["# Every claim of the five papers", ""]
+    text = ["# Every claim of the five papers", "", WHAT_A_VERDICT_COUNTS]
     if quick and full:
         text += ["Quick runs make noisy verdicts: where both tables have a claim, the full run's counts.", ""]
     for title, folders in (("Full runs", full), ("Quick runs", [quick] if quick else [])):
@@ -57,7 +68,7 @@ def claims(quick: Path | None, full: list[Path]) -> str:
         made, head, _ = read(folders[0])
         rows = merged([read(folder)[2] for folder in folders])
         ran = [row for row in rows if NOT_RUN not in row] if quick and full and title == "Full runs" else rows
-        text += [f"## {title}", "", f"Written by `onlinear reproduce` ({made}): {counts(ran)}.", "", *head, *ran, ""]
+        text += [f"## {title}", "", f"Written by `onlinear reproduce` ({made}).", "", *counts(ran), "", *head, *ran, ""]
     return "\n".join(text)
 
 

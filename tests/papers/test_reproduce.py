@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 from onlinear.cli import app
 from onlinear.papers import experiments, reproduce
-from onlinear.papers.claims import DOES_NOT, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, number, verdict
+from onlinear.papers.claims import DOES_NOT, MOSTLY, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, Bench, judge, number, verdict
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
+from onlinear.papers.expressions import Series
+from onlinear.papers.expressions import parse as parse_formula
 from onlinear.papers.report import difference, fold_numbers, maths, reasons, table
 from onlinear.papers.store import Store
 from onlinear.papers.study import Names, value_of
@@ -50,6 +52,13 @@ loss = "hinge"
 penalty = "l2,l2=0.1"
 average = "uniform"
 [[method]]
+name = "as SGD"
+solver = "sgd,eta={eta}"
+loss = "hinge"
+penalty = "l2,l2=0.1"
+settings_of = "SGD"
+seconds = "1e3 * power"
+[[method]]
 name = "wild"
 solver = "sgd,schedule=constant,eta=1e200"
 loss = "squared"
@@ -61,7 +70,8 @@ title = "Gaps"
 y = "gap"
 log = "xy"
 bounds = ["bound"]
-horizontal = { "level" = 0.1 }
+horizontal = { "level" = 0.1, "w = 0" = "F_zero" }
+y_range = [1e-6, "2 * F_zero"]
 [[figure.panel]]
 y = "gap"
 kind = "grid"
@@ -87,6 +97,9 @@ check = ["final(gap['SGD']) < 10", "final(gap['SGD']) > 10"]
 [[claim]]
 text = "never"
 where = "here"
+kind = "ours"
+note = "A note."
+fails = "It fails at 10."
 over = "once"
 check = ["final(gap['SGD', 'small', 2]) > 10"]
 [[claim]]
@@ -99,6 +112,20 @@ where = "here"
 check = ["first_below(gap['SGD'], -1) > 1e6", "first_below(gap['SGD'], -1) < 1"]
 [quick]
 repetitions = 1
+"""
+
+
+VACUOUS = """
+[[claim]]
+text = "tight"
+where = "here"
+check = ["share(gap['COMID'] <= bound['COMID']) == 1"]
+bound = { measured = "gap['COMID']", bound = "bound['COMID']", trivial = "F_zero" }
+[[claim]]
+text = "loose"
+where = "here"
+check = ["share(gap['COMID'] <= 1e6 * bound['COMID']) == 1"]
+bound = { measured = "gap['COMID']", bound = "1e6 * bound['COMID']", trivial = "F_zero" }
 """
 
 
@@ -119,17 +146,109 @@ def run(folder, jobs, text=TEXT):
 
 
 @pytest.mark.parametrize(
-    ("held", "of", "said"), [(1, 36, DOES_NOT), (0, 4, DOES_NOT), (1, 10, PARTLY), (35, 36, PARTLY), (4, 4, REPRODUCES)]
+    ("held", "of", "said"),
+    [
+        (4, 4, REPRODUCES),
+        (35, 36, MOSTLY),
+        (24, 36, MOSTLY),
+        (23, 36, PARTLY),
+        (12, 36, PARTLY),
+        (11, 36, DOES_NOT),
+        (0, 4, DOES_NOT),
+    ],
 )
-def test_one_check_of_many_is_no_part(held, of, said):
-    holds = [True] * held + [False] * (of - held)
-    assert verdict(holds, False) == said
-    assert verdict(holds, True) == (REPRODUCES if held == of else PARTLY)
+def test_shares_of_checks(held, of, said):
+    assert verdict([True] * held + [False] * (of - held)) == said
+    undecided = [None] * of
+    assert verdict([True] * held + [False] * (of - held) + undecided) == said
+    assert verdict([True] * held + [False] * (of - held) + undecided + [None]) == UNDECIDED
+
+
+def test_nothing_to_count():
+    assert verdict([]) == NOT_RUN
+    assert verdict([None]) == UNDECIDED
+
+
+def bench(done, **series):
+    """The tiny experiment's first problem, whose method SGD has series of two checkpoints; the last values are given."""
+    study = done[1][0].study
+    found = Bench(study, study.problems[0])
+    found.repetitions = len(next(iter(series.values())))
+    curve = study.problems[0].curves["SGD"]
+    for name, last in series.items():
+        curve.derived[name] = Series(np.array([1.0, 2.0]), np.array([[1.0, value] for value in last]))
+    found.names = Names(study, study.problems[0])
+    found.less = [Names(study, study.problems[0], left_out=k) for k in range(found.repetitions)]
+    return found
+
+
+def test_a_difference_of_means_has_the_paired_standard_error(done):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=10)
+    b = a + 0.1 * rng.normal(size=10)
+    found = bench(done, one=a, two=b)
+    left, right = (parse_formula(f"final({name}['SGD'])") for name in ("one", "two"))
+    assert found.error(left, right, "") == pytest.approx((a - b).std(ddof=1) / np.sqrt(10))
+    double = parse_formula("2 * final(two['SGD'])")
+    assert found.error(left, double, "") == pytest.approx((a - 2 * b).std(ddof=1) / np.sqrt(10))
+
+
+@pytest.mark.parametrize(
+    ("left", "sign", "right", "holds", "why"),
+    [
+        ([1, 1, 1], "<", [2, 2, 2], True, ""),
+        ([1, 2, 3], "<", [2, 2, 2.5], None, "within two standard errors"),
+        ([1, 2, 3], "<", [1.1, 2.1, 3.1], True, ""),  # paired: the difference is the same in every repetition
+        ([1, 2, 3], "<=", [1, 2, 3], True, ""),
+        ([1, 2, 3], "<", [1, 2, 3], None, "a tie"),
+        ([2, 2, 2], ">", [2, 2, 2], None, "a tie"),
+        ([np.nan] * 3, "<", [np.nan] * 3, None, "neither side"),
+        ([np.nan] * 3, "<", [1, 2, 3], False, ""),
+        ([1, 2, 3], "<", [np.nan] * 3, True, ""),
+        ([np.inf] * 3, "<=", [np.inf] * 3, None, "neither side"),
+        ([1, 2, 3], "<", [np.inf] * 3, True, ""),
+        ([np.inf] * 3, "<", [1, 2, 3], False, ""),
+        ([1, 1, 2], "==", [1, 2, 1], True, ""),
+    ],
+)
+def test_a_comparison_is_decided_by_rule(done, left, sign, right, holds, why):
+    with np.errstate(invalid="ignore"):
+        found = bench(done, one=left, two=right).decide("", f"final(one['SGD']) {sign} final(two['SGD'])")
+    assert found.holds is holds
+    assert found.why.startswith(why)
+    assert bool(found.why) == (holds is None)
+
+
+def test_and_or_of_undecided_parts(done):
+    found = bench(done, one=[1, 2, 3], two=[2, 2, 2.5])
+    tie = "final(one['SGD']) < final(two['SGD'])"
+    for check, holds in (
+        (f"{tie} and 1 < 2", None),
+        (f"{tie} and 2 < 1", False),
+        (f"{tie} or 1 < 2", True),
+        (f"{tie} or 2 < 1", None),
+    ):
+        assert found.decide("", check).holds is holds
+    assert found.decide("", "1 < final(two['SGD']) < 3").numbers == "1 < 2.167 < 3"
+
+
+def test_a_bound_shows_how_tight_it_is(done):
+    found = bench(done, one=[1, 1], two=[4, 4])
+    names = {"measured": "one['SGD']", "bound": "two['SGD']"}
+    assert found.tightness(names) == [("bound / measured", 4.0)]
+    assert found.informs(names)
+    assert found.informs({**names, "trivial": "2"})  # the bound is 1 at the first checkpoint
+    assert not found.informs({**names, "trivial": "0.5"})
+    text = TEXT.replace("[quick]", VACUOUS + "[quick]")
+    judged = [judge(done[1][0].study, claim) for claim in parse(text, "p5/tiny").claim[-2:]]
+    assert [one.kind for one in judged] == ["paper", "identity"]
+    assert judged[0].shown[0][1] == "bound / measured"
 
 
 def test_verdicts(done):
     outcome = done[1][0]
     assert [judged.verdict for judged in outcome.claims] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN, DOES_NOT]
+    assert [judged.kind for judged in outcome.claims] == ["paper", "paper", "ours", "paper", "paper"]
     first = outcome.claims[0]
     assert first.rule == "4 of 4 checks hold"
     assert [one.problem for one in first.decisions] == ["small, power = 1"] * 2 + ["small, power = 2"] * 2
@@ -137,7 +256,7 @@ def test_verdicts(done):
     assert len(first.shown) == 2
     early = outcome.claims[-1]
     assert [one.holds for one in early.decisions] == [None, False] * 2
-    assert early.rule == "0 of 2 checks hold, 2 without a value"
+    assert early.rule == "0 of 2 checks hold, 2 undecided"
 
 
 def test_a_deviation_of_one_repetition_decides_nothing(tmp_path):
@@ -164,6 +283,23 @@ def test_series_and_grids(done):
     np.testing.assert_allclose(bound.values[0], names["F_zero"] / np.sqrt(bound.t))
     wild = value_of("gap['wild']", names)
     assert np.isinf(wild.values[:, -1]).all()
+
+
+def test_settings_of_another_method(done):
+    problem = done[1][0].study.problems[1]
+    one, other = problem.curves["SGD"], problem.curves["as SGD"]
+    assert (other.point, other.grid) == (one.point, [])
+    assert (one.spec.seconds, other.spec.seconds) == (None, 2e3)
+    np.testing.assert_array_equal(one.series("gap").values, other.series("gap").values)
+
+
+def test_a_selection_that_measures_nothing_else(done, tmp_path):
+    text = TEXT[: TEXT.index('[[claim]]\ntext = "always"')].replace("[select]\n", "[select]\nalone = true\n")
+    outcome, _ = run(tmp_path, 1, text)
+    both = [study.problems[0].curves["SGD"].grid[0][1][0]["series"] for study in (done[1][0].study, outcome.study)]
+    assert "test error" in both[0]
+    assert "test error" not in both[1]
+    assert both[0]["gap"] == both[1]["gap"]
 
 
 def test_finished_work_is_not_done_again(done):
@@ -196,17 +332,22 @@ def test_the_report(done, monkeypatch):
     assert "https://" not in page
     assert "src=" not in page
     assert "small for the large one" in page
+    assert "It fails at 10." in page
+    assert "<b>statements of our own</b>: 1 not reproduced" in page
     assert 'class="verdict v-not-reproduced"' in page
     assert "the state stopped being finite" in page
     svg = (folder / "figures" / "p5-tiny-1.svg").read_text()
     assert svg.startswith("<svg")
     with (folder / "data" / "p5-tiny-1.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == {"SGD", "COMID"}
+    assert {row["method"] for row in rows} == {"SGD", "COMID", "as SGD"}
     with (folder / "data" / "p5-tiny-table-1.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["paper"] for row in rows if row["method"] == "SGD"] == ["0.25", "0.25"]
     table = (folder / "claims.md").read_text()
+    assert "Statements of the papers: 1 reproduced, 1 partly, 1 not reproduced, 1 not run." in table
+    assert "**not reproduced** (ours)" in table
+    assert "A note. It fails at 10." in table
     assert all(one.numbers in table for judged in outcomes[0].claims for one in judged.decisions if one.holds is not None)
     with (folder / "claims.csv").open() as file:
         assert [row["verdict"] for row in csv.DictReader(file)] == [REPRODUCES, PARTLY, DOES_NOT, NOT_RUN, DOES_NOT]

@@ -177,8 +177,8 @@ def test_the_size_ends_at_the_last_non_zero():
 @pytest.mark.parametrize("kept", [0, 1 << 20])
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
 def test_many_rows_cross_the_scan_and_conversion_blocks(density, kept, monkeypatch):
-    monkeypatch.setattr("onlinear.rows.records.BLOCK", 700)
-    monkeypatch.setattr("onlinear.rows.reading.LEAST_KEPT", kept)
+    monkeypatch.setattr("onlinear.rows.arrays.ENTRIES", 700)
+    monkeypatch.setattr("onlinear.rows.arrays.LEAST_KEPT", kept)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((333, 17)) * (rng.random((333, 17)) < density)
     wanted = rows.read(sp.csr_matrix(X))
@@ -189,7 +189,8 @@ def test_many_rows_cross_the_scan_and_conversion_blocks(density, kept, monkeypat
             assert_rows(collect(source), wanted.data)
             assert source.largest == wanted.largest
     pieces = [rows.Rows(*(array.copy() for array in piece)) for _, piece in rows.read(X).blocks()]
-    assert (len(pieces) > 1) == (density >= 0.3 and kept == 0)  # non-zeros that take too much are gathered block by block
+    cut = density == 1.0 or (density == 0.3 and kept == 0)  # only non-zeros of many zeros are kept, unless they take too much
+    assert (len(pieces) > 1) == cut
     assert sum(len(piece.values) for piece in pieces) == wanted.nnz
 
 
@@ -297,3 +298,43 @@ def test_a_broken_indptr_is_refused(indptr, dtype):
 def test_what_holds_no_rows_of_numbers_is_refused(X, error, message):
     with pytest.raises(error, match=message):
         rows.read(X, "A")
+
+
+FULL = np.arange(1.0, 61.0).reshape(12, 5) * np.where(np.arange(5) % 2, -0.25, 1.0)
+ORDERS = {"reversed": np.arange(12)[::-1], "with repeats": np.array([3, 3, 0, 11, 7]), "none": np.array([], np.int64)}
+
+
+def as_csr(found):
+    return sp.csr_matrix((found.values, found.indices.astype(int), found.indptr.astype(int)), shape=(len(found.indptr) - 1, 5))
+
+
+@pytest.mark.parametrize(
+    "make", [np.ascontiguousarray, np.asfortranarray, lambda X: X[::-1].copy()[::-1], np.float32, sp.csr_matrix]
+)
+@pytest.mark.parametrize("zeros", [0, 1, 40])
+@pytest.mark.parametrize("entries", [1, 11, 1000])
+def test_cuts_and_orders_of_any_layout(make, zeros, entries, monkeypatch):
+    monkeypatch.setattr("onlinear.rows.arrays.ENTRIES", entries)
+    monkeypatch.setattr("onlinear.rows.records.COPIED", entries)
+    X = FULL.copy()
+    X.flat[np.random.default_rng(zeros).permutation(60)[:zeros]] = 0.0
+    source = rows.read(make(X))
+    for name, order in ORDERS.items():
+        for taken in (source.take(order), source.held().take(order), source.take(np.arange(12)[::-1]).take(11 - order)):
+            assert (taken.n, taken.nnz) == (len(order), np.count_nonzero(X[order])), name
+            found = np.vstack([np.empty((0, 5)), *(as_csr(piece).toarray() for _, piece in taken.blocks())])
+            np.testing.assert_array_equal(found, X[order].reshape(-1, 5))
+            cut = taken.cut(slice(1, 4))
+            found = [(which, as_csr(piece).toarray()) for which, piece in cut.blocks()]
+            assert cut.n == len(order[1:4]) == sum(len(piece) for _, piece in found)
+            for which, piece in found:
+                np.testing.assert_array_equal(piece, X[order[1:4]][which])
+    pieces = [(which, as_csr(piece).toarray()) for which, piece in source.pieces()]
+    assert [which.start for which, _ in pieces] == [0, *(which.stop for which, _ in pieces)][:-1]
+    np.testing.assert_array_equal(np.vstack([piece for _, piece in pieces]), X)
+
+
+def test_rows_without_zeros_are_read_where_they_lie():
+    ((_, found),) = rows.read(FULL).blocks()
+    assert np.shares_memory(found.values, FULL)
+    assert_rows(found, rows.read(sp.csr_matrix(FULL)).data)

@@ -34,7 +34,8 @@ def scale_of(kind, seen):
 
 def scaled(scaler, X, s):
     source = rows.read(X)
-    found = scaler.learn(source.stored().data, s)
+    found, largest = scaler.learn(source.stored().data, s)
+    assert largest == np.abs(found.values).max(initial=0.0)
     return sp.csr_matrix((found.values, found.indices, found.indptr.astype(int)), shape=X.shape).toarray()
 
 

@@ -6,7 +6,7 @@ files (``stored_learner.py``), runs over streams. ``Learner`` adds what users ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -291,11 +291,14 @@ class Core(Guarded):
             self._team = Team(self.outputs(), self.threads)
         return self._team
 
+    def pieces(self, source: Source) -> Iterator[tuple[slice, Rows]]:
+        """The rows as they are learned, as (which rows, those rows): so few at a time that their scaled copy stays at hand."""
+        return source.blocks() if self.scaler is None or self.centres_rows else source.pieces()
+
     def prepare(self, block: Rows, largest: float, weights: np.ndarray) -> tuple[Rows, float, np.ndarray]:
         """Rows as kernels take them: scaled, with their largest absolute value and what multiplies their losses."""
         if self.scaler is not None and not self.centres_rows:
-            block = self.scaler.learn(block, weights)
-            largest = np.abs(block.values).max(initial=0.0)
+            block, largest = self.scaler.learn(block, weights)
         return block, largest, loss_weights(self.loss, weights)
 
     def multiply_steps(self, units: Units | None) -> None:

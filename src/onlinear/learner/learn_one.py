@@ -16,7 +16,7 @@ from onlinear.compiled import Held, function, kept_function, opened
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
-from onlinear.rows.scaling import in_scale
+from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, LastRow, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED = range(5)  # why there is no score to give at once
@@ -32,15 +32,8 @@ def allowed(y, rule):  # type: ignore[no-untyped-def]
 
 @function
 def scaled_row(rows, largest, scales):  # type: ignore[no-untyped-def]
-    """The row in the scales of its columns, which move on past it; its largest absolute value."""
-    if scales is None:
-        return largest
-    starts, columns, values = rows
-    largest = 0.0
-    for k in range(int(starts[1])):
-        values[k] = in_scale(columns[k], values[k], 1.0, *scales)
-        largest = max(largest, abs(values[k]))
-    return largest
+    """Put the row in the scales of its columns, which move on past it; give its largest absolute value."""
+    return largest if scales is None else scale_row(rows, 0, 1.0, *scales, rows[2])
 
 
 @function
@@ -97,7 +90,7 @@ class OneRow:
     def __init__(self, core: Core, capacity: int) -> None:
         self._core, self._engine, self._state = core, core.engine, core.states[0]
         self.capacity = capacity
-        self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity))
+        self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity + BEHIND))
         self._target, self._s, self._score = np.empty(1), np.full(1, core.factor), np.empty(1)
         self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))

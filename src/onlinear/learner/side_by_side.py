@@ -27,7 +27,8 @@ class SideBySide:
         Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted.
         """
         blocks = [
-            self._learn_block(rows, source.largest, y[which], weights[which], which.start) for which, rows in source.blocks()
+            self._learn_block(rows, source.largest, y[which], weights[which], which.start)
+            for which, rows in self._cores[0].pieces(source)
         ]
         return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((2, self._outputs, 0)), *blocks], axis=2)
 

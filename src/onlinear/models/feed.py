@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.learner.loss_sums import mean_loss
-from onlinear.rows import Rows, Source
+from onlinear.rows import Source
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
 
@@ -52,7 +52,7 @@ class Feed(NamedTuple):
             for first in range(0, self.source.n, ROWS):
                 part = slice(first, first + ROWS)
                 if order is None:
-                    yield cut(self.source, part), np.asfortranarray(self.y[part]), self.weights[part]
+                    yield self.source.cut(part), np.asfortranarray(self.y[part]), self.weights[part]
                 else:
                     which = order[part]
                     yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
@@ -71,17 +71,6 @@ class ScoredBefore:
         stretches = slice(n // 4, n // 2), slice(n // 2, n)
         first, second = (mean_loss(loss, *(column[stretch] for column in columns)) for stretch in stretches)
         return first, second
-
-
-def cut(source: Source, which: slice) -> Source:
-    """Rows ``which`` of ``source``, without a copy of the entries."""
-    if not isinstance(source.data, Rows):
-        return source._replace(n=len(source.data[which]), data=source.data[which])
-    first, last = which.start, min(which.stop, source.n)
-    starts = source.data.indptr[first : last + 1]
-    inside = slice(int(starts[0]), int(starts[-1]))
-    rows = Rows(starts - starts[0], source.data.indices[inside], source.data.values[inside])
-    return source._replace(n=last - first, data=rows)
 
 
 def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) -> Iterator[np.ndarray | None]:

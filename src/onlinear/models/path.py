@@ -154,7 +154,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
-        source = source.stored() if passes > 1 else source
+        source = source.held() if passes > 1 or shuffle else source
         for done, order in enumerate(orders(draw, source.n, shuffle, passes)):
             self._run(Feed(source, y, weights, iter([order]), source.n), seen=done > 0)
         return self

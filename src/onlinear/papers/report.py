@@ -44,8 +44,8 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
     claims = [row for part in sections for row in part["claims"]]
     save_csv(
         out / "claims.csv",
-        ["experiment", "where", "claim", "verdict", "rule", "numbers"],
-        [[row["anchor"], row["where"], row["text"], row["verdict"], row["rule"], row["numbers"]] for row in claims],
+        ["experiment", "where", "claim", "kind", "verdict", "rule", "numbers"],
+        [[row[key] for key in ("anchor", "where", "text", "kind", "verdict", "rule", "numbers")] for row in claims],
     )
     write_file(out / "claims.md", markdown(claims, quick).encode())
     papers = [
@@ -54,7 +54,8 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
     ]
     page = environment().get_template("report.html").render(
         papers=[paper for paper in papers if paper["sections"]],
-        counts={verdict: sum(row["verdict"] == verdict for row in claims) for verdict in VERDICTS},
+        counts=tally(claims, "paper"),
+        apart={APART[kind]: tally(claims, kind) for kind in APART},
         total=len(claims),
         quick=quick,
         jobs=jobs,
@@ -121,26 +122,54 @@ def maths(text: str) -> Any:
     return Markup(found)
 
 
+# What is counted apart from the papers' statements, by kind.
+APART = {
+    "identity": "statements that cannot fail",
+    "ours": "statements of our own",
+    "repeat": "repeats on synthetic rows",
+}
+WHAT_A_VERDICT_COUNTS = """A claim is made of checks. All hold: reproduced; two thirds: mostly; a third: partly; fewer: not
+reproduced. A difference of at most two standard errors (paired, over repetitions), a tie, or two sides without a number leaves
+a check undecided; where more than half are, the claim is not decided. One check that fails refutes a theorem. Checks that
+cannot fail are marked *identity*; they, statements of our own (*ours*) and repeats on synthetic rows (*repeat*) are counted
+apart.
+"""
+
+
+def tally(claims: list[dict[str, Any]], kind: str) -> dict[str, int]:
+    """How many claims of a kind have which verdict."""
+    return {verdict: sum(row["verdict"] == verdict and row["kind"] == kind for row in claims) for verdict in VERDICTS}
+
+
+def told(counts: dict[str, int]) -> str:
+    """Counts in words, those of nothing left out."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "none"
+
+
 def markdown(claims: list[dict[str, Any]], quick: bool) -> str:
     """All claims as a Markdown table, for the documentation."""
     kind = "quick" if quick else "full"
-    counts = ", ".join(f"{sum(row['verdict'] == verdict for row in claims)} {verdict}" for verdict in VERDICTS)
     lines = [
         "# Every claim of the five papers\n",
-        f"Written by `onlinear reproduce` ({kind} run; {versions()}; {machine()}): {counts}.\n",
-        "| paper | claim | where | verdict | checks | numbers |",
-        "|---|---|---|---|---|---|",
+        f"Written by `onlinear reproduce` ({kind} run; {versions()}; {machine()}; code {code_digest()[:16]}).\n",
+        f"Statements of the papers: {told(tally(claims, 'paper'))}.",
+        *(f"{label[0].upper()}{label[1:]}: {told(tally(claims, one))}." for one, label in APART.items()),
+        "",
+        WHAT_A_VERDICT_COUNTS,
+        "| paper | claim | where | verdict | checks | numbers | why; what would have made it fail |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in claims:
         cells = [
             row["anchor"].split("-")[0].upper(),
             row["text"],
             row["where"],
-            f"**{row['verdict']}**",
+            f"**{row['verdict']}**" + (f" ({row['kind']})" if row["kind"] != "paper" else ""),
             row["rule"],
             row["brief"],
+            " ".join(text for text in (row["note"], row["fails"]) if text),
         ]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -232,9 +261,15 @@ def unique(svg: str, name: str) -> str:
 
 def claim_row(judged: Judged, anchor: str, place: int) -> dict[str, Any]:
     """A claim as a row."""
-    counted = [one for one in judged.decisions if one.holds is not None]
+    run = [one for one in judged.decisions if one.was_run]
     several = len({one.problem for one in judged.decisions}) > 1
-    each = [f"{one.problem}: {one.numbers}" if several else one.numbers for one in counted]
+    each = [
+        (f"{one.problem}: " if several else "") + one.numbers + ("" if one.holds is not None else f" (undecided: {one.why})")
+        for one in run
+    ]
+    each += [
+        f"{problem + ', ' if several else ''}{label}: {value}" for problem, label, value in judged.shown if judged.claim.bound
+    ]
     shown: dict[str, list[tuple[str, str]]] = {}
     for problem, label, value in judged.shown:
         shown.setdefault(problem if several else "", []).append((label, value))
@@ -244,9 +279,11 @@ def claim_row(judged: Judged, anchor: str, place: int) -> dict[str, Any]:
         "several": several,
         "text": judged.claim.text,
         "where": judged.claim.where,
+        "kind": judged.kind,
         "verdict": judged.verdict,
         "rule": judged.rule,
         "note": judged.claim.note,
+        "fails": judged.claim.fails,
         "numbers": "; ".join(each),
         "brief": fold_numbers(each) if not judged.needs else judged.needs,
         "decisions": judged.decisions,

@@ -37,16 +37,23 @@ class Curve:
     results: list[dict[str, Any]]
     grid: list[tuple[dict[str, Any], list[dict[str, Any]]]] = field(default_factory=list)
     derived: dict[str, Series] = field(default_factory=dict)
+    read: dict[str, Series] = field(default_factory=dict)
 
     def series(self, name: str) -> Series:
         """A measure, or a series of the file, at the checkpoints that all repetitions have."""
         if name in self.derived:
             return self.derived[name]
+        if name not in self.read:
+            self.read[name] = self._from_results(name)
+        return self.read[name]
+
+    def _from_results(self, name: str) -> Series:
         found = [result for result in self.results if result["t"]]
         if not found or name not in found[0]["series"]:
             raise NotThereError(f"the method {self.method.name!r} has no measure {name!r} here.")
-        t = sorted(set.intersection(*(set(result["t"]) for result in found)))
-        values = [[result["series"][name][k] for k, at in enumerate(result["t"]) if at in set(t)] for result in found]
+        common = set.intersection(*(set(result["t"]) for result in found))
+        t = sorted(common)
+        values = [[result["series"][name][k] for k, at in enumerate(result["t"]) if at in common] for result in found]
         if all(result["out_of_time"] for result in found):
             end = float(np.mean([result["t"][-1] for result in found]))
             if not t or end > t[-1]:  # where the time ended, a step of each run's own
@@ -96,10 +103,15 @@ class Study:
 
 
 class Names(Mapping[str, Any]):
-    """The names that a formula on a problem may use: case values, facts, constants, the optimum, measures by method."""
+    """The names that a formula on a problem may use: case values, facts, constants, the optimum, measures by method.
 
-    def __init__(self, study: Study, problem: StudyProblem, extra: Mapping[str, Any] | None = None) -> None:
-        self.study, self.problem = study, problem
+    ``left_out``: a repetition that series do without.
+    """
+
+    def __init__(
+        self, study: Study, problem: StudyProblem, extra: Mapping[str, Any] | None = None, left_out: int | None = None
+    ) -> None:
+        self.study, self.problem, self.left_out = study, problem, left_out
         self.plain: dict[str, Any] = {"data": problem.data.name, **problem.case, **problem.facts, **problem.constants}
         for curve in problem.curves.values():
             for result in curve.results:
@@ -111,7 +123,7 @@ class Names(Mapping[str, Any]):
         if name in self.plain:
             return self.plain[name]
         if name in self.measures:
-            return ByMethod(self.study, self.problem, self.measures[name])
+            return ByMethod(self.study, self.problem, self.measures[name], self.left_out)
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
@@ -128,11 +140,14 @@ class Names(Mapping[str, Any]):
 class ByMethod:
     """``gap["CSGD"]``: a measure of a method; ``gap["CSGD", "other data"]`` or ``gap["CSGD", 10]``: on another problem."""
 
-    def __init__(self, study: Study, problem: StudyProblem, name: str) -> None:
-        self.study, self.problem, self.name = study, problem, name
+    def __init__(self, study: Study, problem: StudyProblem, name: str, left_out: int | None = None) -> None:
+        self.study, self.problem, self.name, self.left_out = study, problem, name, left_out
 
     def __getitem__(self, key: Any) -> Series:
-        return self.curve(key).series(self.name)
+        whole = self.curve(key).series(self.name)
+        if self.left_out is None or len(whole.values) < 2:
+            return whole
+        return Series(whole.t, np.delete(whole.values, self.left_out, axis=0))
 
     def curve(self, key: Any) -> Curve:
         """The curve that a subscript names."""
@@ -226,7 +241,7 @@ def conduct(experiment: Experiment, do: Do) -> Study:
             study.problems.append(StudyProblem(spec, case, result["facts"], constants))
     wanted = [(problem, method) for problem in study.problems for method in experiment.method
               if method.data is None or problem.data.name in method.data]  # fmt: skip
-    chosen = select(experiment, wanted, do)
+    chosen = shared(wanted, select(experiment, wanted, do))
     specs = [
         run_spec(experiment, problem, method, point, repetition)
         for (problem, method), (point, _) in zip(wanted, chosen, strict=True)
@@ -287,6 +302,15 @@ def select(
     return chosen
 
 
+def shared(wanted: list[tuple[StudyProblem, Method]], chosen: list[Any]) -> list[Any]:
+    """The chosen points, those of a method with ``settings_of`` taken from the method that it names, on the same problem."""
+    found = {(id(problem), method.name): point for (problem, method), (point, _) in zip(wanted, chosen, strict=True)}
+    return [
+        (found[id(problem), method.settings_of], []) if method.settings_of else (point, grid)
+        for (problem, method), (point, grid) in zip(wanted, chosen, strict=True)
+    ]
+
+
 def method_values(problem: StudyProblem, method: Method, point: dict[str, Any]) -> dict[str, Any]:
     """A method's ``values`` and its grid point; a value may name the values before it, and the point."""
     names = {**problem.case, **problem.facts, **problem.constants, **point}
@@ -321,8 +345,8 @@ def run_spec(
     measures = experiment.measures
     if selecting:
         checkpoints = (min(steps, experiment.select.at or steps),)
-        plain = [name for name in measures if MEASURES[name].tracker is None and name != "wrong rows"]
-        measures = tuple(dict.fromkeys([experiment.select.measure, *plain]))
+        plain = [name for name in measures if MEASURES[name].tracker is None and not name.startswith("wrong ")]
+        measures = tuple(dict.fromkeys([experiment.select.measure, *([] if experiment.select.alone else plain)]))
     return RunSpec(
         data=problem.data,
         data_seed=experiment.seed + (repetition if problem.data.redraw else 0),
@@ -336,7 +360,7 @@ def run_spec(
         seed=(experiment.seed, repetition, 1),
         checkpoints=checkpoints,
         measures=measures,
-        seconds=method.seconds,
+        seconds=evaluate(method.seconds, names) if isinstance(method.seconds, str) else method.seconds,
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from onlinear.rows.arrays import ArrayRows
 from onlinear.rows.reading import NotFinite, Scan, dense, is_sparse, learnable, named_columns, read, scan
 from onlinear.rows.records import (
     BLOCK,
     LARGEST_COLUMN,
     LARGEST_VALUE,
-    Room,
     Rows,
     Source,
     dot_rows,
@@ -24,8 +24,8 @@ __all__ = [
     "BLOCK",
     "LARGEST_COLUMN",
     "LARGEST_VALUE",
+    "ArrayRows",
     "NotFinite",
-    "Room",
     "Rows",
     "Scan",
     "Source",

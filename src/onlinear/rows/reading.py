@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import COMPILED, kernel
+from onlinear.compiled import kernel
+from onlinear.rows.arrays import ArrayRows, as_bits, as_floats, from_bits, look, mask
 from onlinear.rows.checks import refuse_masked
-from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Room, Rows, Source, plain, row_of, unlearnable
+from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Rows, Source, plain, row_of, unlearnable
 from onlinear.rows.tidying import tidy
-
-LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any dense array while it is checked; else half the array's own
 
 
 def read(X: Any, name: str = "X") -> Source:
@@ -32,23 +31,12 @@ def read(X: Any, name: str = "X") -> Source:
 
 
 def _read_dense(array: np.ndarray, name: str) -> Source:
-    source = Source(array.shape[0], array.shape[1], 0, 0.0, array)
-    largest, width = 0.0, 0
-    most = max(LEAST_KEPT, array.nbytes // 2) // (4 + array.itemsize)
-    room: Room | None = Room(source.n, min(most, array.size), array.dtype)
-    for part in source.dense_blocks():
-        if room is not None and room.fits(part):
-            look = scan(room.add(part))
-            size, width = look.largest, max(width, look.size)
-        else:
-            room = None
-            bits, width = _scan_dense(part, _as_bits(part), _mask(part.dtype), width)
-            size = _from_bits(bits, part.dtype)
-        if not np.isfinite(size):
-            row, column = map(int, np.argwhere(~np.isfinite(array))[0])
-            raise NotFinite(name, float(array[row, column]), row, column)
-        largest = max(largest, size)
-    return Source(source.n, source.width, int(width), largest, array if room is None else room.rows())
+    facts, kept = look(array)
+    if not np.isfinite(facts.largest):
+        row, column = map(int, np.argwhere(~np.isfinite(as_floats(array)))[0])
+        raise NotFinite(name, float(array[row, column]), row, column)
+    data = ArrayRows(array, facts.full) if kept is None else kept
+    return Source(array.shape[0], array.shape[1], facts.size, facts.largest, data)
 
 
 def learnable(source: Source, name: str) -> Source:
@@ -95,7 +83,7 @@ def named_columns(X: Any) -> Iterator[None]:
 
 
 def dense(X: Any, name: str) -> np.ndarray:
-    """``X`` as a 2-D array of floats."""
+    """``X`` as a 2-D array of numbers."""
     refuse_masked(X, name)
     try:
         array = np.asarray(X)
@@ -112,31 +100,7 @@ def dense(X: Any, name: str) -> np.ndarray:
             f"{name} must be 2-D (rows x columns): Expected 2D array, got {array.ndim}-D array instead, of shape "
             f"{array.shape}. Reshape your data: a single row is X.reshape(1, -1)."
         )
-    return _floats(array)
-
-
-def _floats(array: np.ndarray) -> np.ndarray:
-    """The array itself if it holds float64 or float32 of this machine, else a float64 copy (infinite where too large).
-
-    Interpreted, all is float64: a float32 number times a Python float would stay float32 there, as it does not in kernels.
-    """
-    if array.dtype == np.float64 or (COMPILED and array.dtype == np.float32):
-        return array
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64)
-
-
-def _as_bits(values: np.ndarray) -> np.ndarray:
-    return values.reshape(-1).view(np.int64 if values.dtype == np.float64 else np.int32)
-
-
-def _mask(dtype: Any) -> Any:
-    """All bits but the sign's."""
-    return np.int64(2**63 - 1) if dtype == np.float64 else np.int32(2**31 - 1)
-
-
-def _from_bits(bits: int, dtype: Any) -> float:
-    return float(np.array([bits], np.int64 if dtype == np.float64 else np.int32).view(dtype)[0])
+    return array
 
 
 def _read_sparse(X: Any, name: str) -> Source:
@@ -151,7 +115,7 @@ def _read_sparse(X: Any, name: str) -> Source:
 
 def _read_csr(X: Any, name: str) -> Source:
     n, width = X.shape
-    values, indices, indptr = _floats(X.data), X.indices, X.indptr
+    values, indices, indptr = as_floats(X.data), X.indices, X.indptr
     if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
         raise TypeError(f"{name}: indices and indptr must be integers, got dtypes {indices.dtype} and {indptr.dtype}.")
     ordered = len(indptr) == n + 1 and indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
@@ -160,8 +124,8 @@ def _read_csr(X: Any, name: str) -> Source:
     starts, nnz = plain(indptr, np.uint64), int(indptr[-1])
     values, indices = plain(values[:nnz]), indices[:nnz]
     columns = plain(indices.view(f"u{indices.itemsize}") if indices.dtype.isnative else indices.astype(np.uint64))
-    high, largest, smallest, descents = _scan(starts, columns, _as_bits(values), _mask(values.dtype))
-    size, top = _from_bits(largest, values.dtype), int(high) if nnz else -1
+    high, largest, smallest, descents = _scan(starts, columns, as_bits(values), mask(values.dtype))
+    size, top = from_bits(largest, values.dtype), int(high) if nnz else -1
     if top >= width or top > LARGEST_COLUMN:
         at = int(np.argmax((indices < 0) | (indices >= min(width, LARGEST_COLUMN + 1))))
         rule = f"in [0, {width})" if width <= LARGEST_COLUMN else f"at most {LARGEST_COLUMN}"
@@ -185,9 +149,9 @@ class Scan(NamedTuple):
 
 def scan(rows: Rows) -> Scan:
     """Look at all entries of rows that may come from anywhere, with ``indptr`` already checked."""
-    high, largest, smallest, descents = _scan(*rows[:2], _as_bits(rows.values), _mask(rows.values.dtype))
+    high, largest, smallest, descents = _scan(*rows[:2], as_bits(rows.values), mask(rows.values.dtype))
     nnz = len(rows.values)
-    return Scan(int(high) + 1 if nnz else 0, _from_bits(largest, rows.values.dtype), nnz > 0 and smallest == 0, not descents)
+    return Scan(int(high) + 1 if nnz else 0, from_bits(largest, rows.values.dtype), nnz > 0 and smallest == 0, not descents)
 
 
 @kernel
@@ -221,20 +185,3 @@ def _scan(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
             largest = largest if largest > size else size
             smallest = smallest if smallest < size else size
     return high, largest, smallest, descents
-
-
-@kernel
-def _scan_dense(X, bits, mask, width):  # type: ignore[no-untyped-def]
-    """The largest absolute value as bits, and 1 + the largest column with a non-zero, at least ``width``."""
-    if bits.shape[0] == 0:
-        return bits.dtype.type(0), width
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1] - 1, width - 1, -1):
-            if X[i, j] != 0.0:
-                width = j + 1
-                break
-    largest = bits[0] & mask
-    for k in range(bits.shape[0]):
-        size = bits[k] & mask
-        largest = largest if largest > size else size
-    return largest, width

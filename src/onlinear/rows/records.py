@@ -16,7 +16,8 @@ import numpy as np
 
 from onlinear.compiled import function, kernel
 
-BLOCK = 1 << 20  # entries of a dense array that are converted at a time
+BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
+COPIED = 1 << 17  # entries that are copied at a time, to where the processor has them at hand
 LARGEST_COLUMN = 2**31 - 2
 LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
@@ -32,6 +33,79 @@ class Rows(NamedTuple):
     def count(self) -> int:  # type: ignore[override]
         return len(self.indptr) - 1
 
+    def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """All rows, as one block."""
+        yield slice(0, self.count), self
+
+    def parts(self, most: int) -> Iterator[slice]:
+        """The rows in parts of ``most`` entries, or of one row that has more."""
+        last = 0
+        while last < self.count:
+            first = last
+            end = np.searchsorted(self.indptr, self.indptr[first] + np.uint64(most), side="right") - 1
+            last = min(self.count, max(first + 1, int(end)))
+            yield slice(first, last)
+
+    def cut(self, which: slice) -> Rows:
+        """Some consecutive rows, without a copy of the entries."""
+        starts = self.indptr[which.start : which.stop + 1]
+        inside = slice(int(starts[0]), int(starts[-1]))
+        return Rows(starts - starts[0], self.indices[inside], self.values[inside])
+
+    def take(self, order: np.ndarray) -> InOrder:
+        """The rows in another order."""
+        return InOrder(self, order)
+
+    def held(self) -> Rows:
+        """The same rows, which stand as they are read."""
+        return self
+
+    def stored(self) -> Rows:
+        """The same rows."""
+        return self
+
+    @property
+    def nnz(self) -> int:
+        return len(self.values)
+
+
+class InOrder(NamedTuple):
+    """Rows in an order of their own, copied a block at a time to where the processor has them at hand."""
+
+    data: Rows
+    order: np.ndarray  # (n,) integers
+
+    def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
+        begins, lengths = self.data.indptr[:-1][self.order], np.diff(self.data.indptr)[self.order]
+        ends = np.append(np.uint64(0), np.cumsum(lengths, dtype=np.uint64))
+        size = min(max(COPIED, int(lengths.max(initial=0))), int(ends[-1]))
+        indices, values = np.empty(size, np.uint32), np.empty(size, self.data.values.dtype)
+        for which in Rows(ends, indices, values).parts(size):
+            starts = ends[which.start : which.stop + 1] - ends[which.start]
+            _copy(self.data, begins[which], starts, indices, values)
+            yield which, Rows(starts, indices[: int(starts[-1])], values[: int(starts[-1])])
+
+    def cut(self, which: slice) -> InOrder:
+        """Some consecutive rows."""
+        return InOrder(self.data, self.order[which])
+
+    def take(self, order: np.ndarray) -> InOrder:
+        """The rows in another order."""
+        return InOrder(self.data, self.order[order])
+
+    def held(self) -> Rows:
+        """The rows, copied."""
+        return self.stored()
+
+    def stored(self) -> Rows:
+        """The rows, copied."""
+        return take_rows(self.data, self.order)
+
+    @property
+    def nnz(self) -> int:
+        return int(np.diff(self.data.indptr)[self.order].sum())
+
 
 class Source(NamedTuple):
     """Checked input: ``n`` rows, ``width`` declared columns, ``size`` = 1 + the largest column with a non-zero entry."""
@@ -40,49 +114,40 @@ class Source(NamedTuple):
     width: int
     size: int
     largest: float  # the largest absolute value
-    data: Any  # Rows, or a dense 2-D array
+    data: Any  # Rows, rows in an order, or those of a dense array (dense.py)
 
     @property
     def nnz(self) -> int:
-        return len(self.data.values) if isinstance(self.data, Rows) else int(np.count_nonzero(self.data))
+        """The number of non-zero entries."""
+        return self.data.nnz  # type: ignore[no-any-return]
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
-        """The rows in order, as (which rows, those rows); those of a dense array hold until the next block is asked for."""
-        if isinstance(self.data, Rows):
-            yield slice(0, self.n), self.data
-            return
-        first, room = 0, None
-        for block in self.dense_blocks():
-            room = Room(len(block), block.size, block.dtype) if room is None else room
-            room.clear()
-            room.add(block)
-            yield slice(first, first + len(block)), room.rows()
-            first += len(block)
+        """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
+        return self.data.blocks()  # type: ignore[no-any-return]
 
-    def dense_blocks(self) -> Iterator[np.ndarray]:
-        """The rows of a dense array in order, in blocks that kernels are compiled for."""
-        step = max(1, BLOCK // max(1, self.width))
-        for first in range(0, self.n, step):
-            yield plain(self.data[first : first + step])
+    def pieces(self) -> Iterator[tuple[slice, Rows]]:
+        """``blocks``, cut so that a copy of each stays where the processor has it at hand."""
+        for where, rows in self.blocks():
+            for which in rows.parts(COPIED):
+                whole = which.stop - which.start == rows.count
+                yield slice(where.start + which.start, where.start + which.stop), rows if whole else rows.cut(which)
+
+    def cut(self, which: slice) -> Source:
+        """Some consecutive rows, without a copy."""
+        which = slice(*which.indices(self.n))
+        return self._replace(n=which.stop - which.start, data=self.data.cut(which))
 
     def take(self, order: np.ndarray) -> Source:
-        """The rows in another order, copied."""
-        if isinstance(self.data, Rows):
-            return self._replace(n=len(order), data=take_rows(self.data, order))
-        return self._replace(n=len(order), data=self.data[order])
+        """The rows in another order, copied a block at a time when they are asked for."""
+        return self._replace(n=len(order), data=self.data.take(order))
+
+    def held(self) -> Source:
+        """The same rows, for several passes or another order: what is of another type or layout is converted once."""
+        return self._replace(data=self.data.held())
 
     def stored(self) -> Source:
-        """The same rows with the conversion done once, for several passes."""
-        if isinstance(self.data, Rows):
-            return self
-        if self.n == 0:
-            return self._replace(data=Room(0, 0, self.data.dtype).rows())
-        pieces = [Rows(*(array.copy() for array in rows)) for _, rows in self.blocks()]
-        ends = np.cumsum([0, *(len(rows.values) for rows in pieces)])
-        indptr = np.concatenate([rows.indptr[:-1] + np.uint64(end) for rows, end in zip(pieces, ends, strict=False)])
-        indptr = np.append(indptr, np.uint64(ends[-1]))
-        indices = np.concatenate([rows.indices for rows in pieces])
-        return self._replace(data=Rows(indptr, indices, np.concatenate([rows.values for rows in pieces])))
+        """The same rows, as ``Rows``."""
+        return self._replace(data=self.data.stored())
 
 
 def unlearnable(source: Source) -> tuple[int, float] | None:
@@ -95,21 +160,21 @@ def unlearnable(source: Source) -> tuple[int, float] | None:
 
 def largest_value(source: Source) -> tuple[int, float]:
     """The row of the largest absolute value, and that value."""
-    values = np.abs(source.data.values if isinstance(source.data, Rows) else source.data)
-    at = int(np.argmax(values))
-    row = row_of(at, source.data.indptr) if isinstance(source.data, Rows) else at // source.width
-    return row, float(values.flat[at])
+    found = 0, 0.0
+    for which, rows in source.blocks():
+        sizes = np.abs(rows.values)
+        if len(sizes) and (size := float(sizes.max())) > found[1]:
+            found = which.start + row_of(int(np.argmax(sizes)), rows.indptr), size
+    return found
 
 
 def row_beyond(source: Source, width: int) -> tuple[int, int]:
     """The first row with an entry in column ``width`` or later, and the largest column of its entries."""
-    if not isinstance(source.data, Rows):
-        found = np.argwhere(source.data[:, width:] != 0.0)
-        row = int(found[0, 0])
-        return row, width + int(found[found[:, 0] == row, 1].max())
-    starts, columns, _ = source.data
-    row = row_of(int(np.argmax(columns >= width)), starts)
-    return row, int(columns[int(starts[row]) : int(starts[row + 1])].max())
+    for which, (starts, columns, _) in source.blocks():
+        if (beyond := columns >= width).any():
+            row = row_of(int(np.argmax(beyond)), starts)
+            return which.start + row, int(columns[int(starts[row]) : int(starts[row + 1])].max())
+    raise ValueError(f"no row has an entry in column {width} or later.")
 
 
 def plain(array: np.ndarray, dtype: Any = None) -> np.ndarray:
@@ -156,68 +221,25 @@ def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[
     return largest
 
 
-class Room:
-    """Room for the non-zeros of dense blocks of up to ``n`` rows and ``most`` entries. What is not used is never touched:
-    touching new memory costs more than the conversion."""
-
-    def __init__(self, n: int, most: int, dtype: Any) -> None:
-        self._room = Rows(np.zeros(n + 1, np.uint64), np.empty(most, np.uint32), np.empty(most, dtype))
-        self._rows = self._entries = 0
-
-    def clear(self) -> None:
-        """Forget all rows."""
-        self._rows = self._entries = 0
-
-    def fits(self, X: np.ndarray) -> bool:
-        """Whether there is room for any block, however many entries it has."""
-        return self._entries + X.size <= len(self._room.values)
-
-    def add(self, X: np.ndarray) -> Rows:
-        """Add the rows of a block; give them as rows of their own."""
-        first, begin = self._rows, self._entries
-        self._rows, self._entries = first + len(X), _compress(X, *self._room, first, begin)
-        starts = self._room.indptr[first : self._rows + 1] - np.uint64(begin)
-        return Rows(starts, self._room.indices[begin : self._entries], self._room.values[begin : self._entries])
-
-    def rows(self) -> Rows:
-        """All rows added, in the room's own memory."""
-        starts, indices, values = self._room
-        return Rows(starts[: self._rows + 1], indices[: self._entries], values[: self._entries])
-
-
-@kernel
-def _compress(X, indptr, indices, values, first, end):  # type: ignore[no-untyped-def]
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            x = X[i, j]
-            indices[end] = j
-            values[end] = x
-            end += x != 0.0
-        indptr[first + i + 1] = end
-    return end
-
-
 def take_rows(rows: Rows, order: np.ndarray) -> Rows:
     """Rows ``order`` of ``rows``, copied."""
-    lengths = (rows.indptr[1:] - rows.indptr[:-1])[order]
-    indptr = np.zeros(len(order) + 1, np.uint64)
-    np.cumsum(lengths, out=indptr[1:])
-    indices = np.empty(int(indptr[-1]), np.uint32)
-    values = np.empty(int(indptr[-1]), rows.values.dtype)
-    _gather(rows, order.astype(np.int64), indptr, indices, values)
-    return Rows(indptr, indices, values)
+    starts = np.zeros(len(order) + 1, np.uint64)
+    np.cumsum(np.diff(rows.indptr)[order], out=starts[1:])
+    indices = np.empty(int(starts[-1]), np.uint32)
+    values = np.empty(int(starts[-1]), rows.values.dtype)
+    _copy(rows, rows.indptr[:-1][order], starts, indices, values)
+    return Rows(starts, indices, values)
 
 
 @kernel
-def _gather(rows, order, indptr, indices, values):  # type: ignore[no-untyped-def]
-    starts, columns, entries = rows
-    for i in range(order.shape[0]):
-        begin, end = starts[order[i]], starts[order[i] + 1]
-        to = indptr[i]
-        for k in range(begin, end):
-            indices[to] = columns[k]
-            values[to] = entries[k]
-            to += np.uint64(1)
+def _copy(rows, begins, starts, indices, values):  # type: ignore[no-untyped-def]
+    _, columns, entries = rows
+    for i in range(begins.shape[0]):
+        begin, to = begins[i], starts[i]
+        for k in range(starts[i + 1] - to):
+            indices[to + k] = columns[begin + k]
+        for k in range(starts[i + 1] - to):
+            values[to + k] = entries[begin + k]
 
 
 def permuted_rows(parts: Sequence[Rows], order: np.ndarray) -> Rows:

@@ -11,13 +11,16 @@ as has for rms one whose squares are below the smallest float (values of some 1e
 
 from __future__ import annotations
 
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import LANES, four, function, gather, kernel, lane, nothing, put, put_back, where
 from onlinear.files import trust
 from onlinear.rows import Rows
+
+BEHIND = int(LANES) - 1  # numbers that lanes write behind the last entry
 
 
 class Scaler:
@@ -27,6 +30,7 @@ class Scaler:
         self.kind = kind
         self.size = size
         self._room = np.zeros((2, size))
+        self._scaled = np.empty(0)
 
     @property
     def moments(self) -> np.ndarray:
@@ -59,16 +63,17 @@ class Scaler:
         """Set the columns' means and deviations for 'standard'; a constant column has deviation 1."""
         self.moments = np.stack([mean, np.where(deviation > 0.0, deviation, 1.0)])
 
-    def learn(self, rows: Rows, s: np.ndarray) -> Rows:
-        """The rows in scaled units; the scales have moved on past them."""
-        out = np.empty(len(rows.values))
-        _move(rows, s, *self.running, out)
-        return rows._replace(values=out)
+    def learn(self, rows: Rows, s: np.ndarray) -> tuple[Rows, float]:
+        """The rows in scaled units, which hold until the next call, and their largest absolute value; the scales move on."""
+        if len(rows.values) > len(self._scaled) - BEHIND:
+            self._scaled = np.empty(len(rows.values) + BEHIND)
+        largest = _move(rows, s, *self.running, self._scaled)
+        return rows._replace(values=self._scaled[: len(rows.values)]), largest
 
     @property
-    def running(self) -> tuple[np.ndarray, bool]:
-        """Arguments of ``in_scale``: the room of the moments, which ``grow`` may replace, and whether they are of squares."""
-        return self._room, self.kind == "rms"
+    def running(self) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Arguments of ``scale_row``: the moments, which ``grow`` may replace, and whether they are of squares."""
+        return self._room[0], self._room[1], self.kind == "rms"
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen."""
@@ -132,21 +137,36 @@ def _look(rows, s, moments):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(rows, s, moments, rms, out):  # type: ignore[no-untyped-def]
-    starts, columns, values = rows
+def _move(rows, s, counts, moments, rms, out):  # type: ignore[no-untyped-def]
+    """Scale all rows; give their largest absolute value."""
+    starts, _, _ = rows
+    largest = 0.0
     for i in range(starts.shape[0] - 1):
-        for k in range(starts[i], starts[i + 1]):
-            out[k] = in_scale(columns[k], np.float64(values[k]), s[i], moments, rms)
+        largest = max(largest, scale_row(rows, i, s[i], counts, moments, rms, out))
+    return largest
 
 
 @function
-def in_scale(j, x, s, moments, rms):  # type: ignore[no-untyped-def]
-    """An entry of a row in the scale of its column, which has moved on past it unless the row's weight is 0."""
-    if s > 0.0:
+def scale_row(rows, i, s, counts, moments, rms, out):  # type: ignore[no-untyped-def]
+    """Write a row in the scales of its columns, which have moved on past it unless its weight s is 0; give its largest absolute
+    value. ``out`` has room for lanes behind the row's end."""
+    starts, columns, values = rows
+    largest = nothing()
+    end = starts[i + 1]
+    for k in range(starts[i], end, LANES):
+        at, x = four(columns, values, k, end)
+        scale = gather(moments, at)
+        if s > 0.0:
+            if rms:
+                count = gather(counts, at) + 1.0
+                scale += (x * x - scale) / count
+                put_back(counts, at, count)
+            else:
+                scale = max(scale, abs(x))
+            put_back(moments, at, scale)
         if rms:
-            moments[0, j] += 1.0
-            moments[1, j] += (x * x - moments[1, j]) / moments[0, j]
-        else:
-            moments[1, j] = max(moments[1, j], abs(x))
-    scale = np.sqrt(moments[1, j]) if rms else moments[1, j]
-    return x / scale if scale > 0.0 else 0.0
+            scale = sqrt(scale)
+        x = x / where(scale > 0.0, scale, nothing() + inf) + 0.0
+        largest = max(largest, abs(x))
+        put(out, k, x)
+    return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))

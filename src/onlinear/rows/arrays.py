@@ -1,0 +1,250 @@
+"""Rows of a dense array: its facts, found in one pass, and its blocks as kernels take them.
+
+Rows without zeros are learned where they lie: their columns are 0, 1, 2, .. in every row, so that one short list of columns
+serves all blocks. A block with a zero is compressed to where the processor has it at hand. Arrays of other types or layouts are
+converted a block at a time. Those with many zeros are compressed while they are looked at, and are then kept so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.compiled import COMPILED, kernel
+from onlinear.rows.records import Rows, plain
+
+ENTRIES = 1 << 18  # entries of a block
+LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
+
+
+class Facts(NamedTuple):
+    """What one pass over an array finds."""
+
+    largest: float  # the largest absolute value; not finite where any value is not
+    size: int  # 1 + the largest column with a non-zero
+    full: bool  # whether no entry is 0
+
+    def joined(self, largest: float, smallest: float, size: int, full: bool) -> Facts:
+        """Those of these entries and of others, whose absolute values are between ``smallest`` and ``largest``."""
+        most = largest if not largest <= self.largest else self.largest
+        return Facts(most, max(self.size, size), self.full and full and smallest > 0.0)
+
+
+class ArrayRows(NamedTuple):
+    """The rows of a dense 2-D array of finite numbers, or some of them in an order of their own."""
+
+    array: np.ndarray
+    full: bool
+    order: np.ndarray | None = None
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return len(self.array if self.order is None else self.order)
+
+    @property
+    def nnz(self) -> int:
+        return self.count * self.array.shape[1] if self.full else sum(len(rows.values) for _, rows in self.blocks())
+
+    def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
+        width, room, same = self.array.shape[1], None, None
+        for first, block in self.pieces():
+            which = slice(first, first + len(block))
+            if self.full or not _has_zero(block.reshape(-1)):
+                same = _columns(len(block), width) if same is None else same
+                yield which, Rows(same[0][: len(block) + 1], same[1][: block.size], block.reshape(-1))
+            else:
+                room = Room(len(block), block.size, block.dtype) if room is None else room
+                room.clear()
+                room.add(block)
+                yield which, room.rows()
+
+    def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The number of its first row, and the rows of each piece as contiguous floats."""
+        step = max(1, ENTRIES // max(1, self.array.shape[1]))
+        ready = self.array.flags.c_contiguous and self.array.dtype == float_type(self.array)
+        array = plain(self.array) if ready else self.array
+        room = None
+        for first in range(0, self.count, step):
+            part = array[first : first + step] if self.order is None else array[self.order[first : first + step]]
+            if not (ready and part.flags.c_contiguous):
+                room = np.empty(part.shape, float_type(array)) if room is None else room[: len(part)]
+                with np.errstate(over="ignore"):
+                    np.copyto(room, part, casting="unsafe")
+                part = room
+            yield first, part
+
+    def cut(self, which: slice) -> ArrayRows:
+        """Some consecutive rows, without a copy."""
+        if self.order is not None:
+            return self._replace(order=self.order[which])
+        return self._replace(array=self.array[which])
+
+    def take(self, order: np.ndarray) -> ArrayRows:
+        """The rows in another order."""
+        return self._replace(order=order if self.order is None else self.order[order])
+
+    def held(self) -> ArrayRows:
+        """The same rows for several passes or another order: contiguous floats, copied where they are not."""
+        return self._replace(array=plain(self.array, float_type(self.array)))
+
+    def stored(self) -> Rows:
+        """The same rows, converted."""
+        pieces = [Rows(*(array.copy() for array in rows)) for _, rows in self.blocks()]
+        indices = np.concatenate([np.empty(0, np.uint32), *(rows.indices for rows in pieces)])
+        values = np.concatenate([np.empty(0, float_type(self.array)), *(rows.values for rows in pieces)])
+        lengths = np.concatenate([np.zeros(1, np.uint64), *(np.diff(rows.indptr) for rows in pieces)])
+        return Rows(np.cumsum(lengths, dtype=np.uint64), indices, values)
+
+
+def look(array: np.ndarray) -> tuple[Facts, Rows | None]:
+    """The facts of an array of numbers; and its rows, where it has so many zeros that they were kept."""
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return _look_at_columns(array), None
+    facts, room = Facts(0.0, 0, True), None
+    for first, piece in ArrayRows(array, full=False).pieces():
+        if first == 0 and 2 * np.count_nonzero(piece) <= piece.size:
+            room = Room(len(array), min(most_kept(array) // (4 + piece.itemsize), array.size), piece.dtype)
+        if room is not None and room.fits(piece):
+            _, columns, values = room.add(piece)
+            size = int(columns.max(initial=0)) + 1 if len(columns) else 0
+            facts = facts.joined(*extremes(values), size, len(values) == piece.size)
+        else:
+            room = None
+            largest, smallest = extremes(piece)
+            facts = facts.joined(largest, smallest, _width(piece, facts.size), True)
+    return facts, None if room is None else room.rows()
+
+
+def _look_at_columns(array: np.ndarray) -> Facts:
+    """The facts of an array that stands in memory column by column."""
+    facts = Facts(0.0, 0, True)
+    for first, columns in ArrayRows(array.T, full=False).pieces():
+        used = np.flatnonzero(columns.any(axis=1))
+        size = first + int(used[-1]) + 1 if len(used) else facts.size
+        facts = facts.joined(*extremes(columns), size, True)
+    return facts
+
+
+class Room:
+    """Room for the non-zeros of dense blocks of up to ``n`` rows and ``most`` entries. What is not used is never touched:
+    touching new memory costs more than the conversion."""
+
+    def __init__(self, n: int, most: int, dtype: Any) -> None:
+        self._room = Rows(np.zeros(n + 1, np.uint64), np.empty(most, np.uint32), np.empty(most, dtype))
+        self._rows = self._entries = 0
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._rows = self._entries = 0
+
+    def fits(self, X: np.ndarray) -> bool:
+        """Whether there is room for any block, however many entries it has."""
+        return self._entries + X.size <= len(self._room.values)
+
+    def add(self, X: np.ndarray) -> Rows:
+        """Add the rows of a block; give them as rows of their own."""
+        first, begin = self._rows, self._entries
+        self._rows, self._entries = first + len(X), _compress(X, *self._room, first, begin)
+        starts = self._room.indptr[first : self._rows + 1] - np.uint64(begin)
+        return Rows(starts, self._room.indices[begin : self._entries], self._room.values[begin : self._entries])
+
+    def rows(self) -> Rows:
+        """All rows added, in the room's own memory."""
+        starts, indices, values = self._room
+        return Rows(starts[: self._rows + 1], indices[: self._entries], values[: self._entries])
+
+
+@kernel
+def _compress(X, indptr, indices, values, first, end):  # type: ignore[no-untyped-def]
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            indices[end] = j
+            values[end] = x
+            end += x != 0.0
+        indptr[first + i + 1] = end
+    return end
+
+
+def float_type(array: np.ndarray) -> np.dtype[Any]:
+    """The type of the numbers that kernels read: float32 as it is, all others as float64.
+
+    Interpreted, all is float64: a float32 number times a Python float would stay float32 there, as it does not in kernels.
+    """
+    return np.dtype(np.float32 if COMPILED and array.dtype == np.float32 else np.float64)
+
+
+def as_floats(array: np.ndarray) -> np.ndarray:
+    """The array itself, or a copy of the type that kernels read, infinite where a number is too large."""
+    with np.errstate(over="ignore"):
+        return array.astype(float_type(array), copy=False)
+
+
+def most_kept(array: np.ndarray) -> int:
+    """Bytes of non-zeros that are kept of an array with many zeros."""
+    return max(LEAST_KEPT, array.nbytes // 2)
+
+
+def extremes(values: np.ndarray) -> tuple[float, float]:
+    """The largest and the smallest absolute value; the first is not finite where any value is not. 0 and infinity of none."""
+    high, low = _extremes(as_bits(values), mask(values.dtype))
+    if not len(values):
+        return 0.0, np.inf
+    return from_bits(high, values.dtype), from_bits(low, values.dtype)
+
+
+def as_bits(values: np.ndarray) -> np.ndarray:
+    """Floats as integers, which compare in the same order where they are positive, NaN above infinity."""
+    return values.reshape(-1).view(np.int64 if values.dtype == np.float64 else np.int32)
+
+
+def mask(dtype: Any) -> Any:
+    """All bits but the sign's."""
+    return np.int64(2**63 - 1) if dtype == np.float64 else np.int32(2**31 - 1)
+
+
+def from_bits(bits: int, dtype: Any) -> float:
+    """The inverse of ``as_bits``, of one number."""
+    return float(np.array([bits], np.int64 if dtype == np.float64 else np.int32).view(dtype)[0])
+
+
+def _columns(n: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each of n rows without zeros begins, and their columns."""
+    return np.arange(n + 1, dtype=np.uint64) * np.uint64(width), np.tile(np.arange(width, dtype=np.uint32), n)
+
+
+@kernel
+def _extremes(bits, mask):  # type: ignore[no-untyped-def]
+    """The largest and smallest absolute value as bits; without max and min, each of which Numba compiles as a function."""
+    largest, smallest = bits.dtype.type(0), mask
+    for k in range(bits.shape[0]):
+        size = bits[k] & mask
+        largest = largest if largest > size else size
+        smallest = smallest if smallest < size else size
+    return largest, smallest
+
+
+@kernel
+def _has_zero(values):  # type: ignore[no-untyped-def]
+    """Whether a value is 0; looked for a stretch at a time, without a branch for each value."""
+    for begin in range(0, values.shape[0], 1024):
+        zeros = 0
+        for k in range(begin, min(begin + 1024, values.shape[0])):
+            zeros += values[k] == 0.0
+        if zeros:
+            return True
+    return False
+
+
+@kernel
+def _width(X, width):  # type: ignore[no-untyped-def]
+    """1 + the largest column with a non-zero, at least ``width``."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1] - 1, width - 1, -1):
+            if X[i, j] != 0.0:
+                width = j + 1
+                break
+    return width
