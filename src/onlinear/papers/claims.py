@@ -7,11 +7,12 @@ A comparison of two numbers is not decided by chance:
     both without a number (NaN, or the same infinity)           undecided
     one without a number                                        it loses: the side that the claim favours stands on the left
     a tie under < or >                                          undecided
-    a difference of at most two standard errors                 undecided
+    a difference of at most two standard errors                 undecided, unless five repetitions or more all agree
 
 The standard error is the jackknife's over repetitions. Both sides leave out the same repetition, so it is that of the paired
 difference where both are means. One repetition has none: then the sign decides. Undecided checks do not count; where they are
-more than half, the claim is not decided. A bound that is at every T above what w = 0 gives cannot fail: an identity.
+more than half, the claim is not decided. One check that fails refutes a universal statement, such as a theorem. A bound that is
+at every T above what w = 0 gives cannot fail: an identity.
 
 Source of the jackknife: Tukey, Ann. Math. Statist. 29 (1958), 614.
 """
@@ -43,6 +44,7 @@ REPRODUCES, MOSTLY, PARTLY, DOES_NOT = "reproduced", "mostly", "partly", "not re
 UNDECIDED, NOT_RUN = "not decided", "not run"
 VERDICTS = (REPRODUCES, MOSTLY, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN)
 ERRORS = 2.0  # a difference of this many standard errors or fewer decides nothing
+AGREE = 5  # but so many repetitions that all say the same do
 SYMBOLS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
 STRICT, EXACT = (ast.Lt, ast.Gt), (ast.Eq, ast.NotEq)
 
@@ -83,7 +85,8 @@ class Judged:
             return self.needs or "no check had a value"
         counted = [decision.holds for decision in run if decision.holds is not None]
         silent = len(run) - len(counted)
-        return f"{sum(counted)} of {len(counted)} checks hold{f', {silent} undecided' if silent else ''}"
+        refuted = "; one that fails refutes it" if self.claim.universal and not all(counted) else ""
+        return f"{sum(counted)} of {len(counted)} checks hold{f', {silent} undecided' if silent else ''}{refuted}"
 
 
 def judge(study: Study, claim: Claim) -> Judged:
@@ -107,13 +110,15 @@ def judge(study: Study, claim: Claim) -> Judged:
     run = [one for one in decisions if one.was_run]
     vacuous = bool(informs) and not any(informs)
     needs = "" if run else "no check had a value"
-    return Judged(claim, verdict([one.holds for one in run]), tuple(decisions), tuple(shown), needs, vacuous)
+    return Judged(claim, verdict([one.holds for one in run], claim.universal), tuple(decisions), tuple(shown), needs, vacuous)
 
 
-def verdict(holds: list[bool | None]) -> str:
-    """The verdict of the checks that were run, None where one is undecided."""
+def verdict(holds: list[bool | None], universal: bool = False) -> str:
+    """The verdict of the checks that were run, None where one is undecided; one that fails refutes a universal statement."""
     if not holds:
         return NOT_RUN
+    if universal and False in holds:
+        return DOES_NOT
     counted = [one for one in holds if one is not None]
     if 2 * len(counted) < len(holds):
         return UNDECIDED
@@ -177,19 +182,18 @@ class Bench:
             return Settled(None, shown, "neither side has a number") if neither else Settled(bool(np.isnan(b)), shown)
         if a == b and isinstance(op, STRICT):
             return Settled(None, shown, "a tie")
-        error = 0.0 if isinstance(op, EXACT) or np.isinf(a - b) else self.error(left, right, text)
-        if error > 0.0 and not abs(a - b) > ERRORS * error:
-            return Settled(None, shown, f"within two standard errors of {number(error)}")
-        return Settled(truth(COMPARE[type(op)](a, b)), shown)
+        if isinstance(op, EXACT) or np.isinf(a - b):
+            return Settled(truth(COMPARE[type(op)](a, b)), shown)
+        each = self.each(a - b, left, right, text)
+        error = standard_error(each)
+        if error == 0.0 or abs(a - b) > ERRORS * error or agreed(each):
+            return Settled(truth(COMPARE[type(op)](a, b)), shown)
+        return Settled(None, shown, f"within two standard errors of {number(error)}")
 
-    def error(self, left: ast.expr, right: ast.expr, text: str) -> float:
-        """The jackknife's standard error of left - right; 0 of one repetition, infinite where a part has no number."""
-        parts = [self.of(left, names, text) - self.of(right, names, text) for names in self.less]
-        if not parts:
-            return 0.0
-        if not np.all(np.isfinite(parts)):
-            return float("inf")
-        return float(np.sqrt((len(parts) - 1) * np.var(parts)))
+    def each(self, whole: float, left: ast.expr, right: ast.expr, text: str) -> np.ndarray:
+        """The jackknife's pseudo-values of left - right: of two means, their difference in each repetition."""
+        less = np.array([self.of(left, names, text) - self.of(right, names, text) for names in self.less], dtype=float)
+        return len(less) * whole - (len(less) - 1) * less
 
     def of(self, node: ast.expr, names: Names, text: str) -> Any:
         """The value of a tree."""
@@ -214,6 +218,18 @@ class Bench:
     def informs(self, bound: Any) -> bool:
         """Whether a bound is anywhere below what w = 0 gives; one that names no such value is taken to be."""
         return "trivial" not in bound or not isinstance(self.tightness(bound)[-1][1], Interval)
+
+
+def standard_error(each: np.ndarray) -> float:
+    """Of the mean of pseudo-values; 0 of one repetition, infinite where one has no number."""
+    if not len(each):
+        return 0.0
+    return float(np.std(each, ddof=1) / np.sqrt(len(each))) if np.all(np.isfinite(each)) else float("inf")
+
+
+def agreed(each: np.ndarray) -> bool:
+    """Whether enough repetitions, each alone, say the same: of one that diverges the deviation is as large as the mean."""
+    return len(each) >= AGREE and (bool(np.all(each > 0.0)) or bool(np.all(each < 0.0)))
 
 
 def _is_number(value: Any) -> bool:
