@@ -88,6 +88,7 @@ class Absolute(NamedTuple):
     factor: float = 1.0
 
     residual = True
+    bend = 0.0
 
     def value(self, s: float, y: float) -> float:
         """|s - y|."""
@@ -269,6 +270,11 @@ class Huber(NamedTuple):
 
     residual = True
 
+    @property
+    def bend(self) -> float:
+        """How far from the target the slope has its bound."""
+        return self.delta
+
     def value(self, s: float, y: float) -> float:
         """e^2/2 where |e| <= delta, else delta |e| - delta^2/2, with e = s - y."""
         e = abs(s - y)
@@ -300,6 +306,11 @@ class EpsilonInsensitive(NamedTuple):
 
     residual = True
 
+    @property
+    def bend(self) -> float:
+        """How far from the target the slope has its bound."""
+        return self.eps
+
     def value(self, s: float, y: float) -> float:
         """max(0, |s - y| - eps)."""
         return max(0.0, abs(s - y) - self.eps)
@@ -328,6 +339,7 @@ class Quantile(NamedTuple):
     q: float = 0.5
 
     residual = True
+    bend = 0.0
 
     def value(self, s: float, y: float) -> float:
         """max(q (y - s), (1 - q) (s - y))."""

@@ -55,7 +55,8 @@ class ElasticNet(NamedTuple):
 
     l1: float = 0.0
     l2: float = 0.0
-    separable = True
+    separable = clock_thresholds = True
+    weight_bounds = None
 
     def value(self, w: np.ndarray) -> float:
         """l1 |w|_1 + (l2/2) |w|^2."""
@@ -127,7 +128,12 @@ class Box(NamedTuple):
     l2: float = 0.0
     lower: float = -inf
     upper: float = inf
-    separable = True
+    separable = clock_thresholds = True
+
+    @property
+    def weight_bounds(self) -> tuple[float, float]:
+        """The bounds of every weight."""
+        return self.lower, self.upper
 
     def value(self, w: np.ndarray) -> float:
         """The elastic net's value inside the box, infinite outside."""
@@ -351,12 +357,20 @@ _LAZY: dict[str, Callable[..., Any]] = {
 }
 
 
+# What a penalty says of itself: whether each weight has a prox of its own; whether weights are sign(v) (|v| - q)_+ / p, with q
+# and 1/p from the clock, up to bounds, so that averages and dual averages have a formula; the bounds, None for no such setting.
+_SAYS: dict[str, Any] = {"separable": True, "clock_thresholds": False, "weight_bounds": None}
+
+
 def register(penalty: Any) -> None:
     """Let kernels call the penalty's methods; a user's class gets the defaults of the methods it does not define.
 
     ``prox_all`` is the prox of a whole vector: the class's own prox where that takes vectors, else its prox of each weight.
     """
     cls = type(penalty)
+    for name, default in _SAYS.items():
+        if not hasattr(cls, name):
+            setattr(cls, name, default)
     if not hasattr(cls, "prox_all"):
         cls.prox_all = cls.prox if _takes_vectors(penalty) else _prox_each
     lazy = all(hasattr(cls, name) for name in ("tick", "weight", "potential"))

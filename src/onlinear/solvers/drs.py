@@ -46,7 +46,6 @@ from onlinear.compiled import (
 from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
-from onlinear.penalties import Box
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import all_finite, choose, dot, prox_but_first
@@ -139,7 +138,7 @@ class Drs(NamedTuple):
 
 def why_not_split(problem: Problem) -> str | None:
     """What keeps a splitting method from being lazy, or None."""
-    if isinstance(problem.penalty, Box):
+    if problem.penalty.weight_bounds is not None:
         return "u leaves the box: an idle step clips first and shrinks later"
     return why_not_lazy(problem)
 

@@ -39,7 +39,6 @@ from onlinear.compiled import (
     total,
 )
 from onlinear.losses import weighted
-from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.engine import (
@@ -302,10 +301,10 @@ class Fiol(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
-        if not isinstance(problem.penalty, (ElasticNet, Box)):
+        if not problem.penalty.clock_thresholds:
             name = kebab(type(problem.penalty).__name__)
             raise ValueError(f"fiol takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'comid' or 'odrs'.")
-        if isinstance(problem.penalty, Box) and not isinstance(self.inner, Newton):
+        if problem.penalty.weight_bounds is not None and not isinstance(self.inner, Newton):
             raise ValueError(
                 "fiol with bounds needs inner=newton: Algorithms 1 and 2 know two breakpoints a coordinate, not four."
             )

@@ -90,11 +90,11 @@ class Rda(NamedTuple):
 def why_not_lazy(problem: Problem) -> str | None:
     """What keeps dual averaging from being lazy, or None."""
     penalty = problem.penalty
-    if isinstance(penalty, FusedLasso):
+    if not penalty.separable:
         return "the prox couples all coordinates"
-    if not isinstance(penalty, (ElasticNet, Box)):
+    if not penalty.clock_thresholds:
         return f"{type(penalty).__name__} has only a prox"
-    if isinstance(penalty, Box) and problem.average is not None:
+    if penalty.weight_bounds is not None and problem.average is not None:
         return "no formula for a lazy average of clipped weights is known"
     return None
 
@@ -280,7 +280,7 @@ class LazyRda(Engine):
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         super().__init__(solver, problem)
-        self.bounds = (self.penalty.lower, self.penalty.upper) if isinstance(self.penalty, Box) else None
+        self.bounds = self.penalty.weight_bounds
 
     def start(self, w: np.ndarray, b: float) -> State:
         self.solver.begin(w, self.penalty)

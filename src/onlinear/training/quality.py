@@ -16,7 +16,6 @@ import numpy as np
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.loss_sums import LossSum, mean_loss
-from onlinear.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from onlinear.training.metrics import BINS, bins
 
 ENOUGH = 1000  # rows before which nothing is said of a model's quality
@@ -452,8 +451,5 @@ def falling(rows: int, passes: int, earlier: float, later: float, advice: Advice
 
 def bend_of(loss: Any) -> float | None:
     """How far from the target the slope of a loss of numbers has its bound; None where it has none."""
-    if isinstance(loss, (Absolute, Quantile)):
-        return 0.0
-    if isinstance(loss, Huber):
-        return float(loss.delta)
-    return float(loss.eps) if isinstance(loss, EpsilonInsensitive) else None
+    bend = getattr(loss, "bend", None)
+    return None if bend is None else float(bend)

@@ -16,7 +16,6 @@ import numpy as np
 from onlinear.averages import part_sum, record
 from onlinear.compiled import kernel, load
 from onlinear.files import trust
-from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
     CLOCK,
@@ -76,7 +75,7 @@ def check_clock(penalty: Any, state: State, place: int) -> None:
     clock = load(first, state.now, place)
     if state.now[T] == state.now[VISIT]:
         fits = tuple(clock) == tuple(first)
-    elif isinstance(penalty, (ElasticNet, Box)):
+    elif penalty.clock_thresholds:
         P, Q, inverse, gain = clock
         fits = P >= 1.0 and Q >= 0.0 and abs(P * inverse - 1.0) <= CLOSE and abs(P - 1.0 - gain) <= CLOSE * P
     else:
@@ -96,9 +95,9 @@ def why_not_lazy(problem: Problem) -> str | None:
     """What keeps a solver with a prox as idle step from being lazy, or None."""
     penalty = problem.penalty
     if not all(hasattr(penalty, name) for name in ("tick", "weight", "potential")):
-        coupled = isinstance(penalty, FusedLasso)
-        return "the prox couples all coordinates" if coupled else f"{type(penalty).__name__} has no tick, weight, potential"
-    if problem.average is not None and not isinstance(penalty, (ElasticNet, Box)):
+        alone = f"{type(penalty).__name__} has no tick, weight, potential"
+        return alone if penalty.separable else "the prox couples all coordinates"
+    if problem.average is not None and not penalty.clock_thresholds:
         return "a lazy average needs a built-in separable penalty"
     return None
 

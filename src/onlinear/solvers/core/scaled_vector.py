@@ -26,7 +26,6 @@ import numpy as np
 
 from onlinear.compiled import LANES, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
-from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import all_finite, dot, intercept_step
@@ -223,16 +222,15 @@ class Scaled(Engine):
 def check_subgradient(solver: Any, penalty: Any) -> None:
     """Raise for a penalty without a subgradient that an explicit step could take."""
     name = kebab(type(solver).__name__)
-    if isinstance(penalty, FusedLasso):
+    if not penalty.separable:
         raise ValueError(
             f"{name} steps along a subgradient of the penalty; total variation needs its prox: use 'comid' or 'odrs'."
         )
-    if isinstance(penalty, Box):
-        if penalty.lower > -inf or penalty.upper < inf:
-            raise ValueError(
-                f"{name} steps along a subgradient of the penalty, and bounds have none; use 'comid' or 'fiol', which project."
-            )
-    elif not isinstance(penalty, ElasticNet):
+    if penalty.weight_bounds not in (None, (-inf, inf)):
+        raise ValueError(
+            f"{name} steps along a subgradient of the penalty, and bounds have none; use 'comid' or 'fiol', which project."
+        )
+    if not penalty.clock_thresholds:
         raise ValueError(
             f"{name} needs a subgradient of the penalty, which {type(penalty).__name__} does not define (only a prox); "
             "use 'comid', or one of the penalties none, l1, l2, elastic-net."
