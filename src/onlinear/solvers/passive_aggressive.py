@@ -10,7 +10,8 @@ with s the sample weight, and |x|^2 + 1 with an intercept. Rows without an entry
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7, 2006.
 Loop:   its own: a row's step is its loss, not a slope, over its squared norm. It asks for nothing ahead: that cost a tenth
-        of the time over 40 million columns, and with an average more than half.
+        of the time over 40 million columns, and with an average more than half. With hooks in loop.py it had the same bits and
+        4 % fewer instructions, with an average 4 % more, but a first fit compiled for 13 % longer.
 Lazy:   an idle weight does not change; an average keeps SGD's companion (scaled_vector.py, al = 1).
 Cost:   O(nnz(x_t)) per row.   Needs: the hinge, no penalty; with C infinite weights 0 or 1.
 """
