@@ -15,6 +15,7 @@ from onlinear.files import trust
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, THETA, Engine, State, T, everything, scalars
 from onlinear.solvers.core.loop import learn_rows
+from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 
 
 @kernel
@@ -52,13 +53,24 @@ class PlainEngine(Engine):
         arrays = (self.numbers(state), None, None, None, None, None, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, None)
 
+    @property
+    def packs(self) -> bool:
+        return self.average is None and getattr(self.penalty, "takes_lanes", False)
+
+    def pack(self, side: Abreast) -> Any:
+        parts = (self.loss, self.penalty, side.strengths, self.solver)
+        kind = (None, True, True, None, True, None)
+        arrays = (tuple(side.vectors.values()), work_of_pack(), side.now)
+        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores)
+
     def numbers(self, state: State) -> tuple[np.ndarray, ...]:
         """The vectors of the state, side by side."""
         return tuple(state.vectors().values())
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns) + int(LANES) - 1)
-        read(self.solver, self.penalty, self.numbers(state), columns, state.now, out)
+        numbers = tuple(vector[columns] for vector in self.numbers(state))  # those of a pack's outputs stand far apart
+        read(self.solver, self.penalty, numbers, np.arange(len(columns), dtype=np.uint32), state.now, out)
         return out[: len(columns)]
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
