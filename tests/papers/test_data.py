@@ -87,6 +87,17 @@ def test_real_sets(data):  # the fixture: the folder that ONLINEAR_DATA names
     assert (len(few.y), len(few.y_test)) == (32561, 1000)
 
 
+def test_the_training_file_alone(data):
+    from onlinear.papers.data import load, split
+
+    where = Where(str(data))
+    whole = DataSpec("a9a", set="a9a", part="train", train=24703, test=7858)
+    found = split(whole, where, 0)
+    rows = load("a9a", where)[0][0]
+    assert len(found.y) + len(found.y_test) == rows.shape[0] == 32561
+    assert found.X.sum() + found.X_test.sum() == rows.sum()
+
+
 def test_facts():
     split = rows_of(DataSpec("x", generator="uniform", settings={"n": 60, "d": 4}), NOWHERE, 0)
     found = {name: fact(split) for name, fact in FACTS.items()}

@@ -44,6 +44,13 @@ def test_a_file_becomes_dataclasses():
             ("steps = 20", "steps = 20\n[[figure]]\ntitle = 'f'\n[[figure.panel]]\ny = 'gap'"),
             "a panel's measure 'gap' is not known",
         ),
+        (('loss = "squared"', 'loss = "squared"\nsettings_of = "SGD"'), "settings_of 'SGD' is not known"),
+        (('generator = "uniform"', 'set = "a9a"\npart = "test"'), "data 'small': part 'test' is not known"),
+        (("steps = 20", "steps = 20\n[[claim]]\ntext = 'x'\nwhere = 'y'\ncheck = []\nkind = 'his'"), "a claim's kind 'his'"),
+        (
+            ("steps = 20", "steps = 20\n[[claim]]\ntext = 'x'\nwhere = 'y'\ncheck = []\nbound = { of = '1' }"),
+            "a key of a claim's bound 'of'",
+        ),
         (("steps = 20", "steps = 20\n[quick.method.ASGD]\nsteps = 2"), None),
     ],
 )
@@ -101,6 +108,14 @@ def test_every_experiment_reads(name):
     for quick in (False, True):
         found = load(name, quick)
         assert found.claim or found.table or found.figure
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_claim_says_why_and_what_would_make_it_fail(name):
+    for claim in load(name).claim:
+        assert claim.note, claim.text
+        assert claim.fails, claim.text
+        assert (claim.kind == "ours") == claim.text.startswith("Ours: "), claim.text
 
 
 @pytest.mark.parametrize("name", names())

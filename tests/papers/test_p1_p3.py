@@ -13,9 +13,10 @@ from onlinear.papers.data import Split, Where
 from onlinear.papers.experiments import parse
 from onlinear.papers.figures import draw
 from onlinear.papers.generators import classes
-from onlinear.papers.measures import MEASURES, Inequality, Moment
+from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.problems import LearningProblem
 from onlinear.papers.store import Store
+from onlinear.papers.theorems import Inequality
 
 RHO, LAM, ROWS = 3.0, 0.05, 40
 

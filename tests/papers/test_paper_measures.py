@@ -6,9 +6,10 @@ import pytest
 from onlinear import Learner
 from onlinear.papers.data import Split
 from onlinear.papers.experiments import ExperimentError
-from onlinear.papers.measures import MEASURES, Hyperplane, Moment, OneStep, Regret
+from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.problems import LearningProblem
 from onlinear.papers.runs import checkpoints_of, order_of
+from onlinear.papers.theorems import Hyperplane, OneStep, Regret
 
 rng = np.random.default_rng(5)
 X = np.hstack([np.ones((40, 1)), rng.uniform(size=(40, 3))])

@@ -52,6 +52,13 @@ loss = "hinge"
 penalty = "l2,l2=0.1"
 average = "uniform"
 [[method]]
+name = "as SGD"
+solver = "sgd,eta={eta}"
+loss = "hinge"
+penalty = "l2,l2=0.1"
+settings_of = "SGD"
+seconds = "1e3 * power"
+[[method]]
 name = "wild"
 solver = "sgd,schedule=constant,eta=1e200"
 loss = "squared"
@@ -63,7 +70,8 @@ title = "Gaps"
 y = "gap"
 log = "xy"
 bounds = ["bound"]
-horizontal = { "level" = 0.1 }
+horizontal = { "level" = 0.1, "w = 0" = "F_zero" }
+y_range = [1e-6, "2 * F_zero"]
 [[figure.panel]]
 y = "gap"
 kind = "grid"
@@ -277,6 +285,23 @@ def test_series_and_grids(done):
     assert np.isinf(wild.values[:, -1]).all()
 
 
+def test_settings_of_another_method(done):
+    problem = done[1][0].study.problems[1]
+    one, other = problem.curves["SGD"], problem.curves["as SGD"]
+    assert (other.point, other.grid) == (one.point, [])
+    assert (one.spec.seconds, other.spec.seconds) == (None, 2e3)
+    np.testing.assert_array_equal(one.series("gap").values, other.series("gap").values)
+
+
+def test_a_selection_that_measures_nothing_else(done, tmp_path):
+    text = TEXT[: TEXT.index('[[claim]]\ntext = "always"')].replace("[select]\n", "[select]\nalone = true\n")
+    outcome, _ = run(tmp_path, 1, text)
+    both = [study.problems[0].curves["SGD"].grid[0][1][0]["series"] for study in (done[1][0].study, outcome.study)]
+    assert "test error" in both[0]
+    assert "test error" not in both[1]
+    assert both[0]["gap"] == both[1]["gap"]
+
+
 def test_finished_work_is_not_done_again(done):
     folder, (outcome, _), _ = done
     again, counted = run(folder, 1)
@@ -315,7 +340,7 @@ def test_the_report(done, monkeypatch):
     assert svg.startswith("<svg")
     with (folder / "data" / "p5-tiny-1.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == {"SGD", "COMID"}
+    assert {row["method"] for row in rows} == {"SGD", "COMID", "as SGD"}
     with (folder / "data" / "p5-tiny-table-1.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["paper"] for row in rows if row["method"] == "SGD"] == ["0.25", "0.25"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -22,3 +24,8 @@ def best_class(scores: np.ndarray, axis: int) -> np.ndarray:
     if scores.shape[axis] > 1:
         return np.argmax(scores, axis=axis)
     return (np.take(scores, 0, axis=axis) > 0.0).astype(np.intp)
+
+
+def best_class_of_row(score: Any) -> int:
+    """``best_class`` of one row, from the score of a single output or from the (K,) scores of several."""
+    return int(score > 0.0) if isinstance(score, float) else int(np.argmax(score))

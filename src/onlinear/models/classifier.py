@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from onlinear.learner.classes import one_against_rest, outputs_of
+from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
@@ -25,11 +25,11 @@ from onlinear.text.form import check_number
 class IfProbable:
     """A method of the classifiers whose loss gives probabilities; for others it is missing, and the error says why."""
 
-    def __init__(self, method: Callable[..., np.ndarray]) -> None:
+    def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
         update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def __get__(self, model: Any, owner: Any = None) -> Callable[..., np.ndarray]:
+    def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
         if model is not None and not gives_probabilities(model):
             raise AttributeError(
                 f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
@@ -271,6 +271,67 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self.probabilities_of(self._scores(X))
 
+    def predict_one(self, indices: Any, values: Any) -> Any:
+        """The class of one row, given by its non-zeros, in some microseconds.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers
+            The columns, from 0. Ascending ones without repeats are fastest.
+        values : array-like of shape (nnz,)
+            The values at these columns, in their own units. Arrays of float64 or float32 are fastest.
+
+        Returns
+        -------
+        class
+            The one of ``classes_`` that ``predict`` gives for the row.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlinear import OnlineClassifier
+        >>> model = OnlineClassifier().fit([[1.0, 0.0], [0.0, 2.0]] * 20, ["no", "yes"] * 20)
+        >>> str(model.predict_one(np.array([1]), np.array([3.0])))
+        'yes'
+        """
+        return self.classes_[best_class_of_row(self.fitted_learner().predict_one(indices, values))]
+
+    @IfProbable
+    def predict_proba_one(self, indices: Any, values: Any) -> dict[Any, float]:
+        """The probability of each class for one row, given by its non-zeros, for the losses that ``predict_proba`` takes.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers
+            The columns, from 0.
+        values : array-like of shape (nnz,)
+            The values at these columns, in their own units.
+
+        Returns
+        -------
+        dict
+            The probability of each of ``classes_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        AttributeError
+            For a loss that gives no probabilities.
+        """
+        score = self.fitted_learner().predict_one(indices, values)
+        chances = self.probabilities_of(np.array([score]))[0]
+        return dict(zip(self.classes_.tolist(), chances.tolist(), strict=True))
+
     @IfProbable
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of ``predict_proba``.
@@ -316,7 +377,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Targets (n, K), weights of the rows, and K. ``first``: no rows came before; ``balance``: these are all rows."""
-        check_classification_targets(y)
+        if first or balance:
+            check_classification_targets(y)
         if balance:
             self.classes_ = np.unique(y)
         else:
@@ -353,6 +415,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         self._check_class_weight(balance)
         if isinstance(self.class_weight, str):
             return balanced(np.bincount(places, weights, len(self.classes_)))
+        if not self.class_weight:
+            return np.ones(len(self.classes_))
         return compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
 
     def _check_class_weight(self, balance: bool) -> None:

@@ -14,10 +14,13 @@ import numpy as np
 from onlinear import rows
 from onlinear.files import trust
 from onlinear.learner import Learner, stored_parts
+from onlinear.learner.arguments import one_row
 from onlinear.learner.parts import build_loss
+from onlinear.learner.predict_one import OneScore, bound_of
 from onlinear.learner.scores import score_block
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.rows import LARGEST_COLUMN, Rows, checks
+from onlinear.solvers.core.engine import SCALARS
 
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
 
@@ -44,6 +47,7 @@ class Final:
         self.loss = build_loss(spec["loss"])
         self.columns, self.values, self.intercepts = columns, values, intercepts
         self.size, self.growing, self.t, self.progressive_loss = size, growing, t, progressive_loss
+        self._one: OneScore | None = None
 
     @classmethod
     def of(cls, learner: Learner | Final) -> Final:
@@ -85,6 +89,21 @@ class Final:
             for which, block in source.blocks():
                 out[which, k] = _scores(block, columns, values, bias)
         return out[:, 0] if self.n_outputs == 1 else out
+
+    def predict_one(self, indices: Any, values: Any) -> Any:
+        """The score of one row, a float or (K,), given by its non-zeros; as ``predict`` gives it."""
+        one = self._one_score()
+        if one is not None and (score := one.score(indices, values)) is not None:
+            return score
+        scores = self.predict(one_row(indices, values))
+        return float(scores[0]) if self.n_outputs == 1 else scores[0]
+
+    def _one_score(self) -> OneScore | None:
+        """What scores single rows; None where the weights are too wide to stand at their own places."""
+        if self._one is None and self.size <= DENSE:
+            weights = self.weights().reshape(self.size, self.n_outputs)
+            self._one = OneScore(weights, self.intercepts, np.zeros(SCALARS), bound_of(self.growing, self.size))
+        return self._one
 
     def _looked_up(self, k: int) -> tuple[np.ndarray | None, np.ndarray]:
         """Output k's columns and weights; no columns where the weights stand at their own places."""

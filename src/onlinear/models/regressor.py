@@ -183,6 +183,32 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         return self.means_of(self._scores(X))
 
+    def predict_one(self, indices: Any, values: Any) -> Any:
+        """The prediction of one row, given by its non-zeros, in some microseconds.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers
+            The columns, from 0. Ascending ones without repeats are fastest.
+        values : array-like of shape (nnz,)
+            The values at these columns, in their own units. Arrays of float64 or float32 are fastest.
+
+        Returns
+        -------
+        float, or ndarray of shape (K,)
+            What ``predict`` gives for the row.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        score = self.fitted_learner().predict_one(indices, values)
+        found = self.means_of(np.array([score]))[0]
+        return found if np.ndim(found) else float(found)
+
     @property
     def coef_(self) -> np.ndarray:
         """Weights as ``predict`` uses them, in the columns' own units: (d,), or (K, d) for y of shape (n, K)."""

@@ -11,7 +11,8 @@ A comparison of two numbers is not decided by chance:
 
 The standard error is the jackknife's over repetitions. Both sides leave out the same repetition, so it is that of the paired
 difference where both are means. One repetition has none: then the sign decides. Undecided checks do not count; where they are
-more than half, the claim is not decided. A bound that is at every T above what w = 0 gives cannot fail: an identity.
+more than half, the claim is not decided. One check that fails refutes a universal statement, such as a theorem. A bound that is
+at every T above what w = 0 gives cannot fail: an identity.
 
 Source of the jackknife: Tukey, Ann. Math. Statist. 29 (1958), 614.
 """
@@ -83,7 +84,8 @@ class Judged:
             return self.needs or "no check had a value"
         counted = [decision.holds for decision in run if decision.holds is not None]
         silent = len(run) - len(counted)
-        return f"{sum(counted)} of {len(counted)} checks hold{f', {silent} undecided' if silent else ''}"
+        refuted = "; one that fails refutes it" if self.claim.universal and not all(counted) else ""
+        return f"{sum(counted)} of {len(counted)} checks hold{f', {silent} undecided' if silent else ''}{refuted}"
 
 
 def judge(study: Study, claim: Claim) -> Judged:
@@ -107,13 +109,15 @@ def judge(study: Study, claim: Claim) -> Judged:
     run = [one for one in decisions if one.was_run]
     vacuous = bool(informs) and not any(informs)
     needs = "" if run else "no check had a value"
-    return Judged(claim, verdict([one.holds for one in run]), tuple(decisions), tuple(shown), needs, vacuous)
+    return Judged(claim, verdict([one.holds for one in run], claim.universal), tuple(decisions), tuple(shown), needs, vacuous)
 
 
-def verdict(holds: list[bool | None]) -> str:
-    """The verdict of the checks that were run, None where one is undecided."""
+def verdict(holds: list[bool | None], universal: bool = False) -> str:
+    """The verdict of the checks that were run, None where one is undecided; one that fails refutes a universal statement."""
     if not holds:
         return NOT_RUN
+    if universal and False in holds:
+        return DOES_NOT
     counted = [one for one in holds if one is not None]
     if 2 * len(counted) < len(holds):
         return UNDECIDED

@@ -187,6 +187,8 @@ def split(spec: DataSpec, where: Where, seed: int) -> Split:
         train, test = GENERATORS[spec.generator](rng, **spec.settings), None
     else:
         train, test = load(str(spec.set), where)
+        if spec.part is not None:
+            test = None
     if spec.test is not None or (test is None and spec.train is not None):
         if test is not None and spec.test is not None and _pooled(spec, train, test):
             train, test = _join_pairs(train, test), None

@@ -11,12 +11,13 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class DataSpec:
-    """Rows: a real set by name or a generator with its settings, split and transformed."""
+    """Rows: a real set by name or a generator with its settings, split and transformed; ``part``: its training file alone."""
 
     name: str
     set: str | None = None
     generator: str | None = None
     settings: Table = field(default_factory=dict)
+    part: str | None = None
     train: int | None = None
     test: int | None = None
     transforms: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from onlinear.papers.data_spec import DataSpec, Table
 from onlinear.text.form import unknown
 
 PAPERS = ("p1", "p2", "p3", "p4", "p5", "ours")
+PARTS = ("train",)
 ORDERS = ("replacement", "permutation", "rows")
 KINDS, BANDS, LOGS = ("curves", "grid", "problems", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
 ROWS, OVERS = ("methods", "problems"), ("problems", "once")
@@ -42,8 +43,9 @@ class Method:
     intercept: bool = False
     grid: Table = field(default_factory=dict)
     values: Table = field(default_factory=dict)
+    settings_of: str | None = None
     steps: Any = None
-    seconds: float | None = None
+    seconds: Any = None
     order: str | None = None
     data: tuple[str, ...] | None = None
     colour: str | None = None
@@ -59,6 +61,7 @@ class Select:
     at: int | None = None
     repetitions: int = 1
     fresh: bool = False
+    alone: bool = False  # measure nothing else while selecting
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Panel:
     x_label: str | None = None
     y_label: str | None = None
     x_range: tuple[float, ...] | None = None
-    y_range: tuple[float, ...] | None = None
+    y_range: tuple[Any, ...] | None = None
     step: int | None = None
     horizontal: Table = field(default_factory=dict)
 
@@ -135,6 +138,7 @@ class Claim:
     data: tuple[str, ...] | None = None
     only: Table = field(default_factory=dict)
     kind: str = "paper"
+    universal: bool = False
     note: str = ""
     fails: str = ""
     show: Table = field(default_factory=dict)
@@ -330,9 +334,14 @@ def _check_data(experiment: Experiment, where: str) -> None:
         listed = [item.name for item in items]
         if len(set(listed)) < len(listed):
             raise ExperimentError(f"{where}: two entries of {kind} have one name.")
+    for method in experiment.method:
+        if method.settings_of is not None:
+            one_of(where, "settings_of", method.settings_of, [other.name for other in experiment.method if other.grid])
     for data in experiment.data:
         if (data.set is None) == (data.generator is None):
             raise ExperimentError(f"{where}: data {data.name!r} needs either set or generator.")
+        if data.part is not None:
+            one_of(where, f"data {data.name!r}: part", data.part, PARTS)
 
 
 def _check_measures(experiment: Experiment, where: str) -> None:

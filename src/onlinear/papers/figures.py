@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinear.papers.experiments import Experiment, Figure, Panel
 from onlinear.papers.measures import MEASURES
-from onlinear.papers.study import Curve, Study, StudyProblem
+from onlinear.papers.study import Curve, Names, Study, StudyProblem, value_of
 
 # Okabe and Ito's colours and their neighbours: told apart by colour-blind readers, and in grey by line style.
 COLOURS = {
@@ -157,7 +157,7 @@ def scales(axis: Any, panel: Panel) -> None:
         axis.set_yscale("log")
     if panel.x_range:
         axis.set_xlim(*panel.x_range)
-    if panel.y_range:
+    if panel.y_range and not any(isinstance(end, str) for end in panel.y_range):
         axis.set_ylim(*panel.y_range)
     axis.set_xlabel(panel.x_label or label(panel.x))
     axis.set_ylabel(panel.y_label or label(panel.y))
@@ -202,10 +202,18 @@ def curves(
             handles.setdefault(f"{name} ({curve.method.name})", drawing)
             rows += [[problem.title, curve.method.name, name, "", t, at, value]
                      for t, at, value in zip(bound.t, x, bound.values.mean(axis=0), strict=True)]  # fmt: skip
-    for name, level in panel.horizontal.items():
+    for name, given in panel.horizontal.items():
+        level = level_of(given, study, problem)
         axis.axhline(level, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
         axis.annotate(name, (1.0, level), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7.5)
     scales(axis, panel)
+    if panel.y_range:
+        axis.set_ylim(*(level_of(end, study, problem) for end in panel.y_range))
+
+
+def level_of(given: Any, study: Study, problem: StudyProblem) -> float:
+    """A number, or the value of a formula on a problem."""
+    return float(value_of(given, Names(study, problem)) if isinstance(given, str) else given)
 
 
 def band(values: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -45,11 +45,12 @@ def lasso(
     nonzeros: int = 10,
     noise: float = 0.01,
     reading: str = "literal",
+    size: float = 1.0,
 ) -> Generated:
     """P2: normal A with columns of norm 1, x0 with some normal non-zeros; b by one of the readings of the paper's sentence.
 
     ``literal``: b = A x0 / n + noise |A x0 / n| / sqrt n; ``literal-noise``: b = A x0 / n + noise (a standard deviation);
-    ``demo``: b = A x0 + noise; ``unit-rows``: rows of norm 1 instead, b = A x0 + noise.
+    ``demo``: b = A x0 + noise; ``unit-rows``: rows of norm 1 instead, b = A x0 + noise. ``size`` multiplies x0 and the noise.
     """
     A = rng.normal(size=(n, d))
     A /= np.linalg.norm(A, axis=1, keepdims=True) if reading == "unit-rows" else np.linalg.norm(A, axis=0)
@@ -58,10 +59,10 @@ def lasso(
     signal = A @ x0
     if reading.startswith("literal"):
         signal = signal / n
-    size = noise * np.linalg.norm(signal) / np.sqrt(n) if reading == "literal" else noise
+    sd = noise * np.linalg.norm(signal) / np.sqrt(n) if reading == "literal" else noise
     if reading not in ("literal", "literal-noise", "demo", "unit-rows"):
         raise ValueError(f"lasso: reading must be literal, literal-noise, demo or unit-rows, got {reading!r}.")
-    return A, signal + size * rng.normal(size=n)
+    return A, size * (signal + sd * rng.normal(size=n))
 
 
 def logistic(

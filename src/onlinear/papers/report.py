@@ -130,8 +130,9 @@ APART = {
 }
 WHAT_A_VERDICT_COUNTS = """A claim is made of checks. All hold: reproduced; two thirds: mostly; a third: partly; fewer: not
 reproduced. A difference of at most two standard errors (paired, over repetitions), a tie, or two sides without a number leaves
-a check undecided; where more than half are, the claim is not decided. Checks that cannot fail are marked *identity*; they,
-statements of our own (*ours*) and repeats on synthetic rows (*repeat*) are counted apart.
+a check undecided; where more than half are, the claim is not decided. One check that fails refutes a theorem. Checks that
+cannot fail are marked *identity*; they, statements of our own (*ours*) and repeats on synthetic rows (*repeat*) are counted
+apart.
 """
 
 

@@ -219,7 +219,9 @@ class Feed:
         self.waiting = np.zeros(0, np.int64)
         self.cpu, self.diverged = 0.0, ""
         self.out_of_time = False
-        self.trackers = list(measured.trackers.values())
+        told = measured.trackers.values()
+        self.trackers = [tracker for tracker in told if tracker.by_row]
+        self.of_pieces = [tracker for tracker in told if not tracker.by_row]
         width = X.nnz / X.shape[0] if sp.issparse(X) else X.shape[1]
         self.largest = 1 if self.trackers else max(1, int(ENTRIES / max(width, 1)))
         self.chunk = 1 if spec.seconds is not None else self.largest
@@ -255,6 +257,8 @@ class Feed:
             started = time.process_time()
             self.learner.solve(X, y, count)
             self.cpu += time.process_time() - started
+            for tracker in self.trackers:
+                tracker.iterated()
             return
         while len(self.waiting) < count:
             self.waiting = np.concatenate([self.waiting, next(self.order)])
@@ -269,6 +273,8 @@ class Feed:
         self.cpu += time.process_time() - started
         for tracker in self.trackers:
             tracker.after(x, float(targets[0]))
+        for tracker in self.of_pieces:
+            tracker.learned(rows, targets)
 
 
 class Measured:
@@ -303,6 +309,8 @@ class Measured:
                 self.t.append(t)
                 for name, values in self.series.items():
                     values.append({"samples": float(t), "time": feed.cpu}.get(name, float("inf")))
+        if "wrong now" in self.arrays:
+            self.series["wrong beyond the end"] = beyond_the_end(self.arrays["wrong now"])
         series = {name: values for name, values in self.series.items() if values}
         return {
             "t": self.t,
@@ -313,6 +321,12 @@ class Measured:
             "cpu": feed.cpu,
             "facts": {},
         }
+
+
+def beyond_the_end(wrong: dict[str, str]) -> list[float]:
+    """How many test rows are wrong at each checkpoint and right at the last."""
+    rows = [np.array(list(text)) == "1" for text in wrong.values()]
+    return [float(np.sum(now & ~rows[-1])) for now in rows]
 
 
 def embedding(task: MapSpec, where: Where) -> list[list[float]]:

@@ -28,6 +28,8 @@ CODE = (
     "papers/optimum.py",
     "papers/problems.py",
     "papers/measures.py",
+    "papers/measuring.py",
+    "papers/theorems.py",
     "papers/runs.py",
 )
 

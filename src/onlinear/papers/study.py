@@ -241,7 +241,7 @@ def conduct(experiment: Experiment, do: Do) -> Study:
             study.problems.append(StudyProblem(spec, case, result["facts"], constants))
     wanted = [(problem, method) for problem in study.problems for method in experiment.method
               if method.data is None or problem.data.name in method.data]  # fmt: skip
-    chosen = select(experiment, wanted, do)
+    chosen = shared(wanted, select(experiment, wanted, do))
     specs = [
         run_spec(experiment, problem, method, point, repetition)
         for (problem, method), (point, _) in zip(wanted, chosen, strict=True)
@@ -302,6 +302,15 @@ def select(
     return chosen
 
 
+def shared(wanted: list[tuple[StudyProblem, Method]], chosen: list[Any]) -> list[Any]:
+    """The chosen points, those of a method with ``settings_of`` taken from the method that it names, on the same problem."""
+    found = {(id(problem), method.name): point for (problem, method), (point, _) in zip(wanted, chosen, strict=True)}
+    return [
+        (found[id(problem), method.settings_of], []) if method.settings_of else (point, grid)
+        for (problem, method), (point, grid) in zip(wanted, chosen, strict=True)
+    ]
+
+
 def method_values(problem: StudyProblem, method: Method, point: dict[str, Any]) -> dict[str, Any]:
     """A method's ``values`` and its grid point; a value may name the values before it, and the point."""
     names = {**problem.case, **problem.facts, **problem.constants, **point}
@@ -336,8 +345,8 @@ def run_spec(
     measures = experiment.measures
     if selecting:
         checkpoints = (min(steps, experiment.select.at or steps),)
-        plain = [name for name in measures if MEASURES[name].tracker is None and name != "wrong rows"]
-        measures = tuple(dict.fromkeys([experiment.select.measure, *plain]))
+        plain = [name for name in measures if MEASURES[name].tracker is None and not name.startswith("wrong ")]
+        measures = tuple(dict.fromkeys([experiment.select.measure, *([] if experiment.select.alone else plain)]))
     return RunSpec(
         data=problem.data,
         data_seed=experiment.seed + (repetition if problem.data.redraw else 0),
@@ -351,7 +360,7 @@ def run_spec(
         seed=(experiment.seed, repetition, 1),
         checkpoints=checkpoints,
         measures=measures,
-        seconds=method.seconds,
+        seconds=evaluate(method.seconds, names) if isinstance(method.seconds, str) else method.seconds,
     )
 
 

@@ -45,7 +45,7 @@ class ArrayRows(NamedTuple):
 
     @property
     def nnz(self) -> int:
-        return sum(len(rows.values) for _, rows in self.blocks())
+        return self.count * self.array.shape[1] if self.full else sum(len(rows.values) for _, rows in self.blocks())
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
