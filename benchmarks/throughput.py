@@ -49,6 +49,10 @@ CASES: list[Case] = [
     ("FIOL, L1, hinge", "fiol", "hinge", "l1,l1=1e-6", "none", 0.5),
     ("FIOL, L1, squared (of squared bare)", "fiol", "squared", "l1,l1=1e-6", "none", 0.33),
     ("FIOL, L1, logistic", "fiol", "logistic", "l1,l1=1e-6", "none", 0.25),
+    ("FTRL, L1, hinge", "ftrl", "hinge", "l1,l1=1e-6", "none", 0.3),
+    ("FTRL, L1, logistic", "ftrl", "logistic", "l1,l1=1e-6", "none", 0.25),
+    ("implicit FTRL, L1, hinge", "implicit-ftrl", "hinge", "l1,l1=1e-6", "none", 0.2),
+    ("implicit FTRL, L1, logistic", "implicit-ftrl", "logistic", "l1,l1=1e-6", "none", 0.15),
     ("FIOL Algorithm 1", "fiol,inner=sort", "hinge", "l1,l1=1e-6", "none", None),
     ("FIOL Algorithm 2", "fiol,inner=partition", "hinge", "l1,l1=1e-6", "none", None),
     ("implicit SGD, L2", "implicit-sgd", "hinge", "l2,l2=1e-5", "none", None),
@@ -59,6 +63,7 @@ CASES: list[Case] = [
     ("RDA + average", "rda,gamma=10", "hinge", "l1,l1=1e-6", "uniform", 0.33),
     ("FIOL + average", "fiol", "hinge", "l1,l1=1e-6", "uniform", 0.33),
     ("SADMM + zbar", "sadmm,rho=10", "hinge", "l1,l1=1e-6", "uniform-post", 0.33),
+    ("implicit FTRL + average", "implicit-ftrl", "hinge", "l1,l1=1e-6", "uniform", None),
     ("SGD, L2 + average", "sgd", "hinge", "l2,l2=1e-5", "uniform", 0.5),
     ("CSGD + average (of squared bare)", "csgd,m=100000,eta=0.01", "squared", "none", "uniform", None),
 ]

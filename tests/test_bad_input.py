@@ -260,7 +260,7 @@ def test_what_is_advised_after_divergence_depends_on_the_solver(solver):
         learner.learn(rows, targets)
 
 
-LARGE = pytest.mark.parametrize("solver", ["fiol", "fiol,inner=sort", "implicit-sgd", "pa", "comid", "odrs"])
+LARGE = pytest.mark.parametrize("solver", ["fiol", "fiol,inner=sort", "implicit-sgd", "implicit-ftrl", "pa", "comid", "odrs"])
 
 
 @LARGE

@@ -21,6 +21,8 @@ from onlinear import DivergenceError, Learner, load
 from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.solvers.core.engine import ONE, OWN, VISIT, T, everything
 from onlinear.solvers.csgd import MASS, Y
+from onlinear.solvers.ftrl import LazyFtrl
+from onlinear.solvers.implicit_ftrl import LazyImplicitFtrl
 
 TOLERANCE = 1e-10  # of the largest absolute value of a vector
 UNSTABLE = 1e-11  # a run that moves by more under a perturbation of its data by 1e-14 has no stable recursion
@@ -281,6 +283,9 @@ def settled_letter(learner: Learner, letter: str) -> np.ndarray:
     state, engine = learner.states[0], learner.engine
     known = learner.variables()
     nothing = np.zeros(learner.size)
+    of_intercept = intercepts(learner)
+    if letter in of_intercept:
+        return np.concatenate([[of_intercept[letter]], known.get(letter, nothing)])
     first, rest = {
         "G": lambda: (state.now[OWN], known["G"]),
         "mu": lambda: (0.0, known["mu"]),
@@ -291,6 +296,16 @@ def settled_letter(learner: Learner, letter: str) -> np.ndarray:
         "Y": lambda: (state.now[Y], nothing),
     }.get(letter, lambda: (learner.intercept(), known[letter]))()
     return np.concatenate([[first], rest])
+
+
+def intercepts(learner: Learner) -> dict[str, float]:
+    """The intercept's numbers in a state of several for each feature."""
+    own, b = learner.states[0].now[OWN:], learner.intercept()
+    if isinstance(learner.engine, LazyFtrl):
+        return {"n": own[0], "z": -(learner.solver.beta + np.sqrt(own[0])) / learner.solver.eta * b}
+    if isinstance(learner.engine, LazyImplicitFtrl):
+        return {"G": own[0], "sigma": own[1], "N": own[2], "z": -own[1] * b}
+    return {}
 
 
 def one_step_is_the_recursion(case: Case, shape: Shape, tally: Counter[str]) -> None:

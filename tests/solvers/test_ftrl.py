@@ -20,14 +20,14 @@ VARIABLE = "ONLINEAR_GOLDEN_0_2"
 AVERAGES = {"avg_uni": "uniform", "avg_post": "uniform-post", "avg_w_t": "weighted-t", "avg_w_t1": "weighted-t1"}
 
 
-def cases():
+def cases(method="ftrl"):
     """The files to replay, or one skipped test where the variable is unset."""
     named = os.environ.get(VARIABLE)
     if not named:
         return [pytest.param(None, marks=pytest.mark.skip(reason=f"{VARIABLE} is not set; it names the folder of references."))]
-    found = sorted(Path(named).glob("ftrl_*.npz"))
+    found = sorted(Path(named).glob(f"{method}_*.npz"))
     if not found:
-        raise pytest.UsageError(f"{VARIABLE}={named!r} holds no reference file (ftrl_*.npz).")
+        raise pytest.UsageError(f"{VARIABLE}={named!r} holds no reference file ({method}_*.npz).")
     return [pytest.param(path, id=path.stem) for path in found]
 
 
@@ -63,12 +63,14 @@ def test_replay(path):
 
 
 def recursion(X, y, s, l1, l2, fixed, eta=0.3, beta=1.0, w=None, intercept=True):
-    """The method in NumPy: w and b."""
+    """The method in NumPy: w and b, and the mean of w before each step."""
     sigma = np.full(X.shape[1] + 1, beta / eta)
     start = np.zeros(X.shape[1]) if w is None else w
     z, n = np.append(-sigma[:-1] * start, 0.0), np.zeros(X.shape[1] + 1)
     w = np.append(start, 0.0)
+    total = np.zeros(len(w))
     for t, (x, target, weight) in enumerate(zip(X, y, s, strict=True), start=1):
+        total += w
         x = np.append(x, float(intercept))
         g = weight * (-target / (1.0 + np.exp(target * (w @ x)))) * x
         n = n + g * g
@@ -77,7 +79,7 @@ def recursion(X, y, s, l1, l2, fixed, eta=0.3, beta=1.0, w=None, intercept=True)
         times = 1.0 if fixed else t
         k, shrink = np.append(np.full(len(w) - 1, times * l1), 0.0), np.append(np.full(len(w) - 1, times * l2), 0.0)
         w = -np.sign(z) * np.maximum(np.abs(z) - k, 0.0) / (sigma + shrink)
-    return w[:-1], w[-1]
+    return w[:-1], w[-1], total[:-1] / len(y)
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -88,10 +90,12 @@ def test_both_objectives_and_a_start(fixed, started, average):
     start = np.linspace(-0.5, 0.5, D) if started else None
     settings = f"ftrl,fixed={str(fixed).lower()}"
     run = Learner(settings, "logistic", "l1=0.02,l2=0.1", average, n_features=D, fit_intercept=True, start=start)
-    w, b = recursion(X.toarray(), y, s, 0.02, 0.1, fixed, w=start)
+    w, b, mean = recursion(X.toarray(), y, s, 0.02, 0.1, fixed, w=start)
     np.testing.assert_allclose(run.learn(X, y, s).weights(), w, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(run.intercept(), b, rtol=1e-10)
-    assert run.engine.lazy == (average == "none")
+    assert run.engine.lazy
+    if average == "uniform":
+        np.testing.assert_allclose(run.weights(average=True), mean, rtol=1e-10, atol=1e-12)
     assert np.array_equal(run.weights() == 0.0, w == 0.0)
 
 

@@ -321,6 +321,18 @@ def gather(vectors: Any, at: Any) -> Any:
     return tuple(vector[at] for vector in vectors) if isinstance(vectors, tuple) else vectors[at]
 
 
+def _emit_at_column(builder: Any, args: Any, kinds: Any) -> Any:
+    vectors, column = args
+    width = apart(kinds[0])
+    return cgutils.pack_array(builder, [builder.load(_at(builder, one, column, width)) for one in vectors])
+
+
+@emitted(lambda vectors, column: types.UniTuple(types.float64, vectors.count), _emit_at_column)
+def at_column(vectors: tuple[np.ndarray, ...], column: int) -> tuple[float, ...]:
+    """What each of several vectors side by side holds at a column."""
+    return tuple(vector[column] for vector in vectors)
+
+
 @emitted(lambda *kinds: types.none, _emit_put_back)
 def put_back(vectors: Any, at: Any, new: Any) -> None:
     """Write to a vector, or to each of several side by side, at the columns of four entries."""

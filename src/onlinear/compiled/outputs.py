@@ -228,6 +228,13 @@ def _emit_of_output(builder: Any, args: Any, kinds: Any) -> Any:
     return _over(builder, args[0], kinds[0], take)
 
 
+def _emit_in_lanes(builder: Any, args: Any, kinds: Any) -> Any:
+    def spread(value: Any, kind: Any) -> Any:
+        return repeat(builder, value, OUTPUTS) if kind == types.float64 else value
+
+    return _over(builder, args[0], kinds[0], spread)
+
+
 def _rows_of(builder: Any, args: Any, kinds: Any, count: int) -> list[Any]:
     first = _place(builder, args[1], args[1:], kinds[1:])
     return [builder.gep(first, [_WIDE(WIDTH * place)]) for place in range(count)]
@@ -252,6 +259,12 @@ def laid_out(value: Any) -> Any:
 @emitted(lambda value, place: _with(value, _one), _emit_of_output)
 def of_output(value: Any, place: int) -> Any:
     """A tuple with one output's numbers in place of lanes."""
+    return value
+
+
+@emitted(lambda value: _with(value, lambda kind: OUTPUTS if kind == types.float64 else kind), _emit_in_lanes)
+def in_lanes(value: Any) -> Any:
+    """A tuple with lanes in place of its numbers."""
     return value
 
 

@@ -58,6 +58,7 @@ from onlinear.solvers.core.engine import (
     everything,
     needs_theta,
 )
+from onlinear.solvers.core.loop import room_to_search
 from onlinear.solvers.core.pack import PULLS, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 from onlinear.text.form import kebab
@@ -417,8 +418,7 @@ class LazyFiol(PotentialEngine):
     scores_means = stepped = True
 
     def work(self, rows: Rows) -> np.ndarray:
-        most = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
-        return np.empty(6 * (most + 3))
+        return room_to_search(rows)
 
     @property
     def packs(self) -> bool:

@@ -10,7 +10,7 @@ paper's method, whose penalty fades as rows come. The intercept is a coordinate 
 0, moves t alone.
 
 Source: McMahan et al., Ad Click Prediction: a View from the Trenches, KDD 2013 (its alpha is eta here).
-Lazy:   z_j and n_j change with x_j alone, and w_j follows from them and t. An average has no lazy form.
+Lazy:   z_j and n_j change with x_j alone, and w_j follows from them and t. Averages as in MATH 18.3.
 Cost:   O(nnz(x_t)) per row.   Needs: none, l1, l2 or elastic-net without bounds.
 """
 
@@ -25,9 +25,10 @@ from onlinear.compiled import adopt
 from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.core.dense import choose, dot
+from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State
 from onlinear.solvers.core.plain import PlainEngine
+from onlinear.solvers.core.resting import idle_sum
 from onlinear.text.form import kebab
 
 
@@ -97,20 +98,27 @@ class Ftrl(NamedTuple):
         grown = (self.beta + sqrt(new)) / self.eta - (self.beta + sqrt(n)) / self.eta
         return z + (g - grown * self.weight_of(v, c, penalty)), new
 
-    def bias_step(self, theta, n):
-        """Without a penalty the step of a coordinate is -g / sigma."""
-        new = n + theta * theta
-        return self.eta / (self.beta + sqrt(new)), new
+    def idle_sum(self, v, stamp, t, average, penalty):
+        z, n = v
+        sigma = (self.beta + sqrt(n)) / self.eta
+        return idle_sum(z, sigma, penalty.l1, penalty.l2, not self.fixed, stamp, t, average)
+
+    def measured(self, theta, row, s, one, c, own):
+        """The intercept has no penalty: it moves by -theta / sigma."""
+        n = own[0] + theta * theta
+        return FtrlStep(c.eta, self.eta / (self.beta + sqrt(n)), c.b, c.after, c.l1, c.l2), (n,)
 
     def engine(self, problem: Problem) -> Engine:
         if type(problem.penalty) is not ElasticNet:
             name = kebab(type(problem.penalty).__name__)
             raise ValueError(f"ftrl takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'comid'.")
-        return choose(self, problem, LazyFtrl, "an average has no lazy form" if problem.average is not None else None)
+        return LazyFtrl(self, problem)
 
 
 class LazyFtrl(PlainEngine):
     """FTRL in O(non-zeros)."""
+
+    own_numbers = (0.0,)  # n of the intercept
 
     def check(self, state: State) -> None:
         super().check(state)

@@ -10,7 +10,9 @@ _BATCH = (
     f"It needs all rows at once; methods here take one row at a time. {_IMPLICIT}, and more passes (passes=20) come closer to "
     "the optimum."
 )
-_ADAPTIVE = f"The solver with a step per feature is 'ftrl'. {_IMPLICIT} and divides each column by its own scale."
+_ADAPTIVE = (
+    f"Solvers with a step per feature are 'implicit-ftrl' and 'ftrl'. {_IMPLICIT} and divides each column by its own scale."
+)
 _SGD = "The nearest is 'sgd', with averaged weights 'asgd'."
 
 # Sentences by the kind of part and the name, in lower case, with hyphens.

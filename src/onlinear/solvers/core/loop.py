@@ -13,7 +13,11 @@ A step ``c`` has the fields ``eta`` and ``bias``, the sizes of the step and of t
 
 Arguments that are None are as good as not written: a loop is compiled for each solver. Some come with functions of their own.
 ``work``: ``weight_of(v, c, penalty)`` is kept for each entry, ``search`` refines theta, and ``landed`` is ``moved`` from the
-weight. ``own``: ``bias_step(theta, own)`` gives the intercept's step where it depends on theta, and the number to keep.
+weight. ``own``, numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the
+row is scored. ``aims``, for a search that needs more than weights: ``weight_of`` is kept for each entry, and where a row moves
+``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, two terms of sums, says where to begin; ``found`` is theta,
+from these sums and the first two numbers of each entry; ``reached(aim, x, theta)`` is ``moved`` from there. ``S``, the sums of
+an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py).
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from onlinear.averages import close_fallen, fallen, record, turned
 from onlinear.compiled import (
     LANES,
     added,
+    at_column,
     empty,
     fetch,
     first_of,
@@ -43,11 +48,13 @@ from onlinear.compiled import (
     totals,
     untouched,
 )
+from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite
 from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
+    BIAS_TOTAL,
     CAREFUL,
     CLOCK,
     HUGE,
@@ -56,22 +63,30 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     T,
+    due,
     entries_to_fetch,
 )
 from onlinear.solvers.core.visits import mean_of_row, time_to_visit, visit
 
 
+def room_to_search(rows: Rows) -> np.ndarray:
+    """Room for the numbers of the longest row, where a solver searches for theta."""
+    most = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
+    return np.empty(6 * (most + 3))
+
+
 @kernel
 def learn_rows(
     rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own,
-    V, B, A, M, work, table, now, scores, means,
+    V, B, A, S, M, work, aims, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
 
     V: the state of every column, one vector or several side by side. B, A, table: the companion of an average (averages.py).
-    M: the sums of -theta x. The next are True or None. clocked: potentials are visited at times. explicit: a step can
-    overshoot, so that numbers must be watched. keeps_theta, keeps_clock: the last theta, the clock before the last step are
-    kept. own: the solver has a number of its own.
+    S: the sums of an average that needs no table, and the steps up to which they go. M: the sums of -theta x. The next are
+    True or None. clocked: potentials are visited at times. explicit: a step can overshoot, so that numbers must be watched.
+    keeps_theta, keeps_clock: the last theta, the clock before the last step are kept. own: zeros, as many as the solver has
+    numbers of its own.
     """
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
@@ -82,12 +97,16 @@ def learn_rows(
     if work is not None:
         most = len(work) // 6
         xs, ws, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
+    if aims is not None:
+        most = len(aims) // 6
+        xs, ws, aim_0 = room(aims, 0), room(aims, most), room(aims, 2 * most)
+        aim_1, aim_2, aim_3 = room(aims, 3 * most), room(aims, 4 * most), room(aims, 5 * most)
     if own is not None:
-        kept = now[OWN]
+        kept = load(own, now, OWN)
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, A, table, t, now)
-        c = solver.begin_step(t + 1, clock, b, penalty)
+        c, moves = solver.begin_step(t + 1, clock, b, penalty), False
 
         begin, end = indptr[i], indptr[i + 1]
         sums, falls = empty(solver.terms(untouched(V), nothing(), c, penalty)), nothing()
@@ -103,6 +122,8 @@ def learn_rows(
             if work is not None:
                 put(xs, k - begin, x)
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
+            if aims is not None:
+                put(ws, k - begin, solver.weight_of(v, c, penalty))
             if B is not None:
                 falls += fallen(v, c.seen[1])
         row = solver.scores(totals(sums), one, s[i], c, penalty)
@@ -111,9 +132,26 @@ def learn_rows(
             means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, row[0])
         finite = isfinite(sum(row))
         theta = solver.pull(row, y[i], s[i], c, loss) if finite else 0.0
+        if own is not None:
+            c, after = solver.measured(theta, row, s[i], one, c, kept)
         if work is not None and theta != 0.0:
             m = np.int64(end - begin)
             theta = solver.search(theta, row, y[i], s[i], one, c, loss, penalty, xs, ws, m, points, owner)
+        if aims is not None and theta != 0.0:
+            moves = True  # even where theta is 0 in the end
+            A_lean, D_lean = nothing(), nothing()
+            for k in range(begin, end, LANES):
+                at, x = four(indices, values, k, end)
+                aim = solver.aimed(gather(V, at), taken(ws, k - begin), x, c, penalty)
+                A_k, D_k = solver.leaned(aim, x, c)
+                A_lean, D_lean = A_lean + A_k, D_lean + D_k
+                put(xs, k - begin, x)
+                put(aim_0, k - begin, aim[0])
+                put(aim_1, k - begin, aim[1])
+                put(aim_2, k - begin, aim[2])
+                put(aim_3, k - begin, aim[3])
+            lean = total(A_lean), total(D_lean)
+            theta = solver.found(lean, y[i], s[i], one, c, loss, xs, aim_0, aim_1, np.int64(end - begin))
         if explicit is not None:
             finite = finite and isfinite(row[0] + c.eta * theta)
         if not finite:
@@ -121,11 +159,23 @@ def learn_rows(
             break
 
         t += 1
+        if own is not None:
+            kept = after
         if B is not None:
             count = t - int(now[VISIT])
             mark = record(table, count, average.om(t), c.seen[1], c.seen[2])
             now[BIAS_SUM] += average.om(t) * b
-        if theta != 0.0:
+        if S is not None:
+            now[BIAS_SUM] += average.om(t) * b
+            if due(t):
+                now[BIAS_TOTAL] += now[BIAS_SUM]
+                now[BIAS_SUM] = 0.0
+        if theta != 0.0 or moves:
+            if S is not None:
+                for k in range(begin, end):
+                    j = np.uint64(indices[k])
+                    S[0][j] += solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)
+                    S[1][j] = t
             if B is not None and total(falls) > 0.0:
                 close_fallen(table, count, mark, V, B, indices, begin, end)
             for k in range(begin, end, LANES):
@@ -134,16 +184,16 @@ def learn_rows(
                 new = solver.moved(v, x, theta, c, penalty)
                 if work is not None:
                     new = solver.landed(taken(ws, k - begin), taken(xs, k - begin), theta, c, penalty)
+                if aims is not None:
+                    e = k - begin
+                    new = solver.reached((taken(aim_0, e), taken(aim_1, e), taken(aim_2, e), taken(aim_3, e)), x, theta)
                 if B is not None:
                     gained, new = turned(mark, v, new)
                     put_back(B, at, gather(B, at) + gained)
                 if M is not None:
                     put_back(M, at, gather(M, at) - theta * x)
                 put_back(V, at, new)
-            step = c.bias
-            if own is not None:
-                step, kept = solver.bias_step(theta, kept)
-            b -= step * theta * one
+            b -= c.bias * theta * one
             if explicit is not None and (careful or abs(row[0]) > HUGE or abs(c.eta * theta) > HUGE):
                 careful, now[CAREFUL] = True, 1.0
                 if not all_finite(first_of(V), indices, begin, end):
@@ -157,5 +207,5 @@ def learn_rows(
     if keeps_clock is not None:
         store(before, now, OWN)
     if own is not None:
-        now[OWN] = kept
+        store(kept, now, OWN)
     return done

@@ -23,6 +23,7 @@ from onlinear.compiled import (
     fetch_lanes,
     first_of,
     function,
+    in_lanes,
     kernel,
     laid_out,
     lanes,
@@ -165,7 +166,11 @@ def learn_pack(
                 active += work[PULLS, o] != 0.0
 
         t += 1
-        pulls, moving = lanes(work, PULLS), lanes(work, MARKS)
+        pulls, moving, scored = lanes(work, PULLS), lanes(work, MARKS), in_lanes(c)
+        if own is not None:
+            measured, kept = solver.measured(pulls, row, s[i], one, c, lanes_like(own, now, OWN))
+            scored = in_lanes(measured)
+            put_each(kept, now, OWN)
         put_each(c.after, now, CLOCK)
         if keeps_theta is not None:
             put_lanes(now, THETA, pulls)
@@ -176,37 +181,33 @@ def learn_pack(
         if active == outputs:
             for k in range(begin, end):
                 j, x = indices[k], np.float64(values[k])
-                new = solver.moved(lanes(V, j), x, pulls, c, penalty)
+                new = solver.moved(lanes(V, j), x, pulls, scored, penalty)
                 if searches is not None:
-                    new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, c, penalty)
+                    new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 put_lanes(V, j, new)
         elif active > FEW:
             for k in range(begin, end):
                 j, x = indices[k], np.float64(values[k])
                 v = lanes(V, j)
-                new = solver.moved(v, x, pulls, c, penalty)
+                new = solver.moved(v, x, pulls, scored, penalty)
                 if searches is not None:
-                    new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, c, penalty)
+                    new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 put_lanes(V, j, chosen(moving, new, v))
         else:
+            scored_apart = laid_out(scored)
             for o in range(outputs):
                 theta = work[PULLS, o]
                 if theta != 0.0:
-                    c_its, own_penalty = of_output(c_apart, o), of_output(penalty, o)
+                    c_its, own_penalty = of_output(scored_apart, o), of_output(penalty, o)
                     for k in range(begin, end):
                         j, x = indices[k], np.float64(values[k])
                         new = solver.moved(number_at(V, j, o), x, theta, c_its, own_penalty)
                         if searches is not None:
                             new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
                         put_number(V, j, o, new)
-        drop = c.bias * pulls
-        if own is not None:
-            step, kept = solver.bias_step(pulls, lanes(now, OWN))
-            drop = step * pulls
-            put_lanes(now, OWN, kept)
-        put_lanes(now, BIAS, lanes(now, BIAS) - drop * one)
+        put_lanes(now, BIAS, lanes(now, BIAS) - scored.bias * pulls * one)
         if explicit is not None:
-            move = c.eta * pulls
+            move = scored.eta * pulls
             if largest > HUGE or some(max(lanes(now, CAREFUL), max(abs(row[0]), abs(move)) > HUGE)):
                 culprit = burst(indices, begin, end, largest, laid_out((row[0], move)), first_of(V), now, outputs)
                 if culprit >= 0:

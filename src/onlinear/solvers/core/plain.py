@@ -1,7 +1,8 @@
 """States of several numbers for each feature that follow from its own rows and from the step number: no clock, no visits.
 
 A solver with such a state names its numbers among its ``letters``, after w: they stand side by side in one array, so that a
-row finds them in one place. Its ``weight_of(v, c, penalty)`` is the weight before step c.
+row finds them in one place. Its ``weight_of(v, c, penalty)`` is the weight before step c, and ``idle_sum(v, stamp, t, average,
+penalty)`` the sum of the weights before the steps stamp + 1 .. t, as an average weighs them, of a feature that rests.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, four, gather, kernel, load, put, room
+from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, THETA, Engine, State, T, everything, scalars
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
+
+SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 
 
 @kernel
@@ -29,28 +32,43 @@ def read(solver, penalty, V, columns, now, out):
         put(weights, k, solver.weight_of(gather(V, at), c, penalty) + 0.0)
 
 
+@kernel
+def read_sums(solver, penalty, average, V, S, columns, now, out):
+    sums, stamps = S
+    for e in range(columns.shape[0]):
+        j = np.uint64(columns[e])
+        out[e] = sums[j] + solver.idle_sum(at_column(V, j), stamps[j], int(now[T]), average, penalty)
+
+
 class PlainEngine(Engine):
     """Runs the loop of loop.py over the numbers of a solver's letters."""
 
     implicit = False
+    own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters of a feature's numbers."""
+        return self.solver.letters[1:]  # type: ignore[no-any-return]
 
     def start(self, w: np.ndarray, b: float) -> State:
-        letters = self.solver.letters
-        U = np.empty((len(letters), len(w) + 1))
+        U = np.empty((len(self.solver.letters), len(w) + 1))
         U[:, 0], U[:, 1:] = b, w
         self.solver.begin(U, self.penalty)
         now = scalars(self.problem, b)
         clock = self.penalty.start()
         now[CLOCK : CLOCK + len(clock)] = clock
-        name = "".join(letters[1:])
-        return State(
-            now, {name: U[1:, 1:].T.ravel()}, size=len(w), widths={name: len(letters) - 1}, halves={name: tuple(letters[1:])}
-        )
+        name, width = "".join(self.letters), len(self.letters)
+        arrays, widths, halves = {name: U[1 : 1 + width, 1:].T.ravel()}, {name: width}, {name: self.letters}
+        if self.average is not None:
+            pairs = "".join(SUMS)
+            arrays, widths, halves = arrays | {pairs: np.zeros(2 * len(w))}, widths | {pairs: 2}, halves | {pairs: SUMS}
+        return State(now, arrays, size=len(w), widths=widths, halves=halves)
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
-        parts = (self.loss, self.penalty, self.solver, None)
-        kind = (None, True, True, None, True)
-        arrays = (self.numbers(state), None, None, None, None, None, state.now)
+        parts = (self.loss, self.penalty, self.solver, self.average)
+        kind = (None, True, True, None, self.own_numbers)
+        arrays = (self.numbers(state), None, None, self.kept_sums(state), None, None, self.aims(rows), None, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, None)
 
     @property
@@ -59,13 +77,23 @@ class PlainEngine(Engine):
 
     def pack(self, side: Abreast) -> Any:
         parts = (self.loss, self.penalty, side.strengths, self.solver)
-        kind = (None, True, True, None, True, None)
+        kind = (None, True, True, None, self.own_numbers, None)
         arrays = (tuple(side.vectors.values()), work_of_pack(), side.now)
         return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores)
 
+    def aims(self, rows: Rows) -> np.ndarray | None:
+        """Room for the numbers of a row, where the solver searches for theta."""
+        return None
+
     def numbers(self, state: State) -> tuple[np.ndarray, ...]:
         """The vectors of the state, side by side."""
-        return tuple(state.vectors().values())
+        vectors = state.vectors()
+        return tuple(vectors[letter] for letter in self.letters)
+
+    def kept_sums(self, state: State) -> tuple[np.ndarray, ...] | None:
+        """The sums of an average and their steps, side by side."""
+        vectors = state.vectors()
+        return None if self.average is None else tuple(vectors[name] for name in SUMS)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns) + int(LANES) - 1)
@@ -74,13 +102,20 @@ class PlainEngine(Engine):
         return out[: len(columns)]
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        raise TypeError(f"{type(self.solver).__name__} has no lazy average.")
+        out = np.empty(len(columns))
+        parts = (self.solver, self.penalty, self.average)
+        read_sums(*parts, self.numbers(state), self.kept_sums(state), columns, state.now, out)
+        return out
 
     def check(self, state: State) -> None:
         super().check(state)
         first = self.penalty.start()
         trust.must(tuple(load(first, state.now, CLOCK)) == tuple(first), "a clock that moved, of a method without one")
+        if self.average is not None:
+            stamps = state.vectors()["stamp"]
+            inside = np.all((stamps >= 0.0) & (stamps <= state.now[T]) & (stamps == np.floor(stamps)))
+            trust.must(inside, "steps of sums that are not between the first row and the last")
 
     def variables(self, state: State) -> dict[str, Any]:
-        found = {name: vector.copy() for name, vector in state.vectors().items()}
+        found = {letter: vector.copy() for letter, vector in zip(self.letters, self.numbers(state), strict=True)}
         return {"w": self.weights(state, everything(state)), **found, "theta": float(state.now[THETA])}

@@ -171,7 +171,7 @@ class PotentialEngine(Engine):
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
         parts = (self.loss, self.penalty, self.solver, self.average)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None)
-        arrays = (V, B, A, M, self.work(rows), state.table, state.now)
+        arrays = (V, B, A, None, M, self.work(rows), None, state.table, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
     @property
