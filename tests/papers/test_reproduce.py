@@ -9,12 +9,24 @@ from typer.testing import CliRunner
 
 from onlinear.cli import app
 from onlinear.papers import experiments, reproduce
-from onlinear.papers.claims import DOES_NOT, MOSTLY, NOT_RUN, PARTLY, REPRODUCES, UNDECIDED, Bench, judge, number, verdict
+from onlinear.papers.claims import (
+    DOES_NOT,
+    MOSTLY,
+    NOT_RUN,
+    PARTLY,
+    REPRODUCES,
+    UNDECIDED,
+    Bench,
+    judge,
+    number,
+    standard_error,
+    verdict,
+)
 from onlinear.papers.data import Where
 from onlinear.papers.experiments import ExperimentError, parse
 from onlinear.papers.expressions import Series
 from onlinear.papers.expressions import parse as parse_formula
-from onlinear.papers.report import difference, fold_numbers, maths, reasons, table
+from onlinear.papers.report import at_an_end, difference, fold_numbers, maths, reasons, table
 from onlinear.papers.store import Store
 from onlinear.papers.study import Names, value_of
 
@@ -187,10 +199,11 @@ def test_a_difference_of_means_has_the_paired_standard_error(done):
     a = rng.normal(size=10)
     b = a + 0.1 * rng.normal(size=10)
     found = bench(done, one=a, two=b)
-    left, right = (parse_formula(f"final({name}['SGD'])") for name in ("one", "two"))
-    assert found.error(left, right, "") == pytest.approx((a - b).std(ddof=1) / np.sqrt(10))
-    double = parse_formula("2 * final(two['SGD'])")
-    assert found.error(left, double, "") == pytest.approx((a - 2 * b).std(ddof=1) / np.sqrt(10))
+    left = parse_formula("final(one['SGD'])")
+    for right, expected in (("final(two['SGD'])", a - b), ("2 * final(two['SGD'])", a - 2 * b)):
+        each = found.each(expected.mean(), left, parse_formula(right), "")
+        np.testing.assert_allclose(each, expected)
+        assert standard_error(each) == pytest.approx(expected.std(ddof=1) / np.sqrt(10))
 
 
 @pytest.mark.parametrize(
@@ -200,6 +213,9 @@ def test_a_difference_of_means_has_the_paired_standard_error(done):
         ([1, 2, 3], "<", [2, 2, 2.5], None, "within two standard errors"),
         ([1, 2, 3], "<", [1.1, 2.1, 3.1], True, ""),  # paired: the difference is the same in every repetition
         ([1, 2, 3], "<=", [1, 2, 3], True, ""),
+        ([1, 1, 1, 1], "<", [2, 2, 2, 1e9], None, "within two standard errors"),
+        ([1, 1, 1, 1, 1], "<", [2, 2, 2, 2, 1e9], True, ""),  # five agree
+        ([1, 1, 1, 1, 3], "<", [2, 2, 2, 2, 2], None, "within two standard errors"),
         ([1, 2, 3], "<", [1, 2, 3], None, "a tie"),
         ([2, 2, 2], ">", [2, 2, 2], None, "a tie"),
         ([np.nan] * 3, "<", [np.nan] * 3, None, "neither side"),
@@ -283,6 +299,22 @@ def test_series_and_grids(done):
     np.testing.assert_allclose(bound.values[0], names["F_zero"] / np.sqrt(bound.t))
     wild = value_of("gap['wild']", names)
     assert np.isinf(wild.values[:, -1]).all()
+
+
+def test_a_grid_whose_end_is_best(done):
+    curve = done[1][0].study.problems[0].curves["SGD"]
+    points = [point for point, _ in curve.grid]
+    whole, best = curve.grid, points.index(curve.point)
+    assert at_an_end(curve) == (best in (0, 3))
+    try:
+        curve.grid = whole[: best + 1] * 3
+        assert at_an_end(curve)
+        curve.grid = [whole[best - 1], *whole[best : best + 1] * 2, whole[best - 1]]
+        assert not at_an_end(curve)
+        curve.grid = []
+        assert not at_an_end(curve)
+    finally:
+        curve.grid = whole
 
 
 def test_settings_of_another_method(done):
@@ -387,6 +419,7 @@ def test_numbers(value, text):
 
 def test_formulas_are_set():
     assert maths("lam_t <= 1 / mu^2, gamma, eps_g") == "λ<sub>t</sub> ≤ 1 / μ<sup>2</sup>, γ, ε<sub>g</sub>"
+    assert maths("T^-0.4, 2^14. x^n") == "T<sup>-0.4</sup>, 2<sup>14</sup>. x<sup>n</sup>"
     assert maths("lambda, lamb, mushrooms") == "λ, lamb, mushrooms"
 
 

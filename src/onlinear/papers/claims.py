@@ -7,7 +7,7 @@ A comparison of two numbers is not decided by chance:
     both without a number (NaN, or the same infinity)           undecided
     one without a number                                        it loses: the side that the claim favours stands on the left
     a tie under < or >                                          undecided
-    a difference of at most two standard errors                 undecided
+    a difference of at most two standard errors                 undecided, unless five repetitions or more all agree
 
 The standard error is the jackknife's over repetitions. Both sides leave out the same repetition, so it is that of the paired
 difference where both are means. One repetition has none: then the sign decides. Undecided checks do not count; where they are
@@ -44,6 +44,7 @@ REPRODUCES, MOSTLY, PARTLY, DOES_NOT = "reproduced", "mostly", "partly", "not re
 UNDECIDED, NOT_RUN = "not decided", "not run"
 VERDICTS = (REPRODUCES, MOSTLY, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN)
 ERRORS = 2.0  # a difference of this many standard errors or fewer decides nothing
+AGREE = 5  # but so many repetitions that all say the same do
 SYMBOLS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
 STRICT, EXACT = (ast.Lt, ast.Gt), (ast.Eq, ast.NotEq)
 
@@ -181,19 +182,18 @@ class Bench:
             return Settled(None, shown, "neither side has a number") if neither else Settled(bool(np.isnan(b)), shown)
         if a == b and isinstance(op, STRICT):
             return Settled(None, shown, "a tie")
-        error = 0.0 if isinstance(op, EXACT) or np.isinf(a - b) else self.error(left, right, text)
-        if error > 0.0 and not abs(a - b) > ERRORS * error:
-            return Settled(None, shown, f"within two standard errors of {number(error)}")
-        return Settled(truth(COMPARE[type(op)](a, b)), shown)
+        if isinstance(op, EXACT) or np.isinf(a - b):
+            return Settled(truth(COMPARE[type(op)](a, b)), shown)
+        each = self.each(a - b, left, right, text)
+        error = standard_error(each)
+        if error == 0.0 or abs(a - b) > ERRORS * error or agreed(each):
+            return Settled(truth(COMPARE[type(op)](a, b)), shown)
+        return Settled(None, shown, f"within two standard errors of {number(error)}")
 
-    def error(self, left: ast.expr, right: ast.expr, text: str) -> float:
-        """The jackknife's standard error of left - right; 0 of one repetition, infinite where a part has no number."""
-        parts = [self.of(left, names, text) - self.of(right, names, text) for names in self.less]
-        if not parts:
-            return 0.0
-        if not np.all(np.isfinite(parts)):
-            return float("inf")
-        return float(np.sqrt((len(parts) - 1) * np.var(parts)))
+    def each(self, whole: float, left: ast.expr, right: ast.expr, text: str) -> np.ndarray:
+        """The jackknife's pseudo-values of left - right: of two means, their difference in each repetition."""
+        less = np.array([self.of(left, names, text) - self.of(right, names, text) for names in self.less], dtype=float)
+        return len(less) * whole - (len(less) - 1) * less
 
     def of(self, node: ast.expr, names: Names, text: str) -> Any:
         """The value of a tree."""
@@ -218,6 +218,18 @@ class Bench:
     def informs(self, bound: Any) -> bool:
         """Whether a bound is anywhere below what w = 0 gives; one that names no such value is taken to be."""
         return "trivial" not in bound or not isinstance(self.tightness(bound)[-1][1], Interval)
+
+
+def standard_error(each: np.ndarray) -> float:
+    """Of the mean of pseudo-values; 0 of one repetition, infinite where one has no number."""
+    if not len(each):
+        return 0.0
+    return float(np.std(each, ddof=1) / np.sqrt(len(each))) if np.all(np.isfinite(each)) else float("inf")
+
+
+def agreed(each: np.ndarray) -> bool:
+    """Whether enough repetitions, each alone, say the same: of one that diverges the deviation is as large as the mean."""
+    return len(each) >= AGREE and (bool(np.all(each > 0.0)) or bool(np.all(each < 0.0)))
 
 
 def _is_number(value: Any) -> bool:

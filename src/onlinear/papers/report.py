@@ -17,7 +17,7 @@ from onlinear.papers.experiments import Column, Figure, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
 from onlinear.papers.store import code_digest
-from onlinear.papers.study import Names, Study, StudyProblem, value_of
+from onlinear.papers.study import Curve, Names, Study, StudyProblem, value_of
 
 if TYPE_CHECKING:
     from onlinear.papers.outcome import Outcome
@@ -117,7 +117,7 @@ def maths(text: str) -> Any:
     found = str(escape(text)).replace("&lt;=", "≤").replace("&gt;=", "≥")
     found = re.sub(r"\bsqrt(?: (\w)|\((\w)\))", lambda root: f"√{root[1] or root[2]}", found)
     found = GREEK.sub(lambda word: WORDS[word[1]], found)
-    found = re.sub(r"\^(?:\{([^}]+)\}|(-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
+    found = re.sub(r"\^(?:\{([^}]+)\}|(-?\d+(?:\.\d+)?|-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
     found = re.sub(r"(?<=\w)_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)
     return Markup(found)
 
@@ -129,10 +129,10 @@ APART = {
     "repeat": "repeats on synthetic rows",
 }
 WHAT_A_VERDICT_COUNTS = """A claim is made of checks. All hold: reproduced; two thirds: mostly; a third: partly; fewer: not
-reproduced. A difference of at most two standard errors (paired, over repetitions), a tie, or two sides without a number leaves
-a check undecided; where more than half are, the claim is not decided. One check that fails refutes a theorem. Checks that
-cannot fail are marked *identity*; they, statements of our own (*ours*) and repeats on synthetic rows (*repeat*) are counted
-apart.
+reproduced. A difference of at most two standard errors (paired, over repetitions, unless five or more agree), a tie, or two
+sides without a number leaves a check undecided; where more than half are, the claim is not decided. One check that fails
+refutes a theorem. Checks that cannot fail are marked *identity*; they, statements of our own (*ours*) and repeats on
+synthetic rows (*repeat*) are counted apart.
 """
 
 
@@ -313,11 +313,18 @@ def settings(study: Study) -> list[dict[str, str]]:
                     "penalty": spec.penalty,
                     "average": spec.average or "preset",
                     "steps": f"{spec.checkpoints[-1]:,}",
-                    "point": ", ".join(f"{key} = {number(value)}" for key, value in curve.point.items()),
+                    "point": ", ".join(f"{key} = {number(value)}" for key, value in curve.point.items())
+                    + (", the grid's end" if at_an_end(curve) else ""),
                     "grid": str(len(curve.grid)) if curve.grid else "",
                 }
             )
     return found
+
+
+def at_an_end(curve: Curve) -> bool:
+    """Whether the best point of a grid of one setting is its first or last: a wider grid may have a better one."""
+    ends = [point for point, _ in (curve.grid[:1] + curve.grid[-1:])]
+    return len(curve.grid) > 2 and any(len(end) == 1 and end.items() <= curve.point.items() for end in ends)
 
 
 def diverged(study: Study) -> list[str]:

@@ -182,7 +182,7 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     problem.asked = False
     # a step that is too large is a result, not an accident
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
-        warnings.filterwarnings("ignore", message="csgd without an intercept")
+        warnings.filterwarnings("ignore", message=".*csgd without an intercept")
         learner = new_learner(spec, problem)
         batch = learner.engine.batch
         warm_up(spec, problem, batch)
