@@ -65,7 +65,8 @@ FIELDS = {
     "post": "Whether the predictors after the steps are averaged, not those before.",
 }
 
-describe(Average, FIELDS, {})
+for _average in (Average, Masked):
+    describe(_average, FIELDS, {})
 adopt(Average)
 
 NAMED = {
