@@ -230,7 +230,6 @@ class LazyImplicitFtrl(PlainEngine):
     """Implicit FTRL in O(non-zeros)."""
 
     implicit = True
-    packs = False  # it searches for one output at a time
     own_numbers = (0.0, 0.0, 0.0)  # G and sigma of the intercept, and N
     letters = ("z", "sigma", "G")
 

@@ -44,6 +44,7 @@ class PlainEngine(Engine):
     """Runs the loop of loop.py over the numbers of a solver's letters."""
 
     implicit = False
+    measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be learned side by side
     own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
 
     @property
@@ -59,11 +60,15 @@ class PlainEngine(Engine):
         clock = self.penalty.start()
         now[CLOCK : CLOCK + len(clock)] = clock
         name, width = "".join(self.letters), len(self.letters)
-        arrays, widths, halves = {name: U[1 : 1 + width, 1:].T.ravel()}, {name: width}, {name: self.letters}
+        arrays, widths, halves = {name: self.first_numbers(U)[:, 1:].T.ravel()}, {name: width}, {name: self.letters}
         if self.average is not None:
             pairs = "".join(SUMS)
             arrays, widths, halves = arrays | {pairs: np.zeros(2 * len(w))}, widths | {pairs: 2}, halves | {pairs: SUMS}
         return State(now, arrays, size=len(w), widths=widths, halves=halves)
+
+    def first_numbers(self, U: np.ndarray) -> np.ndarray:
+        """The letters' vectors before the first row, from those of the dense step."""
+        return U[1 : 1 + len(self.letters)]
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
@@ -73,7 +78,7 @@ class PlainEngine(Engine):
 
     @property
     def packs(self) -> bool:
-        return self.average is None and getattr(self.penalty, "takes_lanes", False)
+        return self.measures_lanes and self.average is None and getattr(self.penalty, "takes_lanes", False)
 
     def pack(self, side: Abreast) -> Any:
         parts = (self.loss, self.penalty, side.strengths, self.solver)
