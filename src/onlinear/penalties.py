@@ -55,7 +55,7 @@ class ElasticNet(NamedTuple):
 
     l1: float = 0.0
     l2: float = 0.0
-    separable = clock_thresholds = True
+    separable = clock_thresholds = takes_lanes = True
     weight_bounds = None
 
     def value(self, w: np.ndarray) -> float:
@@ -128,7 +128,7 @@ class Box(NamedTuple):
     l2: float = 0.0
     lower: float = -inf
     upper: float = inf
-    separable = clock_thresholds = True
+    separable = clock_thresholds = takes_lanes = True
 
     @property
     def weight_bounds(self) -> tuple[float, float]:

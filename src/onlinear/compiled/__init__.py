@@ -34,8 +34,24 @@ from onlinear.compiled.lanes import (
     where,
 )
 from onlinear.compiled.loss_address import BoundLoss, bind_loss
-from onlinear.compiled.methods import adopt, function, kept_function, kernel
-from onlinear.compiled.outputs import chosen, fetch_lanes, lanes, put_lanes, same_lanes
+from onlinear.compiled.methods import adopt, function, kept_function, kernel, lane_by_lane
+from onlinear.compiled.outputs import (
+    chosen,
+    fetch_lanes,
+    in_lanes,
+    laid_out,
+    lanes,
+    lanes_like,
+    no_lanes,
+    number_at,
+    of_output,
+    put_each,
+    put_lanes,
+    put_number,
+    same_lanes,
+    some,
+    value_at,
+)
 
 __all__ = [
     "COMPILED",
@@ -55,24 +71,35 @@ __all__ = [
     "four",
     "function",
     "gather",
+    "in_lanes",
     "is_ours",
     "kept_function",
     "kernel",
+    "laid_out",
     "lane",
+    "lane_by_lane",
     "lanes",
+    "lanes_like",
     "load",
+    "no_lanes",
     "nothing",
+    "number_at",
     "numbers",
+    "of_output",
     "opened",
     "put",
     "put_back",
+    "put_each",
     "put_lanes",
+    "put_number",
     "room",
     "same_lanes",
+    "some",
     "store",
     "taken",
     "total",
     "totals",
     "untouched",
+    "value_at",
     "where",
 ]

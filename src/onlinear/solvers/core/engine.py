@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import Average
+from onlinear.averages import Average, Masked, plain
 from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
@@ -267,7 +267,7 @@ class Engine(ABC):
         self.solver = solver  # as it steps now
         self.problem = problem
         self.penalty = problem.penalty
-        self.average = problem.average
+        self.average, self.masked = plain(problem.average), isinstance(problem.average, Masked)
         self.loss = bind_loss(problem.loss, self.implicit)
 
     @abstractmethod
@@ -318,6 +318,21 @@ class Engine(ABC):
         """``learn`` for each output: y is (n, K), scores and means (K, n)."""
         more = [() if means is None else (row,) for row in (scores if means is None else means)]
         return min(self.learn(state, rows, largest, y[:, k], s, scores[k], *more[k]) for k, state in enumerate(states))
+
+    @property
+    def packs(self) -> bool:
+        """Whether outputs of its method are learned side by side, by ``pack``."""
+        return False
+
+    def pack(self, side: Any) -> Any:
+        """The kernel that learns the rows for outputs side by side, an ``Abreast`` of pack.py, and its arguments."""
+        raise TypeError(f"Outputs of {type(self.solver).__name__} are learned one after the other.")
+
+    def learn_pack(self, states: list[State], side: Any) -> tuple[int, int]:
+        """``learn`` for outputs side by side, whose states are views of what ``side`` holds: the number of rows learned, and
+        the output that stopped being finite (-1 for none)."""
+        run, args = self.pack(side)
+        return run(*args)  # type: ignore[no-any-return]
 
     def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:
         """Run a batch method; a stream's methods refuse."""
@@ -434,7 +449,11 @@ class Engine(ABC):
         if total <= 0.0:
             return self.weights(state, columns) if state.t == 0 else np.zeros(len(columns))
         sums = self.sums(state, columns)
-        return (sums + self.weights(state, columns) if self.average.post else sums) / total
+        if not (self.average.post or self.masked):
+            return sums / total
+        last = self.weights(state, columns)
+        mean = (sums + last if self.average.post else sums) / total
+        return np.where(last != 0.0, mean, 0.0) if self.masked else mean
 
     def mean_bias(self, state: State) -> float:
         """The average of the intercepts."""
