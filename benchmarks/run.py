@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "throughput": [("--write", "{root}"), JSON],
     "profile_kernels": [JSON],
     "kinds": [JSON],
+    "cliffs": [JSON],
     "dense": [DATA, JSON],
     "extension": [JSON],
     "latency": [JSON],

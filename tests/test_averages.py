@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlinear.averages import NAMED, Average, alive, moved, part_sum, record
+from onlinear import Learner, load
+from onlinear.averages import NAMED, Average, Masked, alive, moved, part_sum, record
 from onlinear.compiled import kernel
 from onlinear.penalties import ElasticNet
 
@@ -95,3 +96,35 @@ def test_the_lazy_sum_is_the_sum(average, penalty, data):
         w = float(penalty.prox(values[t - 1] if writes[t - 1] else w, etas[t - 1]))
     assert last == pytest.approx(w, rel=1e-12, abs=1e-13)
     assert A[0] == pytest.approx(total, rel=1e-12, abs=1e-12 * size)
+
+
+@pytest.mark.parametrize("solver", ["comid,eta=2", "implicit-ftrl", "sgd", "rda", "csgd,m=40"])
+@pytest.mark.parametrize("text", ["weighted-t1", "uniform-post", "suffix,total=80"])
+def test_a_masked_average_is_0_where_the_last_iterate_is(solver, text):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 12)) * (rng.random((80, 12)) < 0.4), np.where(rng.random(80) < 0.5, -1.0, 1.0)
+    X[:, 3] = 0.0
+    loss, penalty = ("squared", "none") if "csgd" in solver else ("logistic", "none" if solver == "sgd" else "l1=0.05")
+    plain, masked = (
+        Learner(solver, loss, penalty, name, fit_intercept=True).learn(X, y) for name in (text, f"{text},masked=true")
+    )
+    zeros = masked.weights() == 0.0
+    assert zeros.any()
+    np.testing.assert_array_equal(masked.weights(average=True), np.where(zeros, 0.0, plain.weights(average=True)))
+    assert masked.intercept(average=True) == plain.intercept(average=True)
+
+
+def test_a_masked_average_as_an_object_is_that_of_its_text(tmp_path):
+    X, y = np.eye(4)[[0, 1, 0, 2]], np.array([1.0, -1.0, 1.0, 1.0])
+    by_text = Learner("comid", "hinge", "l1=0.1", "weighted-t1,masked=true").learn(X, y)
+    by_object = Learner("comid", "hinge", "l1=0.1", Masked(1.0, 1.0)).learn(X, y)
+    for run in (by_text, by_object):
+        run.save(tmp_path / "model")
+        again = load(tmp_path / "model")
+        assert again.weights(average=True).tobytes() == by_text.weights(average=True).tobytes()
+
+
+@pytest.mark.parametrize("text", ["none,masked=true", "adaptive,masked=true", "uniform,masked=1"])
+def test_masks_that_mean_nothing_are_refused(text):
+    with pytest.raises((ValueError, TypeError), match="masked"):
+        Learner("comid", "hinge", average=text)

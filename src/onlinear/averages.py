@@ -47,6 +47,17 @@ class Average(NamedTuple):
         return n * self.base + self.growth * n * (0.5 * (t + self.first)) if n > 0.0 else 0.0
 
 
+class Masked(Average):
+    """An average that is 0 where the last iterate is 0: as sparse as that. What kernels sum is the average itself."""
+
+    __slots__ = ()
+
+
+def plain(average: Average | None) -> Average | None:
+    """The average whose sums are kept: of a masked one, that without its mask."""
+    return Average(*average) if isinstance(average, Masked) else average
+
+
 FIELDS = {
     "base": "The constant part of the weights; at least 0.",
     "growth": "The part of the weights that grows with the step; at least 0.",
@@ -54,7 +65,8 @@ FIELDS = {
     "post": "Whether the predictors after the steps are averaged, not those before.",
 }
 
-describe(Average, FIELDS, {})
+for _average in (Average, Masked):
+    describe(_average, FIELDS, {})
 adopt(Average)
 
 NAMED = {

@@ -115,7 +115,7 @@ PENALTY_TEXTS = (
     "none,lower=0.0",
     "fused-lasso,tv=0.05,upper=0.3",
 )
-AVERAGE_TEXTS = ("none", *averages.NAMED, "suffix,alpha=0.5")
+AVERAGE_TEXTS = ("none", *averages.NAMED, "suffix,alpha=0.5", "weighted-t1,masked=true")
 INTERCEPTS = (False, True)
 SCALES = ("none", "rms", "max-abs")
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from onlinear import DivergenceError, Learner, load
 from onlinear.learner.parts import build_loss, build_penalty
+from onlinear.solvers.adagrad import LazyAdagradComid, LazyAdagradRda
 from onlinear.solvers.core.engine import ONE, OWN, VISIT, T, everything
 from onlinear.solvers.csgd import MASS, Y
 from onlinear.solvers.ftrl import LazyFtrl
@@ -303,6 +304,10 @@ def intercepts(learner: Learner) -> dict[str, float]:
     own, b = learner.states[0].now[OWN:], learner.intercept()
     if isinstance(learner.engine, LazyFtrl):
         return {"n": own[0], "z": -(learner.solver.beta + np.sqrt(own[0])) / learner.solver.eta * b}
+    if isinstance(learner.engine, LazyAdagradRda):
+        return {"n": own[0], "z": -learner.solver.sigma_of(own[0]) * b}
+    if isinstance(learner.engine, LazyAdagradComid):
+        return {"n": own[0]}
     if isinstance(learner.engine, LazyImplicitFtrl):
         return {"G": own[0], "sigma": own[1], "N": own[2], "z": -own[1] * b}
     return {}

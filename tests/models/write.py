@@ -36,6 +36,8 @@ TEXTS = np.array(["a", "b, c", "ü"])[np.digitize(NUMBERS, [-1.5, 1.5])]
 
 L1, NET = "l1,l1=0.01", "elastic-net,l1=0.01,l2=0.05"
 LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "adagrad-comid": (("adagrad-comid", "logistic", NET), {"fit_intercept": True}),
+    "adagrad-rda": (("adagrad-rda", "logistic", NET, "weighted-t1,masked=true"), {"fit_intercept": True}),
     "adaline": (("adaline", "squared"), {}),
     "adaptive": (("fiol,eta=3", "logistic", "l2,l2=0.01", "adaptive"), {"fit_intercept": True, "weights": "relative"}),
     "comid-l1": (("comid,eta=0.5", "hinge", L1), {}),

@@ -174,6 +174,42 @@ def test_the_size_ends_at_the_last_non_zero():
     assert rows.read(wide).size == 4
 
 
+@pytest.mark.parametrize("make", ["sorted", "rows in disorder", "stored zeros", "64-bit", "float32"])
+def test_columns_are_turned_into_rows(make):
+    rng = np.random.default_rng(7)
+    D = np.round(rng.standard_normal((91, 6)), 2) * (rng.random((91, 6)) < 0.6)
+    D = D.astype(np.float32) if make == "float32" else D
+    X = sp.csc_matrix(D)
+    if make == "rows in disorder":
+        for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+            order = begin + rng.permutation(end - begin)
+            X.indices[begin:end], X.data[begin:end] = X.indices[order], X.data[order]
+    elif make == "stored zeros":
+        X.data[::5] = 0.0
+        D = X.toarray()
+    elif make == "64-bit":
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    found = rows.read(X)
+    assert_rows(found.data, rows.read(sp.csr_matrix(D)).data)
+    assert found.data.values.dtype == (np.float32 if make == "float32" else np.float64)
+
+
+def test_wrong_columns_are_refused():
+    X = sp.csc_matrix(FULL)
+    for change, message in (
+        ({"indices": np.where(np.arange(60) == 17, 12, X.indices)}, r"row index must be in \[0, 12\), got 12 in column 1"),
+        ({"indices": np.where(np.arange(60) == 17, -1, X.indices)}, r"row index must be in \[0, 12\), got -1 in column 1"),
+        ({"indptr": np.array([0, 12, 11, 36, 48, 60])}, "never decrease"),
+        ({"indptr": np.array([0, 12, 24, 36, 48, 61])}, "within the stored"),
+        ({"data": np.where(np.arange(60) == 17, np.nan, X.data)}, "NaN at row 5, column 1"),
+    ):
+        wrong = sp.csc_matrix(FULL)
+        for name, array in change.items():
+            setattr(wrong, name, array)
+        with pytest.raises(ValueError, match=message):
+            rows.read(wrong)
+
+
 @pytest.mark.parametrize("kept", [0, 1 << 20])
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
 def test_many_rows_cross_the_scan_and_conversion_blocks(density, kept, monkeypatch):

@@ -34,7 +34,7 @@ from onlinear.compiled.lanes import (
     where,
 )
 from onlinear.compiled.loss_address import BoundLoss, bind_loss
-from onlinear.compiled.methods import adopt, function, kept_function, kernel
+from onlinear.compiled.methods import adopt, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import chosen, fetch_lanes, lanes, put_lanes, same_lanes
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "kept_function",
     "kernel",
     "lane",
+    "lane_by_lane",
     "lanes",
     "load",
     "nothing",

@@ -32,6 +32,23 @@ def function(text: Callable[..., Any]) -> Callable[..., Any]:
     return text
 
 
+def lane_by_lane(text: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` for a helper of numbers that has no form for lanes: given lanes, it is called for each of them."""
+    if COMPILED:
+        body, names = njit(text, **_INLINED), list(signature_of(text).parameters)
+
+        def chosen(*args: Any) -> Any:
+            if ROW not in args:
+                return text
+            given = [[f"lane({name}, {e})" if kind == ROW else name for name, kind in zip(names, args, strict=True)]
+                     for e in range(ENTRIES)]  # fmt: skip
+            calls = ", ".join(f"body({', '.join(one)})" for one in given)
+            return eval(f"lambda {', '.join(names)}: joined({calls})", {"body": body, "joined": joined, "lane": lane})
+
+        overload(text, strict=False, jit_options=_INLINED)(chosen)
+    return text
+
+
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper that takes no parts and is called from Python too: kept on disk."""
     return keep_on_disk(njit(text, no_cfunc_wrapper=True), text) if COMPILED else text

@@ -43,7 +43,8 @@ class Learner(Core):
         The penalty r, such as ``"l1=1e-5"``. It acts on the weights of scaled columns.
     average : str or Average, default=None
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
-        ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
+        ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better. With
+        ``masked=true`` behind another name, as in ``"weighted-t1,masked=true"``, it is 0 where the last iterate is 0.
     scale : {"none", "rms", "max-abs", "standard"}, default="none"
         By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"standard"`` also centres; it needs the
         mean of all rows before the first, which ``fit`` of an estimator finds.

@@ -9,7 +9,7 @@ from math import ceil, inf
 from typing import Any, NamedTuple
 
 from onlinear import averages, losses, penalties, schedules
-from onlinear.averages import Average
+from onlinear.averages import Average, Masked
 from onlinear.compiled import adopt, is_ours
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
@@ -187,7 +187,7 @@ def _storable_classes() -> dict[str, dict[str, Any]]:
     classes = {
         "loss": LOSSES.values(),
         "penalty": parts_of(vars(penalties)).values(),
-        "average": [Average],
+        "average": [Average, Masked],
         "solver": solvers,
         "schedule": [cls for cls, _ in schedules.NAMED.values()],
         "search": [type(choice) for choice in choices if hasattr(choice, "_fields")],
@@ -282,11 +282,19 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
         return None
     name, settings = split(spec, "average", AVERAGES)
     role = f"average {name!r}"
-    refuse_unknown(role, settings, ("alpha", "total") if name == "suffix" else ())
+    own = ("alpha", "total") if name == "suffix" else ()
+    refuse_unknown(role, settings, own if name in ("none", averages.ADAPTIVE) else (*own, "masked"))
     if name == "none":
         return None
-    if name != "suffix":
-        return averages.NAMED["weighted-t1" if name == averages.ADAPTIVE else name]
+    if name == averages.ADAPTIVE:
+        return averages.NAMED["weighted-t1"]
+    masked = check_flag(f"{role}: masked", settings.get("masked", False))
+    found = averages.NAMED[name] if name in averages.NAMED else _suffix(role, settings, total)
+    return Masked(*found) if masked else found
+
+
+def _suffix(role: str, settings: Mapping[str, Value], total: int | None) -> Average:
+    """The average of the last alpha T predictors."""
     alpha = check_setting(role, "alpha", settings.get("alpha", 0.5))
     steps = settings.get("total", total)
     if steps is None:

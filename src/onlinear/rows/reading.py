@@ -110,21 +110,17 @@ def _read_sparse(X: Any, name: str) -> Source:
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got a sparse array of dtype {X.dtype}.")
+    if X.format == "csc":
+        return _read_csc(X, name)
     return _read_csr(X if X.format == "csr" else X.astype(np.float64).tocsr(), name)
 
 
 def _read_csr(X: Any, name: str) -> Source:
     n, width = X.shape
-    values, indices, indptr = as_floats(X.data), X.indices, X.indptr
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
-        raise TypeError(f"{name}: indices and indptr must be integers, got dtypes {indices.dtype} and {indptr.dtype}.")
-    ordered = len(indptr) == n + 1 and indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
-    if not ordered or indptr[-1] > min(len(indices), len(values)):
-        raise ValueError(f"{name}: indptr must start at 0, never decrease and end within the stored entries.")
-    starts, nnz = plain(indptr, np.uint64), int(indptr[-1])
-    values, indices = plain(values[:nnz]), indices[:nnz]
+    starts, indices, values = _compressed(X, n, name)
     columns = plain(indices.view(f"u{indices.itemsize}") if indices.dtype.isnative else indices.astype(np.uint64))
     high, largest, smallest, descents = _scan(starts, columns, as_bits(values), mask(values.dtype))
+    nnz = len(values)
     size, top = from_bits(largest, values.dtype), int(high) if nnz else -1
     if top >= width or top > LARGEST_COLUMN:
         at = int(np.argmax((indices < 0) | (indices >= min(width, LARGEST_COLUMN + 1))))
@@ -136,6 +132,28 @@ def _read_csr(X: Any, name: str) -> Source:
     if descents or (nnz and smallest == 0):
         return tidy(Rows(starts, columns, values), width, size, name)
     return Source(n, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
+
+
+def _read_csc(X: Any, name: str) -> Source:
+    n, width = X.shape
+    starts, indices, values = _compressed(X, width, name)
+    wrong = (indices < 0) | (indices >= n)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(f"{name}: a row index must be in [0, {n}), got {int(indices[at])} in column {row_of(at, starts)}.")
+    return _read_csr(type(X)((values, X.indices, X.indptr), shape=X.shape).tocsr(), name)
+
+
+def _compressed(X: Any, lines: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each row of CSR, or column of CSC, begins; the indices as they are, and the values."""
+    values, indices, indptr = as_floats(X.data), X.indices, X.indptr
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise TypeError(f"{name}: indices and indptr must be integers, got dtypes {indices.dtype} and {indptr.dtype}.")
+    ordered = len(indptr) == lines + 1 and indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
+    if not ordered or indptr[-1] > min(len(indices), len(values)):
+        raise ValueError(f"{name}: indptr must start at 0, never decrease and end within the stored entries.")
+    nnz = int(indptr[-1])
+    return plain(indptr, np.uint64), indices[:nnz], plain(values[:nnz])
 
 
 class Scan(NamedTuple):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import Average
+from onlinear.averages import Average, Masked, plain
 from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
@@ -267,7 +267,7 @@ class Engine(ABC):
         self.solver = solver  # as it steps now
         self.problem = problem
         self.penalty = problem.penalty
-        self.average = problem.average
+        self.average, self.masked = plain(problem.average), isinstance(problem.average, Masked)
         self.loss = bind_loss(problem.loss, self.implicit)
 
     @abstractmethod
@@ -434,7 +434,11 @@ class Engine(ABC):
         if total <= 0.0:
             return self.weights(state, columns) if state.t == 0 else np.zeros(len(columns))
         sums = self.sums(state, columns)
-        return (sums + self.weights(state, columns) if self.average.post else sums) / total
+        if not (self.average.post or self.masked):
+            return sums / total
+        last = self.weights(state, columns)
+        mean = (sums + last if self.average.post else sums) / total
+        return np.where(last != 0.0, mean, 0.0) if self.masked else mean
 
     def mean_bias(self, state: State) -> float:
         """The average of the intercepts."""

@@ -58,11 +58,15 @@ class PlainEngine(Engine):
         clock = self.penalty.start()
         now[CLOCK : CLOCK + len(clock)] = clock
         name, width = "".join(self.letters), len(self.letters)
-        arrays, widths, halves = {name: U[1 : 1 + width, 1:].T.ravel()}, {name: width}, {name: self.letters}
+        arrays, widths, halves = {name: self.first_numbers(U)[:, 1:].T.ravel()}, {name: width}, {name: self.letters}
         if self.average is not None:
             pairs = "".join(SUMS)
             arrays, widths, halves = arrays | {pairs: np.zeros(2 * len(w))}, widths | {pairs: 2}, halves | {pairs: SUMS}
         return State(now, arrays, size=len(w), widths=widths, halves=halves)
+
+    def first_numbers(self, U: np.ndarray) -> np.ndarray:
+        """The letters' vectors before the first row, from those of the dense step."""
+        return U[1 : 1 + len(self.letters)]
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
