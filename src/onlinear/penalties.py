@@ -56,6 +56,7 @@ class ElasticNet(NamedTuple):
     l1: float = 0.0
     l2: float = 0.0
     separable = True
+    takes_lanes = True
 
     def value(self, w: np.ndarray) -> float:
         """l1 |w|_1 + (l2/2) |w|^2."""
@@ -128,6 +129,7 @@ class Box(NamedTuple):
     lower: float = -inf
     upper: float = inf
     separable = True
+    takes_lanes = True
 
     def value(self, w: np.ndarray) -> float:
         """The elastic net's value inside the box, infinite outside."""

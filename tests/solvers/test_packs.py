@@ -53,6 +53,13 @@ CASES = [
     ("sgd", "squared", "l2,l2=0.3", "none"),
     ("implicit-sgd", "logistic", "l2,l2=0.3", "weighted-t1"),
     ("pegasos", "hinge", "l2,l2=0.1", "none"),  # its first step has al = 0
+    ("comid", "logistic", "elastic-net,l1=0.003,l2=0.05,lower=-0.1,upper=0.2", "none"),
+    ("fiol", "hinge", "l1,l1=0.003,lower=-0.1", "none"),
+    ("sadmm", "logistic", "elastic-net,l1=0.003,l2=0.05", "none"),
+    ("odrs,schedule=growing-rho", "hinge", "l1,l1=0.003", "none"),
+    ("sdrs", "squared", "l2,l2=0.05", "none"),
+    ("ftrl", "logistic", "elastic-net,l1=0.003,l2=0.05", "none"),
+    ("ftrl", "hinge", "none", "none"),
 ]
 
 
@@ -123,6 +130,8 @@ def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch
         ("rda,gamma=0", "hinge", "l2,l2={}"),
         ("fiol", "logistic", "elastic-net,l1={0},l2={0}"),
         ("sgd", "squared", "l2,l2={}"),
+        ("sadmm", "logistic", "l1,l1={}"),
+        ("ftrl", "squared", "l1,l1={}"),
     ],
 )
 def test_a_pack_with_idle_lanes_and_numbers_of_any_size(solver, loss, form, size):
@@ -205,9 +214,10 @@ def test_reading_in_between_and_rows_one_by_one_change_nothing():
 @pytest.mark.parametrize(
     ("solver", "penalty"),
     [
-        ("comid", "l1,l1=0.01,lower=0"),
+        ("rda", "l1,l1=0.01,lower=0"),
         ("fiol,inner=sort", "l1,l1=0.01"),
-        ("sadmm", "l1,l1=0.01"),
+        ("iodrs", "l1,l1=0.01"),
+        ("odrs,relaxation=1.5", "l1,l1=0.01"),
         ("sgd,radius=1", "l2,l2=0.1"),
     ],
 )
@@ -232,17 +242,18 @@ Y, s = np.where(rng.normal(size=(70, 2)) < 0.0, -1.0, 1.0), rng.choice([0.0, 0.5
 seen = set()
 for solver, penalty, average in (
     ("comid", "l1=0.01", "none"), ("fiol", "l1=0.01,l2=0.1", "none"), ("rda", "l1=0.01", "none"),
-    ("sgd", "l2=0.1", "weighted-t1"), ("implicit-sgd", "l2=0.1", "none"),
+    ("sgd", "l2=0.1", "weighted-t1"), ("implicit-sgd", "l2=0.1", "none"), ("sadmm", "l1=0.01", "none"),
+    ("ftrl", "l1=0.01", "none"),
 ):
     options = {"average": average, "fit_intercept": True, "n_features": 6}
     together = Learner(solver, "logistic", penalty, n_outputs=2, **options).learn(X, Y, s)
     assert all(type(group) is team.Pack for group in together.team()._groups)
-    seen.add(team.KERNELS[type(together.engine)])
+    seen.add(team.KERNELS.get(type(together.engine)))
     for k in range(2):
         alone = Learner(solver, "logistic", penalty, **options).learn(X, Y[:, k], s)
         for mean in {False, average != "none"}:
             np.testing.assert_allclose(together.weights(average=mean)[:, k], alone.weights(average=mean), rtol=0, atol=1e-13)
-assert seen == set(team.KERNELS.values())
+assert seen == {None, *team.KERNELS.values()}
 """
 
 
@@ -285,3 +296,11 @@ def engine_classes():
 def test_engines_say_what_they_do_in_their_own_way(engine):
     assert engine.batch == (engine.solve is not Engine.solve)
     assert engine.own_outputs == (engine.learn_outputs is not Engine.learn_outputs)
+
+
+@pytest.mark.parametrize("engine", engine_classes(), ids=lambda engine: engine.__qualname__)
+def test_an_engine_with_a_loop_of_its_own_has_no_pack_of_another_s(engine):
+    """Outputs side by side take the steps of the loop that learns one."""
+    by_name = {name: next(cls for cls in engine.__mro__ if name in vars(cls)) for name in ("call", "pack")}
+    if engine.packs is not False and engine.packs is not Engine.packs:
+        assert issubclass(by_name["pack"], by_name["call"])

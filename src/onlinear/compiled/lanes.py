@@ -164,19 +164,19 @@ def _laned(*kinds: Any) -> Any:
 def _memory(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.Array):
         return context.make_array(kind)(context, builder, value).data
-    if _are_vectors(kind):
+    if are_vectors(kind):
         return [_memory(context, builder, one, builder.extract_value(value, place)) for place, one in enumerate(kind)]
     return value
 
 
-def _are_vectors(kind: Any) -> bool:
+def are_vectors(kind: Any) -> bool:
     return isinstance(kind, types.BaseTuple) and kind.count > 0 and all(isinstance(one, types.Array) for one in kind)
 
 
-def _apart(kind: Any) -> int:
+def apart(kind: Any) -> int:
     """How many places the numbers of a vector are apart: vectors that are not contiguous stand side by side in one array, two
     of them where only one is given."""
-    first, count = (kind[0], kind.count) if _are_vectors(kind) else (kind, 2)
+    first, count = (kind[0], kind.count) if are_vectors(kind) else (kind, 2)
     return 1 if first.layout == "C" else count
 
 
@@ -236,13 +236,13 @@ _PAIR = ir.VectorType(ir.DoubleType(), 2)
 
 
 def _are_a_pair(kind: Any) -> bool:
-    return _are_vectors(kind) and kind.count == 2 and kind[0].layout != "C"
+    return are_vectors(kind) and kind.count == 2 and kind[0].layout != "C"
 
 
 def _emit_gather(builder: Any, args: Any, kinds: Any) -> Any:
     vectors, at = args
     columns = [builder.extract_value(at, lane) for lane in range(ENTRIES)]
-    width = _apart(kinds[0])
+    width = apart(kinds[0])
     if _are_a_pair(kinds[0]):
         places = (builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()) for column in columns)
         pairs = [builder.load(place, align=8) for place in places]
@@ -256,7 +256,7 @@ def _emit_gather(builder: Any, args: Any, kinds: Any) -> Any:
 def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
     """The first entry last: behind a row's end its column stands for the others'."""
     vectors, at, new = args
-    width = _apart(kinds[0])
+    width = apart(kinds[0])
     several = vectors if isinstance(vectors, list) else [vectors]
     lanes = [builder.extract_value(new, place) for place in range(len(several))] if isinstance(vectors, list) else [new]
     for lane in reversed(range(ENTRIES)):
@@ -284,7 +284,7 @@ def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
     array, indices, k = args
     for lane in range(ENTRIES):
         column = _column(builder, indices, builder.add(k, ir.Constant(k.type, lane)))
-        prefetch(builder, _at(builder, array, column, _apart(kinds[0])))
+        prefetch(builder, _at(builder, array, column, apart(kinds[0])))
 
 
 def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:
@@ -312,7 +312,7 @@ def four(indices: np.ndarray, values: np.ndarray, k: int, end: int) -> Any:
 
 
 def _state(kind: Any) -> Any:
-    return types.UniTuple(ROW, kind.count) if _are_vectors(kind) else ROW
+    return types.UniTuple(ROW, kind.count) if are_vectors(kind) else ROW
 
 
 @emitted(lambda vectors, at: _state(vectors), _emit_gather)
@@ -323,7 +323,7 @@ def gather(vectors: Any, at: Any) -> Any:
 
 def _emit_at_column(builder: Any, args: Any, kinds: Any) -> Any:
     vectors, column = args
-    width = _apart(kinds[0])
+    width = apart(kinds[0])
     return cgutils.pack_array(builder, [builder.load(_at(builder, one, column, width)) for one in vectors])
 
 
@@ -353,7 +353,7 @@ def _first_of(vectors):  # type: ignore[no-untyped-def]
 
 
 def _emit_untouched(builder: Any, args: Any, kinds: Any) -> Any:
-    return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if _are_vectors(kinds[0]) else _ZEROS
+    return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if are_vectors(kinds[0]) else _ZEROS
 
 
 @emitted(_state, _emit_untouched)
@@ -373,7 +373,7 @@ def _each(emit: Callable[..., Any]) -> Callable[..., Any]:
     return code
 
 
-@emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, [0.0] * ENTRIES)))
+@emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, None)))
 def empty(terms: tuple[Any, ...]) -> tuple[Any, ...]:
     """Empty sums, one for each term."""
     return (0.0,) * len(terms)

@@ -73,6 +73,7 @@ from onlinear.solvers.core.engine import (
     needs_theta,
 )
 from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
+from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.core.potentials import PotentialEngine, check_clock, why_not_lazy
 from onlinear.solvers.core.visits import time_to_visit, visit
 from onlinear.solvers.drs_relaxed import Relaxed, why_not_relaxed
@@ -367,10 +368,29 @@ class SplittingEngine(PotentialEngine):
         scores: np.ndarray,
         means: np.ndarray | None = None,
     ) -> int:
-        def read_u(columns: np.ndarray) -> np.ndarray:
-            return self.read_at(state, self.clock(state), columns)
+        learn = super().learn
 
-        return learn_keeping_last_row(state, rows, largest, y, s, scores, super().learn, read_u)
+        def learn_part(some: Rows, part: slice) -> int:
+            return learn(state, some, largest, y[part], s[part], scores[part])
+
+        return learn_keeping_last_row([state], rows, learn_part, self.read_u)
+
+    def learn_pack(self, states: list[State], side: Abreast) -> tuple[int, int]:
+        learn, culprit = super().learn_pack, -1
+
+        def learn_part(some: Rows, part: slice) -> int:
+            nonlocal culprit
+            scores = np.empty((len(states), part.stop - part.start))
+            y = np.ascontiguousarray(side.y[:, part])
+            done, culprit = learn(states, side._replace(rows=some, y=y, s=side.s[part], scores=scores))
+            side.scores[:, part] = scores
+            return done
+
+        return learn_keeping_last_row(states, side.rows, learn_part, self.read_u), culprit
+
+    def read_u(self, state: State, columns: np.ndarray) -> np.ndarray:
+        """u after the last row, at ``columns``."""
+        return self.read_at(state, self.clock(state), columns)
 
     def keep(self, state: State, room: LastRow) -> Any:
         return keep_row, (*room.arrays, self.penalty, self.potentials(state), state.now)
@@ -384,7 +404,7 @@ class SplittingEngine(PotentialEngine):
 
     def variables(self, state: State) -> dict[str, Any]:
         t, lam_at = state.t, self.solver.lam_at
-        u, previous = self.read_at(state, self.clock(state), everything(state)), self.u_before(state)
+        u, previous = self.read_u(state, everything(state)), self.u_before(state)
         x = self.penalty.prox_all(previous, lam_at(t - 1))
         z = self.last_z(state, u, x, previous, lam_at(t) / lam_at(t - 1)) if t else self.first_z(state)
         found = self.solver.named(u, z, x, t, self.penalty) | {"theta": float(state.now[THETA])}
@@ -435,7 +455,7 @@ class Inexact(SplittingEngine):
     """ioDRs, isDRs in O(non-zeros): the potentials of u, each beside z for the last row's columns (NaN elsewhere: it follows
     from u), so that a row finds both in one place."""
 
-    implicit = False
+    implicit = packs = False
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)

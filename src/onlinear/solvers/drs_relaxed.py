@@ -186,10 +186,15 @@ class Relaxed(Engine):
         scores: np.ndarray,
         means: np.ndarray | None = None,
     ) -> int:
-        def read(columns: np.ndarray) -> np.ndarray:
-            return self.u(state, state.t, columns)
+        learn = super().learn
 
-        return learn_keeping_last_row(state, rows, largest, y, s, scores, super().learn, read)
+        def learn_part(some: Rows, part: slice) -> int:
+            return learn(state, some, largest, y[part], s[part], scores[part])
+
+        def read(of: State, columns: np.ndarray) -> np.ndarray:
+            return self.u(of, of.t, columns)
+
+        return learn_keeping_last_row([state], rows, learn_part, read)
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))

@@ -33,10 +33,18 @@ from onlinear.compiled import (
     bind_loss,
     function,
     kernel,
+    laid_out,
+    lanes,
     nothing,
+    number_at,
     numbers,
+    of_output,
+    put_lanes,
+    put_number,
+    same_lanes,
     taken,
     total,
+    value_at,
 )
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet
@@ -51,11 +59,13 @@ from onlinear.solvers.core.engine import (
     needs_theta,
 )
 from onlinear.solvers.core.loop import room_to_search
+from onlinear.solvers.core.pack import PULLS, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200
+EXPECTED, LOW, HIGH, LEFT = range(SEARCH, SEARCH + 4)  # rows of a pack's room: score expected, bracket, whether to go on
 
 
 @function
@@ -113,6 +123,53 @@ class Newton(NamedTuple):
             if found:
                 break
         return theta
+
+    def roots(self, work, outputs, A, D, s, one, c, penalty, loss, x, m):
+        """The roots of outputs side by side, lane by lane those of ``root``, in place of the thetas in ``work``."""
+        b, D_b = c.b * one, c.eta * one
+        theta = lanes(work, PULLS)
+        put_lanes(work, EXPECTED, A - D * theta)
+        put_lanes(work, LOW, same_lanes(-inf))
+        put_lanes(work, HIGH, same_lanes(inf))
+        put_lanes(work, LEFT, theta != 0.0)
+        for _ in range(MOST_SEGMENTS):
+            theta = lanes(work, PULLS)
+            A, D = segments(work, x, m, theta, c.eta, penalty)
+            found = laid_out((A + b - D_b * theta, D + D_b))
+            left = 0
+            for o in range(outputs):
+                if number_at(work, LEFT, o) != 0.0:
+                    done, theta_o, expected, low, high = refined(
+                        self.reproduced, loss, s, number_at(work, TARGETS, o), *of_output(found, o), number_at(work, PULLS, o),
+                        number_at(work, EXPECTED, o), number_at(work, LOW, o), number_at(work, HIGH, o),
+                    )  # fmt: skip
+                    put_number(work, PULLS, o, theta_o)
+                    put_number(work, EXPECTED, o, expected)
+                    put_number(work, LOW, o, low)
+                    put_number(work, HIGH, o, high)
+                    put_number(work, LEFT, o, 0.0 if done else 1.0)
+                    left += not done
+            if left == 0:
+                break
+
+
+@function
+def segments(work, x, m, theta, eta, penalty):
+    """``segment`` for outputs side by side, of the weights in ``work``. Each of the four parts of a sum has a loop of its own:
+    registers do not hold the eight sums of eight outputs."""
+    step, threshold, shrink = eta * theta, eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
+    nought = same_lanes(0.0), same_lanes(0.0)
+    sums = nought, nought, nought, nought
+    for part in range(4):
+        A, D = nought
+        for k in range(np.int64(part), m, np.int64(4)):
+            x_k = value_at(x, k)
+            w, free = penalty.land(lanes(work, WEIGHTS + k) - step * x_k, threshold, shrink)
+            A += x_k * w
+            D += free * x_k * x_k
+        sums = turned(sums, (A, D))
+    A, D = whole(sums)
+    return A, eta * shrink * D
 
 
 class Sort(NamedTuple):
@@ -294,6 +351,9 @@ class Fiol(NamedTuple):
         b, D_b = c.b * one, c.eta * one
         return self.inner.root(x, w, m, theta, A - D * theta, c.eta, penalty, loss, s, y, b, D_b, points, owner)
 
+    def search_all(self, work, outputs, row, s, one, c, loss, penalty, x, m):
+        self.inner.roots(work, outputs, row[1], row[2], s, one, c, penalty, loss, x, m)
+
     def landed(self, w, x, theta, c, penalty):
         return penalty.deposit(w - c.eta * theta * x, c.eta, c.clock, c.after)
 
@@ -359,6 +419,13 @@ class LazyFiol(PotentialEngine):
 
     def work(self, rows: Rows) -> np.ndarray:
         return room_to_search(rows)
+
+    @property
+    def packs(self) -> bool:
+        return super().packs and isinstance(self.solver.inner, Newton)
+
+    def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:
+        return work_of_pack(int(np.diff(rows.indptr).max(initial=0))), True
 
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         return self.clock(state)

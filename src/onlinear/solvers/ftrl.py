@@ -119,6 +119,7 @@ class LazyFtrl(PlainEngine):
     """FTRL in O(non-zeros)."""
 
     own_numbers = (0.0,)  # n of the intercept
+    measures_lanes = True
 
     def check(self, state: State) -> None:
         super().check(state)

@@ -319,6 +319,21 @@ class Engine(ABC):
         more = [() if means is None else (row,) for row in (scores if means is None else means)]
         return min(self.learn(state, rows, largest, y[:, k], s, scores[k], *more[k]) for k, state in enumerate(states))
 
+    @property
+    def packs(self) -> bool:
+        """Whether outputs of its method are learned side by side, by ``pack``."""
+        return False
+
+    def pack(self, side: Any) -> Any:
+        """The kernel that learns the rows for outputs side by side, an ``Abreast`` of pack.py, and its arguments."""
+        raise TypeError(f"Outputs of {type(self.solver).__name__} are learned one after the other.")
+
+    def learn_pack(self, states: list[State], side: Any) -> tuple[int, int]:
+        """``learn`` for outputs side by side, whose states are views of what ``side`` holds: the number of rows learned, and
+        the output that stopped being finite (-1 for none)."""
+        run, args = self.pack(side)
+        return run(*args)  # type: ignore[no-any-return]
+
     def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:
         """Run a batch method; a stream's methods refuse."""
         raise ValueError(f"{type(self.solver).__name__} learns rows one by one: use learn; only batch-drs has solve.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,38 +11,34 @@ from onlinear.files.trust import Span
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import State
 
-Learn = Callable[[State, Rows, float, np.ndarray, np.ndarray, np.ndarray], int]
+Learn = Callable[[Rows, slice], int]  # gives the number of rows learned, of those that stand in the slice of the call's
 
 
 def learn_keeping_last_row(
-    state: State,
-    rows: Rows,
-    largest: float,
-    y: np.ndarray,
-    s: np.ndarray,
-    scores: np.ndarray,
-    learn: Learn,
-    read_u: Callable[[np.ndarray], np.ndarray],
+    states: Sequence[State], rows: Rows, learn: Learn, read_u: Callable[[State, np.ndarray], np.ndarray]
 ) -> int:
-    """``learn`` over the rows, with the last row's columns and their u before it put into ``state.kept``.
+    """``learn`` over the rows, with the last row's columns and their u before it put into ``kept`` of each state.
 
     A kernel finds the columns of the row before its first in ``state.buffers``: their number, and they. All is done once per
     call, so that the cost per row stays that of the kernel.
     """
-    n = len(y)
+    n = rows.count
     if n == 0:
         return 0
-    ends = [int(end) for end in rows.indptr[max(0, n - 2) :]]
-    state.buffers["tail"], done = counted(state.kept["columns"]), 0
+    ends, done = [int(end) for end in rows.indptr[max(0, n - 2) :]], 0
+    for state in states:
+        state.buffers["tail"] = counted(state.kept["columns"])
     if n > 1:
-        done = learn(state, rows._replace(indptr=rows.indptr[:n]), largest, y[:-1], s[:-1], scores[:-1])
+        done = learn(rows._replace(indptr=rows.indptr[:n]), slice(0, n - 1))
         if done < n - 1:
             return done
-        state.buffers["tail"] = counted(rows.indices[ends[0] : ends[1]])
+        for state in states:
+            state.buffers["tail"] = counted(rows.indices[ends[0] : ends[1]])
     columns = rows.indices[ends[-2] : ends[-1]].copy()
-    u = read_u(columns)
-    done += learn(state, rows._replace(indptr=rows.indptr[n - 1 :]), largest, y[-1:], s[-1:], scores[-1:])
-    state.kept["columns"], state.kept["u"] = columns, u
+    before = [read_u(state, columns) for state in states]
+    done += learn(rows._replace(indptr=rows.indptr[n - 1 :]), slice(n - 1, n))
+    for state, u in zip(states, before, strict=True):
+        state.kept["columns"], state.kept["u"] = columns, u
     return done
 
 

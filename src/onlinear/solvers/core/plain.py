@@ -16,6 +16,7 @@ from onlinear.files import trust
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, THETA, Engine, State, T, everything, scalars
 from onlinear.solvers.core.loop import learn_rows
+from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 
@@ -43,6 +44,7 @@ class PlainEngine(Engine):
     """Runs the loop of loop.py over the numbers of a solver's letters."""
 
     implicit = False
+    measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be learned side by side
     own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
 
     @property
@@ -74,6 +76,16 @@ class PlainEngine(Engine):
         arrays = (self.numbers(state), None, None, self.kept_sums(state), None, None, self.aims(rows), None, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, None)
 
+    @property
+    def packs(self) -> bool:
+        return self.measures_lanes and self.average is None and getattr(self.penalty, "takes_lanes", False)
+
+    def pack(self, side: Abreast) -> Any:
+        parts = (self.loss, self.penalty, side.strengths, self.solver)
+        kind = (None, True, True, None, self.own_numbers, None)
+        arrays = (tuple(side.vectors.values()), work_of_pack(), side.now)
+        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores)
+
     def aims(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""
         return None
@@ -90,7 +102,8 @@ class PlainEngine(Engine):
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns) + int(LANES) - 1)
-        read(self.solver, self.penalty, self.numbers(state), columns, state.now, out)
+        numbers = tuple(vector[columns] for vector in self.numbers(state))  # those of a pack's outputs stand far apart
+        read(self.solver, self.penalty, numbers, np.arange(len(columns), dtype=np.uint32), state.now, out)
         return out[: len(columns)]
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ from onlinear.solvers.core.engine import (
     vector_state,
 )
 from onlinear.solvers.core.loop import learn_rows
+from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 
 CLOSE = 1e-9  # between numbers of a clock that say the same
 
@@ -172,6 +173,20 @@ class PotentialEngine(Engine):
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None)
         arrays = (V, B, A, None, M, self.work(rows), None, state.table, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
+
+    @property
+    def packs(self) -> bool:
+        return self.average is None and getattr(self.penalty, "takes_lanes", False)
+
+    def pack(self, side: Abreast) -> Any:
+        work, searches = self.pack_work(side.rows)
+        parts = (self.loss, self.penalty, side.strengths, self.solver)
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches)
+        return learn_pack, (*side.job, *parts, *kind, side.vectors["V"], work, side.now, side.scores)
+
+    def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:
+        """Room for the numbers of a row of a pack; True where the solver searches for theta."""
+        return work_of_pack(), None
 
     def work(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""

@@ -21,26 +21,22 @@ import numpy as np
 from onlinear.compiled import WIDTH
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
-from onlinear.solvers import comid, fiol, implicit, rda
+from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
 from onlinear.solvers.core.engine import SCALARS, Engine, State
-from onlinear.solvers.packs.potentials import learn_comid, learn_fiol
+from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.packs.rda import learn_rda
 from onlinear.solvers.packs.scaled_vector import learn_scaled
 from onlinear.threads import Pool
 
 KERNELS: dict[type[Engine], Callable[..., tuple[int, int]]] = {
-    comid.LazyComid: learn_comid,
-    fiol.LazyFiol: learn_fiol,
     rda.LazyRda: learn_rda,
     scaled_vector.Scaled: learn_scaled,
     implicit.ScaledImplicit: learn_scaled,
-}
-AVERAGED = (
-    scaled_vector.Scaled,
-    implicit.ScaledImplicit,
-)  # packs of averages too; of others they took four times as long as in turn
+}  # packs beside the driver of pack.py
+AVERAGED = (scaled_vector.Scaled, implicit.ScaledImplicit)  # packs of averages too
 FEWEST = 3  # outputs below which a pack costs as much as learning them one after the other
+LINE = 8  # numbers in a line of memory
 WORTH_A_THREAD = 1 << 18  # entries times outputs of a call below which threads cost more than they bring
 
 
@@ -57,14 +53,17 @@ def method_of(output: Output) -> Any:
     engine, problem = output.engine, output.engine.problem
     if engine.own_outputs:
         return id(engine)
-    if engine.alone:
+    if engine.alone or not (engine.packs or has_kernel(engine)):
         return id(output.state)
-    ball, inner = getattr(engine.solver, "ball", None), getattr(engine.solver, "inner", None)
-    packed = type(engine) in KERNELS and type(engine.penalty) is ElasticNet
-    packed = packed and (problem.average is None or type(engine) in AVERAGED)
-    if not packed or (ball is not None and ball() < inf) or (inner is not None and type(inner) is not fiol.Newton):
-        return id(output.state)
-    return type(engine), type(problem.loss), problem.loss, engine.solver, problem.average, problem.fit_intercept
+    parts = type(problem.loss), problem.loss, type(problem.penalty), engine.solver, problem.average
+    return type(engine), *parts, problem.fit_intercept
+
+
+def has_kernel(engine: Engine) -> bool:
+    """Whether a kernel beside the driver learns packs of the engine's outputs."""
+    ball = getattr(engine.solver, "ball", None)
+    packed = type(engine) in KERNELS and type(engine.penalty) is ElasticNet and (ball is None or ball() == inf)
+    return packed and (engine.average is None or type(engine) in AVERAGED)
 
 
 class Job(NamedTuple):
@@ -113,11 +112,12 @@ class Pack:
     def __init__(self, outputs: Sequence[Output], place: int) -> None:
         self._engine, self._states, self._place = outputs[0].engine, [output.state for output in outputs], place
         self._targets = np.array([output.target for output in outputs], dtype=np.int64)
-        self._strengths = np.zeros((2, WIDTH))
+        self._strengths = np.zeros((len(self._engine.penalty), WIDTH))
         for o, output in enumerate(outputs):
-            self._strengths[:, o] = output.engine.penalty.l1, output.engine.penalty.l2
-        idle = self._engine.start(np.zeros(0), 0.0).now
-        self._now = np.repeat(idle.reshape(SCALARS, 1), WIDTH, axis=1)
+            self._strengths[:, o] = output.engine.penalty
+        idle = self._engine.start(np.zeros(0), 0.0)
+        self._now = np.repeat(idle.now.reshape(SCALARS, 1), WIDTH, axis=1)
+        self._widths, self._halves = idle.widths, idle.halves
         self._rooms: dict[str, np.ndarray] = {}
         self._size = -1
 
@@ -128,21 +128,25 @@ class Pack:
 
     def _resize(self, size: int) -> None:
         for name, room in self._rooms.items():
-            if size > len(room):
-                bigger = np.zeros((max(size, 2 * len(room)), WIDTH))
-                bigger[: self._size] = room[: self._size]
+            length, old = self._length(name, size), self._length(name, self._size)
+            if length > len(room):
+                bigger = in_lines(max(length, 2 * len(room)))
+                bigger[:old] = room[:old]
                 self._rooms[name] = bigger
         self._size = size
         for o, state in enumerate(self._states):
             state.size = size
-            state.arrays = {name: room[:size, o] for name, room in self._rooms.items()}
+            state.arrays = {name: room[: self._length(name, size), o] for name, room in self._rooms.items()}
+
+    def _length(self, name: str, size: int) -> int:
+        return size * self._widths.get(name, 1)
 
     def _bind(self) -> None:
         """Take in whatever stands elsewhere: all arrays at first, later those of states that were loaded or replaced."""
         size = self._states[0].size
         if size != self._size or not self._rooms:
             found = [dict(state.arrays) for state in self._states]
-            self._rooms = {name: np.zeros((size, WIDTH)) for name in found[0]}
+            self._rooms = {name: in_lines(self._length(name, size)) for name in found[0]}
             self._size = size
             for o, arrays in enumerate(found):
                 for name, array in arrays.items():
@@ -153,25 +157,47 @@ class Pack:
                 self._now[:, o] = state.now
                 state.now = self._now[:, o]
             for name, array in state.arrays.items():
-                if array.base is not self._rooms[name]:
-                    self._rooms[name][:size, o] = array
-                    state.arrays[name] = self._rooms[name][:size, o]
+                if array.base is not self._rooms[name].base:
+                    mine = self._rooms[name][: self._length(name, size), o]
+                    mine[:] = array
+                    state.arrays[name] = mine
+
+    def _vectors(self) -> dict[str, np.ndarray]:
+        """The vectors of all states, row j for feature j."""
+        found: dict[str, np.ndarray] = {}
+        for name, room in self._rooms.items():
+            names, mine = self._halves.get(name, (name,)), room[: self._length(name, self._size)]
+            found |= {half: mine[place :: len(names)] for place, half in enumerate(names)}
+        return found
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
         self._bind()
-        names = list(self._rooms)
-        V = self._rooms[names[0]][: self._size]
-        B, A = (self._rooms[name][: self._size] if name in names else None for name in "BA")
-        engine, mine = self._engine, job.scores[self._place : self._place + len(self._states)]
-        wanted = job.means is not None and scores_means(engine)
-        means = job.means[self._place : self._place + len(self._states)] if wanted else None  # type: ignore[index]
-        averaged = (engine.average, B, A, means) if type(engine) in AVERAGED else ()
-        done, culprit = KERNELS[type(engine)](
-            job.rows, job.largest, job.y, self._targets, job.s, engine.loss, self._strengths, engine.solver,
-            V, self._now, mine, *averaged,
-        )  # fmt: skip
+        engine, mine = self._engine, slice(self._place, self._place + len(self._states))
+        given = job.rows, job.largest, job.y, self._targets, job.s
+        side = Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine])
+        if engine.packs:
+            done, culprit = engine.learn_pack(self._states, side)
+        else:
+            means = job.means[mine] if job.means is not None and scores_means(engine) else None
+            done, culprit = learn_beside(engine, side, means)
         return done, self._place + culprit if culprit >= 0 else -1
+
+
+def learn_beside(engine: Engine, side: Abreast, means: np.ndarray | None) -> tuple[int, int]:
+    """``learn_pack`` by the kernel that the engine has beside the driver."""
+    first = next(iter(side.vectors))
+    B, A = (side.vectors.get(name) for name in "BA")
+    averaged = (engine.average, B, A, means) if type(engine) in AVERAGED else ()
+    arrays = side.strengths, engine.solver, side.vectors[first], side.now, side.scores
+    return KERNELS[type(engine)](*side.job, engine.loss, *arrays, *averaged)
+
+
+def in_lines(rows: int) -> np.ndarray:
+    """Zeros, (rows, WIDTH), whose rows start where a line of memory does: one that lies across two costs two."""
+    memory = np.zeros(rows * WIDTH + LINE - 1)
+    first = -memory.ctypes.data % (8 * LINE) // 8
+    return memory[first : first + rows * WIDTH].reshape(rows, WIDTH)
 
 
 class Team:

@@ -1,0 +1,252 @@
+"""The loop over rows of eight outputs side by side, written once: the solver's functions are those of loop.py.
+
+Lanes are outputs here. Row j of V holds the states of feature j, one per output, so that one look-up serves all; clocks,
+penalties and intercepts are lanes too. What is asked once per row and output, ``pull``, is asked of one output's numbers.
+An output that the row does not move is not written. Each output has the bits that it has alone.
+
+A solver that searches for theta has ``search_all`` beside ``search``: it does for all outputs together what that does for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.compiled import (
+    WIDTH,
+    added,
+    chosen,
+    empty,
+    fetch_lanes,
+    first_of,
+    function,
+    in_lanes,
+    kernel,
+    laid_out,
+    lanes,
+    lanes_like,
+    no_lanes,
+    number_at,
+    of_output,
+    put_each,
+    put_lanes,
+    put_number,
+    room,
+    same_lanes,
+    some,
+)
+from onlinear.rows import Rows
+from onlinear.solvers.core.dense import all_finite
+from onlinear.solvers.core.engine import BIAS, CAREFUL, CLOCK, DECAY_LIMIT, HUGE, ONE, OWN, THETA, VISIT, T
+from onlinear.solvers.core.visits import block_ends, time_to_visit, visit
+
+AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
+FOUR, ONE_MORE, TWO_MORE, THREE_MORE = np.uint64(4), np.uint64(1), np.uint64(2), np.uint64(3)
+FEW = 2  # outputs to be written up to which one after the other is faster than all at once
+PULLS, MARKS, TARGETS, SEARCH = 0, 1, 2, 3  # rows of a pack's room: theta, its marks, the targets, five of a search
+WEIGHTS = 8  # the row's weights, from here on
+
+
+class Abreast(NamedTuple):
+    """What outputs are learned from side by side.
+
+    y: (targets, n), of which row ``which[o]`` holds the targets of output o. strengths: the numbers of the penalties, and
+    ``now``: the scalars of the states, one column for each output. vectors: the vectors of the states, of which row j holds
+    what the outputs have for feature j. scores: (outputs, n).
+    """
+
+    rows: Rows
+    largest: float
+    y: np.ndarray
+    which: np.ndarray
+    s: np.ndarray
+    strengths: np.ndarray
+    vectors: Mapping[str, np.ndarray]
+    now: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def job(self) -> tuple[Any, ...]:
+        """What a kernel is given first."""
+        return self[:5]
+
+
+def work_of_pack(weights: int = 0) -> np.ndarray:
+    """Room for the numbers of a row of a pack, and for as many of its weights."""
+    return np.zeros((WEIGHTS + weights if weights else SEARCH, WIDTH))
+
+
+@function
+def turned(sums, terms):
+    """The four parts of a row's sums, which take every fourth entry in turn, with the terms of the next entry in them."""
+    a, b, c, d = sums
+    return b, c, d, added(a, terms)
+
+
+@function
+def whole(sums):
+    """The parts added up, in the order of ``total``, which is the same whose turn it is."""
+    a, b, c, d = sums
+    return added(added(a, c), added(b, d))
+
+
+@function
+def terms_at(indices, values, k, begin, V, work, searches, solver, c, penalty):
+    """The terms of entry k, whose weights are kept for a search."""
+    v = lanes(V, indices[k])
+    if searches is not None:
+        put_lanes(work, WEIGHTS + k - begin, solver.weight_of(v, c, penalty))
+    return solver.terms(v, np.float64(values[k]), c, penalty)
+
+
+@kernel
+def learn_pack(
+    rows, largest, y, which, s, loss, like, strengths, solver, clocked, explicit, keeps_theta, keeps_clock, own, searches,
+    V, work, now, scores,
+):  # fmt: skip
+    """Learn rows until an output has something that is not finite; how many were learned, and that output or -1.
+
+    like, strengths: one output's penalty, and the numbers of all. searches: True or None. The others are as in loop.py.
+    """
+    indptr, indices, values = rows
+    outputs, count = scores.shape[0], np.uint64(indices.shape[0])
+    penalty, first = lanes_like(like, strengths, 0), like.start()
+    known = count - AHEAD if count > AHEAD else np.uint64(0)
+    t, one, marks = int(now[T, 0]), now[ONE, 0], work[MARKS].view(np.int64)
+    done, culprit = y.shape[1], -1
+    for i in range(y.shape[1]):
+        if clocked is not None and (block_ends(t, None) or some(lanes(now, CLOCK) > DECAY_LIMIT)):
+            visit_where_due(penalty, first, outputs, V, t, now)
+        clock = lanes_like(first, now, CLOCK)
+        c = solver.begin_step(t + 1, clock, lanes(now, BIAS), penalty)
+
+        begin, end = indptr[i], indptr[i + 1]
+        nought = empty(solver.terms(no_lanes(V), 0.0, c, penalty))
+        a = b = d = e = nought  # the parts of a sum, each of every fourth entry: the order of ``total``
+        asks, fours = end <= known, end - (end - begin) % FOUR
+        for k in range(begin, fours, FOUR):
+            if asks:
+                for n in range(FOUR):
+                    fetch_lanes(V, indices[k + AHEAD + n])
+            a = added(a, terms_at(indices, values, k, begin, V, work, searches, solver, c, penalty))
+            b = added(b, terms_at(indices, values, k + ONE_MORE, begin, V, work, searches, solver, c, penalty))
+            d = added(d, terms_at(indices, values, k + TWO_MORE, begin, V, work, searches, solver, c, penalty))
+            e = added(e, terms_at(indices, values, k + THREE_MORE, begin, V, work, searches, solver, c, penalty))
+        sums = a, b, d, e
+        for k in range(fours, end):
+            sums = turned(sums, terms_at(indices, values, k, begin, V, work, searches, solver, c, penalty))
+        row = solver.scores(whole(sums), one, s[i], c, penalty)
+        row_apart, c_apart = laid_out(row), laid_out(c)
+        active = 0
+        for o in range(outputs):
+            its, c_its = of_output(row_apart, o), of_output(c_apart, o)
+            scores[o, i] = its[0]
+            finite, target = isfinite(sum(its)), y[which[o], i]
+            theta = solver.pull(its, target, s[i], c_its, loss) if finite else 0.0
+            if explicit is not None:
+                finite = finite and isfinite(its[0] + c_its.eta * theta)
+            if not finite and culprit < 0:
+                culprit = o
+            if searches is not None:
+                work[TARGETS, o] = target
+            work[PULLS, o], marks[o] = theta, -1 if theta != 0.0 else 0
+            active += theta != 0.0
+        if culprit >= 0:
+            done = i
+            break
+        if searches is not None and active > 0:
+            entries = room(values, begin), np.int64(end - begin)
+            solver.search_all(room(work, 0), outputs, row, s[i], one, c, loss, penalty, *entries)
+            active = 0
+            for o in range(outputs):
+                marks[o] = -1 if work[PULLS, o] != 0.0 else 0
+                active += work[PULLS, o] != 0.0
+
+        t += 1
+        pulls, moving, scored = lanes(work, PULLS), lanes(work, MARKS), in_lanes(c)
+        if own is not None:
+            measured, kept = solver.measured(pulls, row, s[i], one, c, lanes_like(own, now, OWN))
+            scored = in_lanes(measured)
+            put_each(kept, now, OWN)
+        put_each(c.after, now, CLOCK)
+        if keeps_theta is not None:
+            put_lanes(now, THETA, pulls)
+        if keeps_clock is not None:
+            put_each(clock, now, OWN)
+        if active == 0:
+            continue
+        if active == outputs:
+            for k in range(begin, end):
+                j, x = indices[k], np.float64(values[k])
+                new = solver.moved(lanes(V, j), x, pulls, scored, penalty)
+                if searches is not None:
+                    new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
+                put_lanes(V, j, new)
+        elif active > FEW:
+            for k in range(begin, end):
+                j, x = indices[k], np.float64(values[k])
+                v = lanes(V, j)
+                new = solver.moved(v, x, pulls, scored, penalty)
+                if searches is not None:
+                    new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
+                put_lanes(V, j, chosen(moving, new, v))
+        else:
+            scored_apart = laid_out(scored)
+            for o in range(outputs):
+                theta = work[PULLS, o]
+                if theta != 0.0:
+                    c_its, own_penalty = of_output(scored_apart, o), of_output(penalty, o)
+                    for k in range(begin, end):
+                        j, x = indices[k], np.float64(values[k])
+                        new = solver.moved(number_at(V, j, o), x, theta, c_its, own_penalty)
+                        if searches is not None:
+                            new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
+                        put_number(V, j, o, new)
+        put_lanes(now, BIAS, lanes(now, BIAS) - scored.bias * pulls * one)
+        if explicit is not None:
+            move = scored.eta * pulls
+            if largest > HUGE or some(max(lanes(now, CAREFUL), max(abs(row[0]), abs(move)) > HUGE)):
+                culprit = burst(indices, begin, end, largest, laid_out((row[0], move)), first_of(V), now, outputs)
+                if culprit >= 0:
+                    done = i
+                    break
+    now[T, :outputs] = t
+    return done, culprit
+
+
+@function
+def burst(indices, begin, end, largest, sizes, V, now, outputs):
+    """The first output that is no longer finite on a row, or -1; each is looked at where it would be alone.
+
+    sizes: the scores and the steps of all.
+    """
+    found = -1
+    for o in range(outputs):
+        p, move = of_output(sizes, o)
+        if move != 0.0 and (largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p) > HUGE or abs(move) > HUGE):
+            now[CAREFUL, o] = 1.0
+            if not all_finite(V[:, o], indices, begin, end) and found < 0:
+                found = o
+    return found
+
+
+@function
+def visit_where_due(penalty, first, outputs, V, t, now):
+    """Let the outputs that are due visit all coordinates after t rows: all at once, or each at its own decay."""
+    clock = lanes_like(first, now, CLOCK)
+    if block_ends(t, None):
+        if now[VISIT, 0] != t:
+            for j in range(V.shape[0]):
+                put_lanes(V, j, penalty.potential(penalty.weight(lanes(V, j), clock), first))
+            put_lanes(now, VISIT, same_lanes(float(t)))
+            put_each(first, now, CLOCK)
+        return
+    for o in range(outputs):
+        then = of_output(clock, o)
+        if time_to_visit(t, now[VISIT, o], then[0], None):
+            fresh = visit(of_output(penalty, o), then, V[:, o], None, None, None, t, now[:, o])
+            for k in range(len(fresh)):
+                now[CLOCK + k, o] = fresh[k]
