@@ -1,6 +1,6 @@
 """The claims of the papers and the table of solvers in the documentation, from folders that `onlinear reproduce` wrote.
 
-    python benchmarks/claims.py --quick QUICK --full FULL [FULL ...] --write .
+    python benchmarks/claims.py --quick QUICK --full FULL [FULL ...] [--note TEXT] --write .
 
 A later full folder stands in for claims that an earlier one has not run. docs/solvers.md takes its table from the first folder,
 full before quick, that has the experiment ours/solvers.
@@ -57,9 +57,9 @@ def counts(rows: list[str]) -> list[str]:
     return lines
 
 
-def claims(quick: Path | None, full: list[Path]) -> str:
-    """The page of claims."""
-    text = ["# Every claim of the five papers", "", WHAT_A_VERDICT_COUNTS]
+def claims(quick: Path | None, full: list[Path], note: str) -> str:
+    """The page of claims; ``note``: of what tree and what part of the experiments the runs are."""
+    text = ["# Every claim of the five papers", "", WHAT_A_VERDICT_COUNTS, *([note, ""] if note else [])]
     if quick and full:
         text += ["Quick runs make noisy verdicts: where both tables have a claim, the full run's counts.", ""]
     for title, folders in (("Full runs", full), ("Quick runs", [quick] if quick else [])):
@@ -93,12 +93,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", type=Path, help="the folder of a quick run")
     parser.add_argument("--full", type=Path, nargs="*", default=[], help="folders of full runs")
+    parser.add_argument("--note", default="", help="what the page says of the runs")
     parser.add_argument("--write", type=Path, required=True, help="the repository whose docs are written")
     given = parser.parse_args()
     folders = [*((folder, "full") for folder in given.full), *([(given.quick, "quick")] if given.quick else [])]
     if not folders:
         parser.error("name at least one report: --quick or --full.")
-    (given.write / "docs" / "claims.md").write_text(claims(given.quick, given.full))
+    (given.write / "docs" / "claims.md").write_text(claims(given.quick, given.full, given.note))
     for folder, kind in folders:
         if (folder / "data" / TABLE).exists():
             pages.fill(given.write / "docs" / "solvers.md", "solvers", solvers(folder, kind))

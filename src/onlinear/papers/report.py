@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onlinear.files.writing import write as write_file
-from onlinear.papers.claims import VERDICTS, Judged, number
+from onlinear.papers.claims import VERDICTS, Decision, Judged, number
 from onlinear.papers.experiments import Column, Figure, TableSpec
 from onlinear.papers.expressions import NoValueError
 from onlinear.papers.figures import columns_of, draw
@@ -259,14 +259,16 @@ def unique(svg: str, name: str) -> str:
     )
 
 
+def undecided(one: Decision) -> str:
+    """Why a check is undecided, where its numbers do not say it."""
+    return "" if one.holds is not None else f" (undecided: {one.why})" if one.why else " (undecided)"
+
+
 def claim_row(judged: Judged, anchor: str, place: int) -> dict[str, Any]:
     """A claim as a row."""
     run = [one for one in judged.decisions if one.was_run]
     several = len({one.problem for one in judged.decisions}) > 1
-    each = [
-        (f"{one.problem}: " if several else "") + one.numbers + ("" if one.holds is not None else f" (undecided: {one.why})")
-        for one in run
-    ]
+    each = [(f"{one.problem}: " if several else "") + one.numbers + undecided(one) for one in run]
     each += [
         f"{problem + ', ' if several else ''}{label}: {value}" for problem, label, value in judged.shown if judged.claim.bound
     ]

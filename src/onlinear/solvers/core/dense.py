@@ -4,6 +4,8 @@ Vectors are extended by the intercept: place 0 belongs to the constant feature x
 penalty touches. A solver's ``step(U, x, y, s, t, loss, penalty)`` changes the rows of U, one per letter; its
 ``predictor(U, t, penalty)`` is the vector that step t predicts with. A solver with ``means(M, t)`` gets its other averages from
 M, the sums of U before (M[0]) and after (M[1]) the t steps.
+
+Loop: its own, since a step changes whole vectors: that of loop.py gives a solver one entry's numbers at a time, never an array.
 """
 
 from __future__ import annotations
