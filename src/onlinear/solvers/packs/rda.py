@@ -1,4 +1,7 @@
-"""Dual averaging for eight outputs at once: the kernel of rda.py, lane by lane, with the same bits."""
+"""Dual averaging for eight outputs at once: the kernel of rda.py, lane by lane, with the same bits.
+
+Loop: its own, as rda.py's is: its intercept is a function of what is kept, found before each row.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from onlinear.compiled import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lan
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.solvers.core.engine import CAREFUL, ONE, T
-from onlinear.solvers.packs.potentials import AHEAD, added, burst, empty_sum, may_burst, whole
+from onlinear.solvers.core.pack import AHEAD
+from onlinear.solvers.packs.bursts import added, burst, empty_sum, may_burst, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
 
 

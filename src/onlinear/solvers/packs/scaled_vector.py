@@ -1,4 +1,7 @@
-"""SGD and implicit SGD with l2 or no penalty for eight outputs at once: scaled_vector.py's kernel, lane by lane, same bits."""
+"""SGD and implicit SGD with l2 or no penalty for eight outputs at once: scaled_vector.py's kernel, lane by lane, same bits.
+
+Loop: its own, as scaled_vector.py's is: an output may begin anew inside its step, between the decay and the move.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ from onlinear.solvers.core.engine import (
     mean_score,
     sums_due,
 )
+from onlinear.solvers.core.pack import AHEAD, FEW
 from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, visit
-from onlinear.solvers.packs.potentials import AHEAD, FEW, added, burst, empty_sum, highest, may_burst, whole
+from onlinear.solvers.packs.bursts import added, burst, empty_sum, highest, may_burst, whole
 
 
 @kernel

@@ -5,9 +5,6 @@ from __future__ import annotations
 from onlinear.compiled import function, lane, same_lanes
 from onlinear.solvers.core.dense import all_finite
 from onlinear.solvers.core.engine import CAREFUL, HUGE
-from onlinear.solvers.core.pack import AHEAD, FEW
-
-__all__ = ["AHEAD", "FEW", "added", "burst", "empty_sum", "highest", "may_burst", "whole"]
 
 
 @function
