@@ -144,7 +144,7 @@ def test_averages():
         ("suffix,alpha=0,total=10", ValueError, r"alpha must be in \(0, 1\], got 0.0"),
         ("suffix,alpha=1.5,total=10", ValueError, r"alpha must be in \(0, 1\]"),
         ("suffix,alpha=0.5,total=10.5", ValueError, "total must be a whole number, got 10.5"),
-        ("uniform,alpha=0.5", ValueError, "average 'uniform' takes no settings, got 'alpha'"),
+        ("uniform,alpha=0.5", ValueError, "average 'uniform': setting 'alpha' is not known. Known: masked."),
         ("unifrom", ValueError, "Did you mean 'uniform'"),
         (7, TypeError, "average must be text such as 'none' or a part object, got 7"),
         (True, TypeError, "got True. It is 'uniform' here"),
