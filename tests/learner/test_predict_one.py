@@ -1,5 +1,7 @@
 """``predict_one`` gives what ``predict`` gives for the row, bit for bit, whenever it is called."""
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -111,6 +113,35 @@ def test_estimators_and_their_files(tmp_path):
                     assert list(chances.values()) == model.predict_proba(row[None])[0].tolist()
     with pytest.raises(AttributeError, match="predict_proba_one"):
         _ = OnlineClassifier("hinge").fit(X, Y).predict_proba_one
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("final", [False, True])
+def test_copies_score_rows_by_their_own_weights(again, final, tmp_path):
+    OnlineClassifier().fit(X, RNG.integers(3, size=N)).save(tmp_path / "model", final=final)
+    model = load(tmp_path / "model")
+    row = entries(X[1])
+    wanted = [model.predict_proba_one(*row) for _ in range(3)][-1]
+    twin = again(model)
+    assert not {"_one", "_score"} & set(vars(twin.learner_))
+    del model
+    assert [twin.predict_proba_one(*row) for _ in range(3)] == [wanted] * 3
+
+
+def test_threads_share_a_final_model(tmp_path):
+    OnlineClassifier().fit(X, RNG.integers(3, size=N)).save(tmp_path / "model", final=True)
+    model, wrong = load(tmp_path / "model"), []
+    wanted = [model.predict_proba_one(*entries(row)) for row in X[:2]]
+
+    def look(which):
+        wrong.extend(1 for _ in range(2000) if model.predict_proba_one(*entries(X[which])) != wanted[which])
+
+    threads = [threading.Thread(target=look, args=(which,)) for which in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_threads_see_whole_steps():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from math import inf, nan
 from typing import Any
 
@@ -50,7 +51,7 @@ class OneScore:
     def __init__(self, weights: np.ndarray, biases: np.ndarray, now: np.ndarray, bound: int) -> None:
         self.now, self.t = now, float(now[T])
         self._several = weights.shape[1] > 1
-        self._out = np.empty(weights.shape[1])
+        self._out, self._lock = np.empty(weights.shape[1]), threading.Lock()
         self._held = Held((bound, self.t), np.ascontiguousarray(weights), biases, now, self._out)
         self._here = self._held.here
         self._columns: Any = None
@@ -64,10 +65,12 @@ class OneScore:
             return None
         if indices.ndim != 1 or values.ndim != 1:
             return None
-        found: float = self._run(self._here, indices, values)
-        if found != found:
-            return None
-        return self._out.copy() if self._several else found
+        if not self._several:
+            found: float = self._run(self._here, indices, values)
+            return found if found == found else None
+        with self._lock:
+            first = self._run(self._here, indices, values)
+            return self._out.copy() if first == first else None
 
     def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
         """Take the code for arrays of these types; False where there is none."""

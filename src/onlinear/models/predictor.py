@@ -30,6 +30,7 @@ class Final:
 
     scaler = None
     names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
+    _one: OneScore | None = None  # made by the first predict_one
 
     def __init__(
         self,
@@ -47,7 +48,6 @@ class Final:
         self.loss = build_loss(spec["loss"])
         self.columns, self.values, self.intercepts = columns, values, intercepts
         self.size, self.growing, self.t, self.progressive_loss = size, growing, t, progressive_loss
-        self._one: OneScore | None = None
 
     @classmethod
     def of(cls, learner: Learner | Final) -> Final:
@@ -131,6 +131,10 @@ class Final:
     def reading(self) -> AbstractContextManager[None]:
         """Nothing changes it, inside the block or outside."""
         return nullcontext()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: what scores single rows is bound to addresses of this object's arrays."""
+        return {name: value for name, value in vars(self).items() if name != "_one"}
 
     # --- not learning ------------------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ class Source(NamedTuple):
     width: int
     size: int
     largest: float  # the largest absolute value
-    data: Any  # Rows, rows in an order, or those of a dense array (dense.py)
+    data: Any  # Rows, rows in an order, or those of a dense array (arrays.py)
 
     @property
     def nnz(self) -> int:
