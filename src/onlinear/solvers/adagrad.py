@@ -24,12 +24,11 @@ import numpy as np
 from onlinear.compiled import adopt, lane_by_lane
 from onlinear.files import trust
 from onlinear.losses import weighted
-from onlinear.penalties import ElasticNet, soft
+from onlinear.penalties import soft
 from onlinear.solvers.core.dense import choose, dot
-from onlinear.solvers.core.engine import OWN, Engine, Problem, State
-from onlinear.solvers.core.plain import PlainEngine
+from onlinear.solvers.core.engine import Engine, Problem, State
+from onlinear.solvers.core.plain import PlainEngine, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
-from onlinear.text.form import kebab
 
 
 class AdagradStep(NamedTuple):
@@ -42,13 +41,6 @@ class AdagradStep(NamedTuple):
     l1: Any
     l2: Any
     t: Any
-
-
-def check_penalty(problem: Problem) -> None:
-    """Raise for a penalty that the methods have no form for."""
-    if type(problem.penalty) is not ElasticNet:
-        name = kebab(type(problem.penalty).__name__)
-        raise ValueError(f"{problem.name} takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'comid'.")
 
 
 class AdagradRda(NamedTuple):
@@ -112,7 +104,7 @@ class AdagradRda(NamedTuple):
         return idle_sum(z, self.sigma_of(n), penalty.l1, penalty.l2, True, stamp, t, average)
 
     def engine(self, problem: Problem) -> Engine:
-        check_penalty(problem)
+        check_penalty(problem, "'comid'")
         return LazyAdagradRda(self, problem)
 
 
@@ -182,7 +174,7 @@ class AdagradComid(NamedTuple):
         return AdagradStep(c.eta, self.size_of(n), c.b, c.after, c.l1, c.l2, c.t), (n,)
 
     def engine(self, problem: Problem) -> Engine:
-        check_penalty(problem)
+        check_penalty(problem, "'comid'")
         why = "the sum of a weight that shrinks by its own factor has no closed form here"
         return choose(self, problem, LazyAdagradComid, why if problem.average is not None else None)
 
@@ -210,11 +202,6 @@ class LazyAdagradComid(PlainEngine):
         check_squares(state)
         last = state.vectors()["last"]
         trust.must(bool(np.all((last >= 0.0) & (last <= state.t) & (last == np.floor(last)))), "steps after the last row")
-
-
-def check_squares(state: State) -> None:
-    """Raise ModelFileError for sums of squares that no run has."""
-    trust.must(state.now[OWN] >= 0.0 and bool(np.all(state.vectors()["n"] >= 0.0)), "sums of squares below 0")
 
 
 for _solver in (AdagradRda, AdagradComid):

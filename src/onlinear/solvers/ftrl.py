@@ -22,14 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt
-from onlinear.files import trust
 from onlinear.losses import weighted
-from onlinear.penalties import ElasticNet, soft
+from onlinear.penalties import soft
 from onlinear.solvers.core.dense import dot
-from onlinear.solvers.core.engine import OWN, Engine, Problem, State
-from onlinear.solvers.core.plain import PlainEngine
+from onlinear.solvers.core.engine import Engine, Problem, State
+from onlinear.solvers.core.plain import PlainEngine, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
-from onlinear.text.form import kebab
 
 
 class FtrlStep(NamedTuple):
@@ -109,9 +107,7 @@ class Ftrl(NamedTuple):
         return FtrlStep(c.eta, self.eta / (self.beta + sqrt(n)), c.b, c.after, c.l1, c.l2), (n,)
 
     def engine(self, problem: Problem) -> Engine:
-        if type(problem.penalty) is not ElasticNet:
-            name = kebab(type(problem.penalty).__name__)
-            raise ValueError(f"ftrl takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'comid'.")
+        check_penalty(problem, "'comid'")
         return LazyFtrl(self, problem)
 
 
@@ -123,7 +119,7 @@ class LazyFtrl(PlainEngine):
 
     def check(self, state: State) -> None:
         super().check(state)
-        trust.must(state.now[OWN] >= 0.0 and bool(np.all(state.vectors()["n"] >= 0.0)), "sums of squares below 0")
+        check_squares(state)
 
 
 adopt(Ftrl)

@@ -29,15 +29,14 @@ import numpy as np
 from onlinear.compiled import LANES, adopt, function, nothing, taken, total, where
 from onlinear.files import trust
 from onlinear.losses import weighted
-from onlinear.penalties import ElasticNet, soft
+from onlinear.penalties import soft
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
 from onlinear.solvers.core.loop import room_to_search
-from onlinear.solvers.core.plain import PlainEngine
+from onlinear.solvers.core.plain import PlainEngine, check_penalty
 from onlinear.solvers.core.resting import idle_sum
 from onlinear.solvers.fiol import MOST_SEGMENTS, refined
-from onlinear.text.form import kebab
 
 REPRODUCED = 1e-14  # by what theta may move where a segment counts as found: a step that ends at a kink should end there
 LEAST = 1e-300  # G and N below it count as it: roots of them are divided by
@@ -218,11 +217,7 @@ class ImplicitFtrl(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
-        if type(problem.penalty) is not ElasticNet:
-            name = kebab(type(problem.penalty).__name__)
-            raise ValueError(
-                f"implicit-ftrl takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'fiol', 'comid' or 'odrs'."
-            )
+        check_penalty(problem, "'fiol', 'comid' or 'odrs'")
         return LazyImplicitFtrl(self, problem)
 
 

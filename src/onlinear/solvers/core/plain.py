@@ -13,10 +13,12 @@ import numpy as np
 
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
+from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import BIAS, CLOCK, THETA, Engine, State, T, everything, scalars
+from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Problem, State, T, everything, scalars
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
+from onlinear.text.form import kebab
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 
@@ -38,6 +40,18 @@ def read_sums(solver, penalty, average, V, S, columns, now, out):
     for e in range(columns.shape[0]):
         j = np.uint64(columns[e])
         out[e] = sums[j] + solver.idle_sum(at_column(V, j), stamps[j], int(now[T]), average, penalty)
+
+
+def check_penalty(problem: Problem, others: str) -> None:
+    """Raise for a penalty for which the weights have no closed form; ``others``: the solvers to use instead."""
+    if type(problem.penalty) is not ElasticNet:
+        name = kebab(type(problem.penalty).__name__)
+        raise ValueError(f"{problem.name} takes the penalties none, l1, l2 and elastic-net, not {name!r}; use {others}.")
+
+
+def check_squares(state: State) -> None:
+    """Raise ModelFileError for sums of squares that no run has."""
+    trust.must(state.now[OWN] >= 0.0 and bool(np.all(state.vectors()["n"] >= 0.0)), "sums of squares below 0")
 
 
 class PlainEngine(Engine):
