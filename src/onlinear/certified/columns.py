@@ -1,0 +1,111 @@
+"""Rows in memory as solvers of whole problems take them: by rows, by columns, and the sums over them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onlinear.compiled import kernel
+from onlinear.rows import Rows
+
+
+class Table(NamedTuple):
+    """The entries of row i, or of column j, are those from starts[i] to starts[i + 1]."""
+
+    starts: np.ndarray  # (n + 1,) int64
+    places: np.ndarray  # (nnz,) int32: columns of a row, or rows of a column
+    values: np.ndarray  # (nnz,) float64
+
+
+def by_rows(rows: Rows, scales: np.ndarray | None) -> Table:
+    """The rows with columns divided by their scales; a column of scale 0 is 0."""
+    values = rows.values.astype(np.float64)
+    if scales is not None:
+        each = scales[rows.indices]
+        values = np.divide(values, each, out=np.zeros_like(values), where=each > 0.0)
+    return Table(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values)
+
+
+def by_columns(table: Table, width: int) -> Table:
+    """The same entries by columns, rows ascending."""
+    found = Table(np.zeros(width + 1, np.int64), np.empty(len(table.places), np.int32), np.empty(len(table.values)))
+    np.cumsum(np.bincount(table.places, minlength=width), out=found.starts[1:])
+    _turn(table.starts, table.places, table.values, found.starts[:-1].copy(), found.places, found.values)
+    return found
+
+
+@kernel
+def _turn(starts, places, values, ends, rows, entries):  # type: ignore[no-untyped-def]
+    for i in range(starts.shape[0] - 1):
+        for k in range(starts[i], starts[i + 1]):
+            j = places[k]
+            rows[ends[j]] = i
+            entries[ends[j]] = values[k]
+            ends[j] += 1
+
+
+@kernel
+def score_table(starts, places, values, w, out):  # type: ignore[no-untyped-def]
+    """out_i = <w, x_i>."""
+    for i in range(starts.shape[0] - 1):
+        total = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            total += w[places[k]] * values[k]
+        out[i] = total
+
+
+@kernel
+def pull_back(starts, places, values, theta, g):  # type: ignore[no-untyped-def]
+    """g = X' theta."""
+    g[:] = 0.0
+    for i in range(starts.shape[0] - 1):
+        t = theta[i]
+        if t != 0.0:
+            for k in range(starts[i], starts[i + 1]):
+                g[places[k]] += t * values[k]
+
+
+@kernel
+def count_within(starts, places, chosen):  # type: ignore[no-untyped-def]
+    """The entries in chosen columns, and the pairs of them that stand in one row."""
+    entries, pairs = 0, 0.0
+    for i in range(starts.shape[0] - 1):
+        here = 0
+        for k in range(starts[i], starts[i + 1]):
+            here += chosen[places[k]] >= 0
+        entries += here
+        pairs += 0.5 * here * here
+    return entries, pairs
+
+
+@kernel
+def restrict(starts, places, values, chosen, new_starts, new_places, new_values):  # type: ignore[no-untyped-def]
+    """The rows in chosen columns alone; chosen[j]: the column's new number, or -1."""
+    end = 0
+    for i in range(starts.shape[0] - 1):
+        for k in range(starts[i], starts[i + 1]):
+            j = chosen[places[k]]
+            if j >= 0:
+                new_places[end] = j
+                new_values[end] = values[k]
+                end += 1
+        new_starts[i + 1] = end
+
+
+@kernel
+def gram(starts, places, values, h, H):  # type: ignore[no-untyped-def]
+    """H = (X, 1)' diag(h) (X, 1), the intercept last."""
+    H[:] = 0.0
+    last = H.shape[0] - 1
+    for i in range(starts.shape[0] - 1):
+        if h[i] != 0.0:
+            for k in range(starts[i], starts[i + 1]):
+                row, t = H[places[k]], h[i] * values[k]
+                for e in range(k, starts[i + 1]):
+                    row[places[e]] += t * values[e]
+                row[last] += t
+            H[last, last] += h[i]
+    for a in range(last + 1):
+        for b in range(a + 1, last + 1):
+            H[b, a] = H[a, b]
