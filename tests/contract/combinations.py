@@ -107,7 +107,7 @@ def solver_texts(name: str) -> tuple[str, ...]:
     return tuple(text for text in texts if _accepted(text))
 
 
-NAMES = tuple(name for name in SOLVERS if "batch" not in name)
+NAMES = tuple(name for name in SOLVERS if "batch" not in name and not getattr(SOLVERS[name].solver, "certifies", False))
 LOSS_TEXTS = (*LOSSES, "squared,factor=2.0", "hinge,margin=0.0")
 PENALTY_TEXTS = (
     *(",".join([name, *(f"{key}={STRENGTHS[key]}" for key in keys)]) for name, keys in PENALTIES.items()),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.compiled import kernel
-from onlinear.rows import Rows
+from onlinear.rows import Rows, Source
 
 
 class Table(NamedTuple):
@@ -18,13 +18,26 @@ class Table(NamedTuple):
     values: np.ndarray  # (nnz,) float64
 
 
-def by_rows(rows: Rows, scales: np.ndarray | None) -> Table:
-    """The rows with columns divided by their scales; a column of scale 0 is 0."""
-    values = rows.values.astype(np.float64)
-    if scales is not None:
-        each = scales[rows.indices]
-        values = np.divide(values, each, out=np.zeros_like(values), where=each > 0.0)
-    return Table(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values)
+class Stored:
+    """All rows, and the same entries by columns once they are asked for."""
+
+    def __init__(self, rows: Table, width: int) -> None:
+        self.rows, self.width = rows, width
+        self._columns: Table | None = None
+
+    @classmethod
+    def of(cls, source: Source) -> Stored:
+        """The rows of a source."""
+        rows: Rows = source.stored().data
+        table = Table(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.values.astype(np.float64))
+        return cls(table, source.size)
+
+    @property
+    def columns(self) -> Table:
+        """The entries by columns."""
+        if self._columns is None:
+            self._columns = by_columns(self.rows, self.width)
+        return self._columns
 
 
 def by_columns(table: Table, width: int) -> Table:

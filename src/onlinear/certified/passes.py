@@ -48,4 +48,4 @@ def sum_conjugates(loss, theta, y, s, by):  # type: ignore[no-untyped-def]
 
 def lowest_mean(loss: Any, y: np.ndarray, s: np.ndarray) -> float:
     """(1/n) sum s_i inf l(., y_i), from l*(0) = -inf l: below it no model's mean loss can be."""
-    return -float(sum_conjugates(loss, np.zeros(len(y)), y, s, 0.0)) / len(y)
+    return 0.0 - float(sum_conjugates(loss, np.zeros(len(y)), y, s, 0.0)) / len(y)

@@ -2,11 +2,11 @@ r"""Prox-Newton on working sets, for smooth losses: the optimum of a stored prob
 
     F(w, b) = (1/n) sum_i s_i l(<w, x_i> + b, y_i) + r(w),   r = l1 |w|_1 + (l2/2) |w|^2 on lower <= w <= upper
 
-Each iteration balances b, takes slopes theta and curvatures h at the scores, certifies the point by its duality gap, and minimises
-the quadratic model of F on the columns that are not 0 or may leave it. It stops on nothing but the gap.
+Each iteration balances b, takes slopes theta and curvatures h at the scores, certifies the point by its duality gap, and
+minimises the quadratic model of F on the columns that are not 0 or may leave it. It stops on nothing but the gap.
 
-Source: Lee, Sun, Saunders, SIAM J. Optim. 24, 2014; Johnson, Guestrin, ICML 2015 (working sets by the gap); Yuan, Ho, Lin, JMLR 13,
-2012 (the model by coordinates).
+Source: Lee, Sun, Saunders, SIAM J. Optim. 24, 2014; Johnson, Guestrin, ICML 2015 (working sets by the gap); Yuan, Ho, Lin, JMLR
+13, 2012 (the model by coordinates).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Table, by_columns, count_within, gram, pull_back, restrict, score_table
+from onlinear.certified.columns import Stored, Table, count_within, gram, pull_back, restrict, score_table
 from onlinear.certified.descent import descend
 from onlinear.certified.gap import Gap, dual_value
 from onlinear.certified.models import ByColumns, ByGram
@@ -30,6 +30,7 @@ LARGEST_GRAM = 3000  # columns
 DAMPED = 1e-3  # the least damping
 FLOOR = 1e-12  # of curvatures, relative to 1/n
 SLOW = 0.02  # a relative decrease of F below it: the working set is near its last
+COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
 
 
@@ -50,7 +51,7 @@ class Report(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Weights, intercept, slopes (n,), the last gap (its bound the best one found), outer iterations and passes over all rows."""
+    """Weights, intercept, slopes (n,), the gap (its bound the best one found), outer iterations and passes over all rows."""
 
     w: np.ndarray
     b: float
@@ -93,17 +94,16 @@ class ProxNewton:
     """One run: the rows, where it stands, and the best bound so far."""
 
     def __init__(
-        self, rows: Table, width: int, loss: Any, penalty: Any, y: np.ndarray, s: np.ndarray, fit_intercept: bool
+        self, stored: Stored, width: int, loss: Any, penalty: Any, y: np.ndarray, s: np.ndarray, fit_intercept: bool
     ) -> None:
-        self.rows, self.width, self.loss, self.penalty = rows, width, loss, penalty
+        self.stored, self.rows, self.width, self.loss, self.penalty = stored, stored.rows, width, loss, penalty
         self.y, self.s, self.fit_intercept = y, s, fit_intercept
         self.bounds = getattr(penalty, "weight_bounds", None) or (-inf, inf)
         self.strengths = float(penalty.l1), float(penalty.l2), *map(float, self.bounds)
         self.lowest, self.bound = lowest_mean(loss, y, s), -inf
-        self.columns: Table | None = None
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.damping, self.accuracy, self.early = 0.0, 1.0, True
-        self.working = 0
+        self.working = self.steps = 0
 
     def solve(self, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
@@ -142,7 +142,9 @@ class ProxNewton:
     def settle(self, before: Gap, gap: Gap) -> None:
         """Decide how accurate the next model must be: coarse while F falls, finer each time that the gap does not halve."""
         fell = (before.objective - gap.objective) / max(abs(gap.objective), 1e-300)
-        self.early = self.early and (not np.isfinite(before.objective) or (fell > SLOW and gap.relative > 0.1))
+        self.steps += 1
+        coarse = not np.isfinite(before.objective) or (fell > SLOW and gap.relative > 0.1)
+        self.early = self.early and coarse and self.steps <= COARSE
         if not self.early:
             self.accuracy = max(1e-8, self.accuracy * 0.3) if gap.relative > 0.5 * before.relative else self.accuracy
 
@@ -170,9 +172,18 @@ class ProxNewton:
         self.working = len(W)
         if not len(W):
             return
-        h = np.maximum(self.h, (FLOOR + self.damping * float(self.h.max(initial=0.0)) * len(self.y)) / len(self.y) * (self.s > 0.0))
+        h = np.maximum(
+            self.h, (FLOOR + self.damping * float(self.h.max(initial=0.0)) * len(self.y)) / len(self.y) * (self.s > 0.0)
+        )
         d, moves = self.minimise(W, h, target)
         self.go(W, d, moves)
+
+    def prefers_gram(self, m: int, entries: int, pairs: float, coarse: bool) -> bool:
+        """Whether H costs less than the epochs over columns that it spares."""
+        epochs = 6.0 if coarse else 30.0
+        reach = m if coarse else min(m, 2 * int(np.count_nonzero(self.w)) + 20)
+        making = (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
+        return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < 1.7 * epochs * entries
 
     def minimise(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + 1,), the intercept last, and X d + d_0 (n,)."""
@@ -182,8 +193,7 @@ class ProxNewton:
         m, last = len(W), len(W) + self.fit_intercept
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        epochs, reach = (6, m) if target < 0.0 else (30, min(m, 2 * np.count_nonzero(self.w) + 20))
-        by_gram = m <= LARGEST_GRAM and (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m + 0.3 * epochs * m * reach < 1.7 * epochs * entries
+        by_gram = self.prefers_gram(m, int(entries), float(pairs), target < 0.0)
         share = 0.02 if by_gram else 0.15
         if by_gram:
             small = Table(np.zeros(len(self.y) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries))
@@ -195,11 +205,10 @@ class ProxNewton:
             moves = np.empty(len(self.y))
             score_table(*small, np.ascontiguousarray(d[:m]), moves)
             return d, moves + (d[m] if self.fit_intercept else 0.0)
-        if self.columns is None:
-            self.columns = by_columns(self.rows, self.width)
-        model = ByColumns(*self.columns, W, h, np.zeros(len(self.y)), np.empty(len(self.y)))
+        columns = self.stored.columns
+        model = ByColumns(*columns, W, h, np.zeros(len(self.y)), np.empty(len(self.y)))
         diagonal = np.empty(last)
-        square_columns(*self.columns, W, h, diagonal)
+        square_columns(*columns, W, h, diagonal)
         descend(model, g, w, d, diagonal, self.strengths, m, 40 if target < 0.0 else 300, share, target, 25, 1e-3)
         return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
 

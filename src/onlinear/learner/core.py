@@ -25,7 +25,7 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
-from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
 from onlinear.text.form import check_flag, unknown
 
@@ -90,7 +90,7 @@ class Core(Guarded):
         self.scaler = Scaler(scale, len(first)) if scale != "none" else None
         if self.scaler is not None and started:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
-        lower, upper = getattr(self.penalty, "lower", -np.inf), getattr(self.penalty, "upper", np.inf)
+        lower, upper = self._bounds()
         if started and (np.any(first < lower) or np.any(first > upper)):
             raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
         self.states = self._first_states(first, started)
@@ -309,6 +309,19 @@ class Core(Guarded):
     def add_loss(self, k: int, scores: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:
         """Add rows to the sum of losses of output k: its scores and targets, (n,)."""
         add_losses(self.raw_loss, scores, y, s, self.loss_sums[k])
+
+    def begin_at(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
+        """Start the outputs at weights (d, K) and intercepts (K,) in the units of rows and targets; the scales are known."""
+        for k, t in enumerate([state.t for state in self.states]):
+            w = np.clip(weights[:, k] if self.scaler is None else self.scaler.scaled(weights[:, k]), *self._bounds())
+            b = intercepts[k] - (self.scaler.centre(w) if self.centres_rows and self.scaler is not None else 0.0)
+            self.states[k] = self.engine.start(w, float(b) * self.fit_intercept)
+            self.states[k].now[T] = t
+        self.arrays_moved = True
+
+    def _bounds(self) -> tuple[float, float]:
+        """The bounds of every weight."""
+        return getattr(self.penalty, "lower", -np.inf), getattr(self.penalty, "upper", np.inf)
 
     # --- divergence --------------------------------------------------------------------------------------------------
 

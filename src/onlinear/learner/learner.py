@@ -207,14 +207,15 @@ class Learner(Core):
 
     @changes
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
-        """Run a batch solver (``batch-drs``) over all rows at once.
+        """Run a batch solver (``batch-drs``, ``prox-newton``, ``sdca``) over all rows at once.
 
         Parameters
         ----------
         X, y, sample_weight
             The rows, as in ``learn``; at least one row.
         iterations : int
-            The number of iterations, at least 1. A further call continues.
+            The number of iterations, at least 1: for ``prox-newton`` and ``sdca`` the most passes over all rows, which may end
+            before at a gap of ``tol``. A further call continues.
 
         Returns
         -------
@@ -228,14 +229,35 @@ class Learner(Core):
         DivergenceError
             Where a step size has no finite form.
         """
+        return self.solve_from(X, y, iterations, sample_weight)
+
+    @changes
+    def solve_from(
+        self,
+        X: Any,
+        y: Any,
+        iterations: int,
+        sample_weight: Any = None,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+        tell: Any = None,
+    ) -> Learner:
+        """``solve`` from weights (d, K) and intercepts (K,) in the units of rows and targets; None: from where it stands.
+        ``tell``: what a solver with certificates tells of each pass."""
         source, y, weights = self.check_input(X, y, sample_weight)
         if source.n == 0:
             raise ValueError("X has 0 rows; a batch solver needs at least one.")
         self.make_room(source)
         steps = count("iterations", iterations)
+        if self.scaler is not None and not self.centres_rows and self.engine.certifies:
+            source = self.scaler.whole(source, weights, first=self.t == 0)
+        if start is not None:
+            self.begin_at(*start)
+        rows_of_all = self.engine.prepare(source)
         for k, state in enumerate(self.states):
             try:
-                self.engine.solve(state, source, y[:, k], loss_weights(self.loss, weights), steps)
+                target = np.ascontiguousarray(y[:, k])
+                more = (tell,) if self.engine.certifies else ()
+                self.engine.solve(state, rows_of_all, target, loss_weights(self.loss, weights), steps, *more)
             except NO_NUMBER:
                 self.diverge("", self.t + 1)
         return self

@@ -58,6 +58,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "bregman": (0.0, inf, False, True),
     "C": (0.0, inf, True, False),
     "radius": (0.0, inf, True, False),
+    "tol": (0.0, 1.0, True, True),
     "T1": (1.0, 2.0**53, False, False),
     "limit": (1.0, 2.0**31, False, False),
     "base": (0.0, inf, False, True),

@@ -57,6 +57,9 @@ class Model(ABC):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        tol: float | None = None,
+        max_passes: int = 100,
+        warm_start: bool = False,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -70,6 +73,9 @@ class Model(ABC):
         self.verbose = verbose
         self.callbacks = callbacks
         self.n_jobs = n_jobs
+        self.tol = tol
+        self.max_passes = max_passes
+        self.warm_start = warm_start
 
     def settings(self) -> dict[str, Any]:
         """The settings, by name."""
@@ -311,6 +317,9 @@ class Classifier(Model):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        tol: float | None = None,
+        max_passes: int = 100,
+        warm_start: bool = False,
     ) -> None:
         super().__init__(
             loss,
@@ -325,6 +334,9 @@ class Classifier(Model):
             verbose=verbose,
             callbacks=callbacks,
             n_jobs=n_jobs,
+            tol=tol,
+            max_passes=max_passes,
+            warm_start=warm_start,
         )
         self.class_weight = class_weight
 

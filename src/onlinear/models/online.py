@@ -23,11 +23,12 @@ from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import split
 from onlinear.models.arguments import check_passes, fix_scales, is_stream, make_generator, refuse_unseen
-from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.base import Classifier, Regressor
 from onlinear.models.evaluation import gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
+from onlinear.models.tolerance import Certified, names_certified, weights_of
 from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
 from onlinear.solvers import SOLVERS
@@ -42,7 +43,7 @@ from onlinear.training.training import Training
 ROWS_AS_GIVEN: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
 
-class Online(BaseEstimator, Model):  # type: ignore[misc]
+class Online(BaseEstimator, Certified):  # type: ignore[misc]
     """What the two estimators share."""
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -51,6 +52,8 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
     def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Train from the start, in ``passes`` passes over arrays or a stream."""
         if is_stream(X, y):
+            if self.tol is not None:
+                raise ValueError("tol= needs the rows as arrays; a stream is trained in passes=, without a certificate.")
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
         if classes is not None:
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
@@ -62,10 +65,14 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
             y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
+            certified = self.certified_learner(outputs) if self.certifies else None
+            start = None if certified is None else self.begin(outputs)
+            if certified is not None and (start is not None or self.solver is None or names_certified(self.solver)):
+                return self._certify(certified, X, y, weights, start, 0)
             learner = self.new_learner(outputs, total=len(y) * passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
-            if learner.engine.batch:
+            if learner.engine.batch and certified is None:
                 return self._solve(learner, X, y, weights, passes)
             source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
@@ -73,6 +80,8 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
         self._run(feed, scored)
+        if certified is not None:
+            return self._certify(certified, X, y, weights, weights_of(self.learner_), passes)
         warn(self._doubts(X, feed, scored, ordered=not shuffle), stacklevel=4)
         return self
 
@@ -92,6 +101,14 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
         if scored is not None and not found and (more := falling(source.n, 1, *scored.halves(learner.loss), advice)):
             found.append(more)
         return found
+
+    def _certify(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int) -> Self:
+        """Solve to ``tol`` from a start, which took so many passes."""
+        if self.chosen_scale() == "standard":
+            fix_scales(learner, X, weights)
+        self.solve_to_tolerance(learner, X, y, weights, start, passes)
+        tell(check_callbacks(self.callbacks), Progress(self, self.t_))
+        return self
 
     def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
         self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
@@ -114,7 +131,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
                 self.history_, self.encoding_ = [], None
             learner = self.new_learner(outputs, total=None) if first else self.learner_
             if learner.engine.batch:
-                raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
+                raise ValueError(f"solver {learner.spec['solver']!r} needs all rows at once: use fit.")
             source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))

@@ -227,6 +227,10 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         for penalty, model in zip(self.penalties, fresh, strict=True):
             model.__dict__.update(known)
             model.learner_ = model.new_learner(outputs, total)
+            if lead.tol is not None:
+                raise ValueError(
+                    f"tol={lead.tol!r} needs all rows at once; a path learns row by row: fit each penalty instead."
+                )
             if model.learner_.engine.batch:
                 raise ValueError(f"solver {model.solver!r} needs all rows at once; a path learns {penalty!r} row by row.")
         return self._of(fresh)

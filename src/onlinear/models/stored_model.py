@@ -15,6 +15,11 @@ from onlinear.solvers import SOLVERS
 
 PARTS = ("solver", "loss", "penalty", "average")
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
+LATER = {
+    "tol": None,
+    "max_passes": 100,
+    "warm_start": False,
+}  # settings of later releases: where they are these, files lack them
 LONGEST_CLASS = 1 << 16  # characters of the name of a class
 MOST_CLASSES = 1 << 28  # bytes of all classes
 CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
@@ -49,7 +54,11 @@ def is_history(reports: Any) -> bool:
 
 def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as JSON holds them: without callbacks and threads, which a file does not keep."""
-    params = {name: value for name, value in settings.items() if name not in ("callbacks", "n_jobs")}
+    params = {
+        name: value
+        for name, value in settings.items()
+        if name not in ("callbacks", "n_jobs") and not (name in LATER and value == LATER[name])
+    }
     for role in PARTS:
         params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
     if not isinstance(params["random_state"], (int, np.integer)):

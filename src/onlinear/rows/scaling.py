@@ -18,7 +18,7 @@ import numpy as np
 
 from onlinear.compiled import LANES, four, function, gather, kernel, lane, nothing, put, put_back, where
 from onlinear.files import trust
-from onlinear.rows import Rows
+from onlinear.rows import Rows, Source
 
 BEHIND = int(LANES) - 1  # numbers that lanes write behind the last entry
 
@@ -69,6 +69,16 @@ class Scaler:
             self._scaled = np.empty(len(rows.values) + BEHIND)
         largest = _move(rows, s, *self.running, self._scaled)
         return rows._replace(values=self._scaled[: len(rows.values)]), largest
+
+    def whole(self, source: Source, s: np.ndarray, first: bool) -> Source:
+        """All rows in the scales that they have in the end; ``first``: the scales are made of these rows, of weight above 0."""
+        if first:
+            for which, rows in source.pieces():
+                self.learn(rows, s[which])
+        rows = source.stored().data
+        scales = self.scales()[rows.indices]
+        values = np.divide(rows.values, scales, out=np.zeros(len(scales)), where=scales > 0.0)
+        return source._replace(largest=float(np.abs(values).max(initial=0.0)), data=rows._replace(values=values))
 
     @property
     def running(self) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -263,6 +263,7 @@ class Engine(ABC):
     metric = False  # whether steps are divided by the size of the gradients so far: what they move is in units of eta alone
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
+    certifies = False  # whether ``solve`` stops at a certified gap
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
 
     def __init__(self, solver: Any, problem: Problem) -> None:
@@ -337,9 +338,14 @@ class Engine(ABC):
         run, args = self.pack(side)
         return run(*args)  # type: ignore[no-any-return]
 
-    def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:
+    def prepare(self, source: Source) -> Any:
+        """The rows as ``solve`` takes them, for all outputs."""
+        return source
+
+    def solve(self, state: State, source: Any, y: np.ndarray, s: np.ndarray, iterations: int) -> None:
         """Run a batch method; a stream's methods refuse."""
-        raise ValueError(f"{type(self.solver).__name__} learns rows one by one: use learn; only batch-drs has solve.")
+        name = type(self.solver).__name__
+        raise ValueError(f"{name} learns rows one by one: use learn; batch-drs, prox-newton and sdca have solve.")
 
     def check_rows(self, weights: np.ndarray) -> None:
         """Raise for sample weights that the method does not define."""

@@ -1,0 +1,99 @@
+"""What the methods share that take all rows at once and stop at a certified gap: their state, settings and what they refuse."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from onlinear.certified import Gap, refuse_uncertified
+from onlinear.certified.columns import Stored
+from onlinear.certified.prox_newton import Limits, Report, Solution, Tell
+from onlinear.files import trust
+from onlinear.penalties import Box, ElasticNet
+from onlinear.rows import Source
+from onlinear.solvers.core.engine import BIAS, OWN, Engine, Problem, State, T, scalars
+from onlinear.text.form import kebab
+
+OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
+
+
+class CertifiedEngine(Engine):
+    """Solves a stored problem; the state is w, b and the last certificate. ``learn`` is refused."""
+
+    lazy = grows = False
+    batch = certifies = True
+    why = "every iteration takes all rows"
+
+    def __init__(self, solver: Any, problem: Problem) -> None:
+        if problem.average is not None:
+            raise ValueError(f"{problem.name} has no average: it ends at the optimum.")
+        if type(problem.penalty) not in (ElasticNet, Box):
+            name = kebab(type(problem.penalty).__name__)
+            raise ValueError(f"{problem.name} takes l1, l2 and elastic-net, with or without bounds, not {name!r}.")
+        refuse_uncertified(problem.loss, problem.penalty)
+        super().__init__(solver, problem)
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        return State(scalars(self.problem, b), {"w": w.copy()}, size=len(w))
+
+    def call(self, state: State, rows: Any, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        raise ValueError(
+            f"{self.problem.name} takes all rows at once: use fit of an estimator or solve(X, y, iterations=...), or 'fiol'."
+        )
+
+    def prepare(self, source: Source) -> Stored:
+        """The rows as all outputs take them."""
+        return Stored.of(source)
+
+    def solve(self, state: State, source: Any, y: np.ndarray, s: np.ndarray, iterations: int, tell: Tell | None = None) -> None:
+        """Go on until the gap is at most ``tol``, for ``iterations`` passes over all rows at most."""
+        limits = Limits(self.solver.tol, iterations)
+        found = self.optimum(source, y, s, state.arrays["w"], float(state.now[BIAS]), limits, tell)
+        if not (np.isfinite(found.gap.objective) and np.all(np.isfinite(found.w)) and np.isfinite(found.b)):
+            raise OverflowError(f"{self.problem.name}: the objective is not finite")
+        state.arrays["w"][:], state.now[BIAS] = found.w, found.b
+        state.now[[OBJECTIVE, BOUND, LOWEST]] = found.gap
+        state.now[ITERATIONS] += found.iterations
+        state.now[PASSES] += found.passes
+        state.now[T] += found.passes * len(y)
+
+    @abstractmethod
+    def optimum(
+        self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None
+    ) -> Solution:
+        """Solve the problem from w and b."""
+
+    def check(self, state: State) -> None:
+        super().check(state)
+        objective, bound, lowest = state.now[[OBJECTIVE, BOUND, LOWEST]]
+        size = 1e-9 * (abs(objective) + abs(bound))
+        trust.must(lowest <= bound + size and bound <= objective + size, "a certificate that no run has")
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return state.arrays["w"][columns]
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        raise ValueError(f"{self.problem.name} has no average.")
+
+    def eta(self, t: int) -> float:
+        return 1.0
+
+
+def certificate(state: State) -> Gap:
+    """The last certificate of a state."""
+    return Gap(*map(float, state.now[[OBJECTIVE, BOUND, LOWEST]]))
+
+
+def add_passes(state: State, passes: int) -> None:
+    """Count passes that were made before."""
+    state.now[PASSES] += passes
+
+
+def counted(state: State) -> tuple[int, int]:
+    """Outer iterations, and passes over all rows."""
+    return int(state.now[ITERATIONS]), int(state.now[PASSES])
+
+
+__all__ = ["CertifiedEngine", "Report", "Tell", "add_passes", "certificate", "counted"]

@@ -1,0 +1,49 @@
+r"""Prox-Newton on working sets: the optimum of stored rows, to a certified relative gap.
+
+    d = argmin <g, d> + (1/2) d'X'HXd + r(w + d)  over the columns of a working set;   w <- w + t d               (MATH 20.3)
+
+with g the gradient and H the curvatures of the mean loss at w, t by Armijo's rule. It stops when the duality gap is at most
+``tol``, and says so; passes are counted, not believed.
+
+Source: Lee, Sun, Saunders, SIAM J. Optim. 24 (2014), 1420-1443.
+Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``curvature`` and ``conjugate``; the rows at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.certified.columns import Stored
+from onlinear.certified.prox_newton import Limits, Solution, Tell
+from onlinear.certified.prox_newton import ProxNewton as Run
+from onlinear.solvers.core.certified import CertifiedEngine
+from onlinear.solvers.core.engine import Engine, Problem
+
+
+class ProxNewton(NamedTuple):
+    """Settings: tol, the relative duality gap to be reached."""
+
+    tol: float = 1e-4
+
+    letters = ("w",)
+    certifies = True  # by a duality gap
+
+    def engine(self, problem: Problem) -> Engine:
+        if not hasattr(problem.loss, "curvature"):
+            name = type(problem.loss).__name__
+            raise ValueError(f"{problem.name} needs a loss with curvature; {name} has a kink: use 'sdca'.")
+        return ProxNewtonEngine(self, problem)
+
+
+class ProxNewtonEngine(CertifiedEngine):
+    """Runs it on one output."""
+
+    implicit = False
+
+    def optimum(
+        self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None
+    ) -> Solution:
+        run: Any = Run(rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept)
+        return run.solve(w, b, limits, tell)  # type: ignore[no-any-return]

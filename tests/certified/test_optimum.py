@@ -1,0 +1,150 @@
+"""The two solvers reach the optimum of every loss and penalty, certified; what is certified holds."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from onlinear import Learner
+from onlinear.certified.passes import take_slopes
+from onlinear.learner.loss_sums import LossSum
+from onlinear.learner.parts import LOSSES
+
+N, D = 160, 9
+SMOOTH = [name for name, cls in LOSSES.items() if hasattr(cls, "curvature")]
+KINKED = [name for name in LOSSES if name not in SMOOTH]
+PENALTIES = ("l1=0.01", "l1=1e-4", "l2=0.01", "elastic-net,l1=0.01,l2=0.01", "elastic-net,l1=0.01,l2=0.01,lower=-0.1,upper=0.2")
+BOXES = ("none,lower=-0.3,upper=0.4", "l1=0.02,lower=0.0")
+
+
+def rows_for(loss, seed=0):
+    """Rows with a constant, a repeated and an empty column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.7)
+    X[:, 3], X[:, 5], X[:, 7] = 1.0, X[:, 2], 0.0
+    s = X @ rng.normal(size=D) + rng.normal(size=N)
+    rule = getattr(LOSSES[loss], "labels", "real")
+    y = {"signs": np.where(s > 0.2, 1.0, -1.0), "counts": np.floor(np.abs(s)), "real": s + 0.5}[rule]
+    return X, y, rng.choice([0.0, 0.5, 1.0, 2.0], N)
+
+
+def solved(solver, loss, penalty, X, y, weights, fit_intercept=False, passes=300, **settings):
+    learner = Learner(solver, loss, penalty, fit_intercept=fit_intercept, n_features=X.shape[1], **settings)
+    return learner.solve(X, y, passes, weights)
+
+
+def by_lbfgs(learner, X, y, weights):
+    """The least objective that L-BFGS finds, from the positive and negative parts of the weights."""
+    n, d = X.shape
+    loss, penalty, slopes = learner.loss, learner.penalty, np.empty(n)
+
+    def value(v):
+        w, b = v[:d] - v[d : 2 * d], v[-1]
+        scores, losses = X @ w + b, LossSum(loss)
+        losses.add(scores[:, None], y[:, None], weights)
+        take_slopes(loss, scores, y, weights, 0.0, slopes)
+        pull = X.T @ (weights * slopes) / n + penalty.l2 * w
+        total = losses.value / n + penalty.l1 * np.sum(v[:-1]) + 0.5 * penalty.l2 * w @ w
+        return total, np.concatenate([pull + penalty.l1, penalty.l1 - pull, [learner.fit_intercept * weights @ slopes / n]])
+
+    bounds = [(0.0, getattr(penalty, "upper", np.inf))] * d + [(0.0, -getattr(penalty, "lower", -np.inf))] * d + [(None, None)]
+    options = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 5000, "maxfun": 20000}
+    return minimize(value, np.zeros(2 * d + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options).fun
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_prox_newton_reaches_the_optimum(loss):
+    X, y, s = rows_for(loss)
+    for penalty, fit_intercept, weights in itertools.product((*PENALTIES, *BOXES), (False, True), (np.ones(N), s)):
+        learner = solved("prox-newton,tol=1e-8", loss, penalty, X, y, weights, fit_intercept)
+        assert learner.duality_gap(X, y, weights) <= 1e-7, (penalty, fit_intercept)
+        if penalty in ("l1=0.01", BOXES[1]):
+            best = by_lbfgs(learner, X, y, weights)
+            assert learner.objective(X, y, weights) <= best + 1e-7 * abs(best)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_ascent_reaches_the_optimum(loss):
+    X, y, s = rows_for(loss)
+    for penalty, fit_intercept in itertools.product(PENALTIES[:1] + PENALTIES[2:], (False, True)):
+        tol = 1e-4 if loss in KINKED else 1e-6
+        learner = solved(f"sdca,tol={tol}", loss, penalty, X, y, s, fit_intercept, 3000)
+        state = learner.states[0].now
+        objective, bound, lowest = state[16:19]
+        assert objective - bound <= tol * (objective - lowest), (penalty, fit_intercept)
+        assert learner.objective(X, y, s) == pytest.approx(objective, rel=1e-9)
+        if hasattr(learner.loss, "curvature"):
+            other = solved("prox-newton,tol=1e-8", loss, penalty, X, y, s, fit_intercept)
+            assert other.objective(X, y, s) >= bound - 1e-9 * abs(objective)
+
+
+@pytest.mark.parametrize("solver", ["prox-newton", "sdca"])
+def test_a_penalty_that_keeps_all_weights_at_0_is_certified_at_once(solver):
+    X, y, _ = rows_for("logistic")
+    learner = solved(solver, "logistic", "l1=5.0", X, y, None, True, 10)
+    assert not learner.weights().any()
+    assert learner.states[0].now[20] <= 4.0  # passes
+
+
+@pytest.mark.parametrize("solver", ["prox-newton", "sdca"])
+def test_layouts_scales_and_further_calls(solver):
+    X, y, s = rows_for("squared-hinge")
+    first = solved(solver, "squared-hinge", "l1=0.01", X, y, s, True, scale="rms")
+    again = solved(solver, "squared-hinge", "l1=0.01", sp.csc_array(X), y, s, True, scale="rms")
+    np.testing.assert_array_equal(first.weights(), again.weights())
+    scales = np.array([np.sqrt(np.mean(x[(x != 0.0) & (s > 0.0)] ** 2)) if np.any(x[s > 0.0]) else 1.0 for x in X.T])
+    by_hand = solved(f"{solver},tol=1e-6", "squared-hinge", "l1=0.01", X / scales, y, s, True)
+    finer = solved(f"{solver},tol=1e-6", "squared-hinge", "l1=0.01", X, y, s, True, scale="rms")
+    assert finer.objective(X, y, s) == pytest.approx(by_hand.objective(X / scales, y, s), rel=2e-6)
+    before = first.objective(X, y, s)
+    assert first.solve(X, y, 5, s).objective(X, y, s) <= before * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [4, 400])
+def test_few_and_many_columns_separable_rows_and_raw_scales(d):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, d)) * 10.0 ** rng.integers(-1, 2, d)
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)  # separable
+    for loss, penalty in itertools.product(("logistic", "squared-hinge", "huber", "modified-huber"), ("l1=0.02", "l2=0.1")):
+        learner = solved("prox-newton,tol=1e-6", loss, penalty, X, y, None, True)
+        assert learner.duality_gap(X, y) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss", "penalty", "says"),
+    [
+        ("prox-newton", "hinge", "l1=0.1", "has a kink: use 'sdca'"),
+        ("prox-newton", "logistic", "tv=0.1", "takes l1, l2 and elastic-net"),
+        ("sdca", "logistic", "none", "without a penalty a duality gap says nothing"),
+    ],
+)
+def test_refusals(solver, loss, penalty, says):
+    with pytest.raises(ValueError, match=says):
+        Learner(solver, loss, penalty, n_features=3)
+
+
+@pytest.mark.parametrize("solver", ["prox-newton", "sdca"])
+def test_rows_one_by_one_are_refused_and_averages_too(solver):
+    X, y, _ = rows_for("logistic")
+    with pytest.raises(ValueError, match="takes all rows at once"):
+        Learner(solver, "logistic", "l1=0.1", n_features=D).learn(X, y)
+    with pytest.raises(ValueError, match="has no average"):
+        Learner(solver, "logistic", "l1=0.1", "uniform", n_features=D)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("penalty", ["l1=1e-3", "l1=1e-4", "l1=1e-5", "elastic-net,l1=1e-4,l2=1e-4", "l2=1e-4"])
+def test_the_matrix_on_sparse_rows(loss, penalty):
+    """Losses, penalties, intercept and weights on one-hot columns, which add up to one another."""
+    rng = np.random.default_rng(3)
+    groups = [sp.csr_array(np.eye(k)[rng.integers(k, size=6000)]) for k in (2, 5, 8, 16, 30, 40)]
+    X = sp.csr_array(sp.hstack(groups))
+    s = X @ rng.normal(size=X.shape[1]) + rng.normal(size=6000)
+    rule = getattr(LOSSES[loss], "labels", "real")
+    y = {"signs": np.where(s > 0.2, 1.0, -1.0), "counts": np.floor(np.abs(s)), "real": s}[rule]
+    for fit_intercept, weights in itertools.product((False, True), (None, rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], 6000))):
+        learner = solved("prox-newton,tol=1e-6", loss, penalty, X, y, weights, fit_intercept, 100)
+        assert learner.duality_gap(X, y, weights) <= 1.0001e-6
