@@ -22,6 +22,7 @@ from onlinear.learner.units import RAW, RELATIVE
 from onlinear.models.defaults import Choice, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
+from onlinear.penalties import is_bare
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
@@ -103,8 +104,7 @@ class Model(ABC):
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
 
     def _is_bare(self) -> bool:
-        penalty, none = build_penalty(self.penalty), build_penalty("none")
-        return type(penalty) is type(none) and bool(penalty == none)
+        return is_bare(build_penalty(self.penalty))
 
     def _average(self) -> Any:
         """The average: as named, else that of the preset, else an adaptive one; none where it would fill zeros that the
