@@ -20,16 +20,18 @@ Source: section 19 of the mathematical reference.
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, inf, log, log1p
 from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function
-from onlinear.losses import FIELDS, METHODS, Logistic, wright_omega
+from onlinear.compiled import adopt, function, kernel
+from onlinear.losses import FIELDS, METHODS, Logistic, nearer_omega, wright_omega
 from onlinear.text.describe import describe
 
-SCORE, START, SIZE, THETA = range(4)  # rows of the numbers of a row's outputs: z before the step, a, C and theta
+SCORE, START, SIZE, THETA, LOG, ROWS = range(6)  # of the numbers of a row's outputs: z before the step, a, C, theta, log C
+NEAR, EXACT = 0.5, 0.01  # how far from an argument of omega one step finds its next value, and finds it exactly
+NEGLIGIBLE = -30.0  # the argument below which omega is exp
 SMALL = 1e-8  # C below which C p is too small a number for p to follow from it
 CLOSE = 1e-8
 MOST_STEPS = 100
@@ -59,8 +61,10 @@ class Softmax(NamedTuple):
 
     def log_probabilities(self, z: np.ndarray, axis: int) -> np.ndarray:
         """log p_k of scores z whose outputs are along ``axis``; the result has the shape of z."""
-        shifted = z - np.max(z, axis=axis, keepdims=True)
-        return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))  # type: ignore[no-any-return]
+        first = np.moveaxis(np.array(z, dtype=np.float64), axis, 0)
+        found = np.ascontiguousarray(first).reshape(len(first), -1)
+        subtract_levels(found)
+        return np.moveaxis(found.reshape(first.shape), 0, axis)
 
     def probability(self, s: np.ndarray) -> np.ndarray:
         """P(y = k) = p_k; the outputs are along the last axis."""
@@ -73,47 +77,46 @@ class Softmax(NamedTuple):
 
 @function
 def find_thetas(numbers, outputs, own):  # type: ignore[no-untyped-def]
-    """Fill row THETA of a row's numbers (rows, outputs at least) from START and SIZE, for the class ``own``."""
-    level = level_of(numbers, outputs, own)
-    others = 0.0
-    for k in range(outputs):
-        if k != own:
-            p = share(numbers[START, k], numbers[SIZE, k], level)[0]
-            numbers[THETA, k] = p
-            others += p
-    numbers[THETA, own] = -others
-
-
-@function
-def share(b, c, level):  # type: ignore[no-untyped-def]
-    """p = omega(b - L + log C) / C, and -dp/dL."""
-    if c == 0.0:
-        p = exp(b - level)
-        return p, p
-    w = wright_omega(b - level + log(c))
-    p = w / c if c > SMALL else exp(b - level - w)
-    return p, p / (1.0 + w)
-
-
-@function
-def level_of(numbers, outputs, own):  # type: ignore[no-untyped-def]
-    """The root L of phi."""
+    """Fill row THETA of a row's numbers (ROWS, outputs at least) from START and SIZE, for the class ``own``."""
     level, least = first_level(numbers, outputs, own)
+    for k in range(outputs):
+        c = numbers[SIZE, k]
+        same = k > 0 and c == numbers[SIZE, k - 1]
+        numbers[LOG, k] = numbers[LOG, k - 1] if same else (log(c) if c > 0.0 else 0.0)
+    change = inf  # of the arguments of omega since its last values
     for _ in range(MOST_STEPS):
         phi, fall = -1.0, 0.0
         for k in range(outputs):
-            c = numbers[SIZE, k]
-            p, slope = share(numbers[START, k] + (c if k == own else 0.0), c, level)
+            p, slope = share(numbers, k, own, level, change)
             phi += p
             fall += slope
         if fall == 0.0:
             break
-        new = max(level + phi / fall, least)
-        done = abs(new - level) <= CLOSE  # a step of h leaves an error below h^2 / 2
-        level = new
-        if done:
+        new, before = max(level + phi / fall, least), abs(change)
+        change, level = level - new, new
+        if abs(change) <= CLOSE and (before <= EXACT or before > NEAR):  # a step of h leaves an error below h^2 / 2
             break
-    return level
+    others = 0.0
+    for k in range(outputs):
+        p = share(numbers, k, own, level, change)[0]
+        numbers[THETA, k] = p
+        others += p if k != own else 0.0
+    numbers[THETA, own] = -others
+
+
+@function
+def share(numbers, k, own, level, change):  # type: ignore[no-untyped-def]
+    """p = omega(x) / C of class k, with x = b - L + log C, and -dp/dL. Row THETA keeps omega; x changed by ``change``."""
+    c = numbers[SIZE, k]
+    b = numbers[START, k] + (c if k == own else 0.0)
+    if c == 0.0:
+        p = exp(b - level)
+        return p, p
+    x, w = b - level + numbers[LOG, k], numbers[THETA, k]
+    w = wright_omega(x) if x < NEGLIGIBLE or abs(change) > NEAR else nearer_omega(w + w / (1.0 + w) * change, x)
+    numbers[THETA, k] = w
+    p = w / c if c > SMALL else exp(b - level - w)
+    return p, p / (1.0 + w)
 
 
 @function
@@ -138,6 +141,23 @@ def log_sum(numbers, row, outputs):  # type: ignore[no-untyped-def]
     for k in range(outputs):
         total += exp(numbers[row, k] - top)
     return top + log(total)
+
+
+@kernel
+def subtract_levels(scores):  # type: ignore[no-untyped-def]
+    """Turn scores (outputs, n) into log-probabilities; each column's bits are its own, whatever stands beside it."""
+    for i in range(scores.shape[1]):
+        best, others = 0, 0.0
+        for k in range(1, scores.shape[0]):
+            if scores[k, i] > scores[best, i]:
+                best = k
+        top = scores[best, i]
+        for k in range(scores.shape[0]):
+            scores[k, i] -= top
+            others += exp(scores[k, i]) if k != best else 0.0
+        level = log1p(others)
+        for k in range(scores.shape[0]):
+            scores[k, i] -= level
 
 
 describe(Softmax, FIELDS, METHODS)

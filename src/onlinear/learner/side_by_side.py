@@ -80,10 +80,10 @@ class SideBySide:
         return scores
 
     def _take_scores(self, scores: np.ndarray) -> None:
-        """Turn scores into what losses take, core by core."""
+        """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""
         outputs = self._cores[0].n_outputs
         for k, core in enumerate(self._cores):
-            own = scores[:, k * outputs : (k + 1) * outputs]
+            own = scores[: 1 if core.race is None else 2, k * outputs : (k + 1) * outputs]
             own[...] = as_taken(core.loss, own, 1)
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:

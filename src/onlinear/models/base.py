@@ -16,7 +16,7 @@ from onlinear.averages import ADAPTIVE
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
-from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
+from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.models.defaults import Choice, explain_arguments, is_residual, loss_labels, natural_eta
@@ -24,7 +24,7 @@ from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.penalties import is_bare
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.engine import Engine, Problem, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.streams import encoding
 from onlinear.training.options import CLASSIFY, REGRESS
 
@@ -83,7 +83,7 @@ class Model(ABC):
         follows = self._follows(solver, average)
         return Learner(
             solver,
-            self.loss,
+            self._loss(outputs),
             self.penalty,
             average,
             scale=self.chosen_scale(),
@@ -95,6 +95,10 @@ class Model(ABC):
             total=total,
             n_jobs=self.n_jobs,
         )
+
+    def _loss(self, outputs: int) -> Any:
+        """The loss: as named; with a single output, which tells two classes apart, the form of a joint loss for it."""
+        return build_loss(self.loss).of_two() if outputs == 1 and is_joint(build_loss(self.loss)) else self.loss
 
     def _solver(self) -> Any:
         """The solver: as named, else implicit steps, in their faster form where there is no penalty."""
@@ -326,12 +330,14 @@ class Classifier(Model):
         chances = self.learner_.loss.probability(scores)
         if chances.ndim == 1:
             return np.column_stack([1.0 - chances, chances])
+        if is_joint(self.learner_.loss):
+            return chances
         total = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) not in ("signs", "real"):
-            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
+            known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
         return super().new_learner(outputs, total)
 

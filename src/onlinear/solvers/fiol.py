@@ -156,8 +156,8 @@ class Newton(NamedTuple):
 
 @function
 def segments(work, first, x, m, theta, eta, penalty):
-    """``segment`` for outputs side by side, of the weights in ``work`` from row ``first`` on. Each of the four parts of a sum has
-    a loop of its own: registers do not hold the eight sums of eight outputs."""
+    """``segment`` for outputs side by side, of the weights in ``work`` from row ``first`` on. Each of the four parts of a sum
+    has a loop of its own: registers do not hold the eight sums of eight outputs."""
     step, threshold, shrink = eta * theta, eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
     nought = same_lanes(0.0), same_lanes(0.0)
     sums = nought, nought, nought, nought

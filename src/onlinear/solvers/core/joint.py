@@ -46,7 +46,7 @@ from onlinear.compiled import (
     some,
 )
 from onlinear.rows import Rows
-from onlinear.softmax import SCORE, SIZE, START, THETA, find_thetas
+from onlinear.softmax import ROWS, SCORE, SIZE, START, THETA, find_thetas
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
@@ -67,7 +67,7 @@ from onlinear.solvers.core.pack import whole
 from onlinear.solvers.core.visits import time_to_visit
 
 # Further rows of a row's numbers: theta before a turn, the score it aimed at, and from ROW on what the row was scored by.
-BEFORE, AIMED, ROW = 4, 5, 6
+BEFORE, AIMED, ROW = ROWS, ROWS + 1, ROWS + 2
 MOST = np.uint64(4)  # numbers that a row is scored by
 NUMBERS = ROW + 4
 REPRODUCED = 1e-12
@@ -204,11 +204,11 @@ def learn_joined(
                 continue
             memory = room(V, p * FULL)
             c = solver.begin_step(t, clock, bias, penalty)
-            if own is None:
-                scored = c
-            else:
+            scored = in_lanes(c)
+            if own is not None:
                 row, kept = lanes_like(its, flat, ROW * packs + p * MOST), lanes_apart(own, now, OWN * packs + p, packs)
-                scored, after = solver.measured(theta, row, s[i], one, c, kept)
+                measured, after = solver.measured(theta, row, s[i], one, c, kept)
+                scored = in_lanes(measured)
                 put_apart(after, now, OWN * packs + p, packs)
             for k in range(begin, end):
                 at = np.uint64(indices[k]) * wide

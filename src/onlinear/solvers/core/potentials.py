@@ -197,17 +197,8 @@ class PotentialEngine(Engine):
         work, searches = self.joint_work(side.rows, len(states))
         numbers = numbers_of_row(len(states))
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, 0.0, None, searches)
-        arrays = (
-            V,
-            np.uint64(len(V) // max(1, lead.size)),
-            A,
-            lead.table,
-            work,
-            numbers,
-            numbers.reshape(-1, side.now.shape[1]),
-            side.now,
-            lead.now,
-        )
+        flat = numbers.reshape(-1, side.now.shape[1])
+        arrays = (V, np.uint64(len(V) // max(1, lead.size)), A, lead.table, work, numbers, flat, side.now, lead.now)
         parts = (self.penalty, self.joint_solver, self.average)
         return learn_joined, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
 
