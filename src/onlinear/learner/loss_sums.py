@@ -59,7 +59,11 @@ class LossSum:
 
     def add(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows: scores (n, K), targets (n, K) and weights (n,)."""
-        s, scores = loss_weights(self._loss, weights), as_taken(self._loss, scores, 1)
+        self.add_taken(as_taken(self._loss, scores, 1), y, weights)
+
+    def add_taken(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """``add`` for scores as the loss takes them, of some outputs."""
+        s = loss_weights(self._loss, weights)
         for k in range(scores.shape[1]):
             add_losses(self._raw, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), s, self.total)
 

@@ -79,11 +79,12 @@ class Model(ABC):
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
-        solver, average = self._solver(), self._average()
+        loss = self._loss(outputs)
+        solver, average = self._solver(loss), self._average()
         follows = self._follows(solver, average)
         return Learner(
             solver,
-            self._loss(outputs),
+            loss,
             self.penalty,
             average,
             scale=self.chosen_scale(),
@@ -100,11 +101,11 @@ class Model(ABC):
         """The loss: as named; with a single output, which tells two classes apart, the form of a joint loss for it."""
         return build_loss(self.loss).of_two() if outputs == 1 and is_joint(build_loss(self.loss)) else self.loss
 
-    def _solver(self) -> Any:
+    def _solver(self, loss: Any) -> Any:
         """The solver: as named, else implicit steps, in their faster form where there is no penalty."""
         if self.solver is not None:
             return self.solver
-        eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
+        eta = natural_eta(self.choice, build_loss(loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
 
     def _is_bare(self) -> bool:

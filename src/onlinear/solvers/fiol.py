@@ -379,7 +379,7 @@ class Fiol(NamedTuple):
         return LazyFiol(self, problem)
 
 
-class Straight(Fiol):
+class _Straight(Fiol):
     """FIOL where scores are linear in theta, also those of weights at 0: there is one segment, and nothing to search."""
 
     __slots__ = ()
@@ -446,7 +446,7 @@ class LazyFiol(PotentialEngine):
 
     @property
     def joint_solver(self) -> Any:
-        return Straight(*self.solver) if self._is_straight() else self.solver
+        return _Straight(*self.solver) if self._is_straight() else self.solver
 
     def _is_straight(self) -> bool:
         """Whether scores are linear in theta."""
@@ -468,4 +468,4 @@ class LazyFiol(PotentialEngine):
 
 
 adopt(Fiol)
-adopt(Straight)
+adopt(_Straight)
