@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from copy import copy
 from inspect import signature
 from typing import Any
 
@@ -79,12 +80,11 @@ class Model(ABC):
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
-        loss = self._loss(outputs)
-        solver, average = self._solver(loss), self._average()
+        solver, average = self._solver(), self._average()
         follows = self._follows(solver, average)
         return Learner(
             solver,
-            loss,
+            self.loss,
             self.penalty,
             average,
             scale=self.chosen_scale(),
@@ -97,15 +97,11 @@ class Model(ABC):
             n_jobs=self.n_jobs,
         )
 
-    def _loss(self, outputs: int) -> Any:
-        """The loss: as named; with a single output, which tells two classes apart, the form of a joint loss for it."""
-        return build_loss(self.loss).of_two() if outputs == 1 and is_joint(build_loss(self.loss)) else self.loss
-
-    def _solver(self, loss: Any) -> Any:
+    def _solver(self) -> Any:
         """The solver: as named, else implicit steps, in their faster form where there is no penalty."""
         if self.solver is not None:
             return self.solver
-        eta = natural_eta(self.choice, build_loss(loss)) * (self.choice.single if is_none(self._average()) else 1.0)
+        eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
 
     def _is_bare(self) -> bool:
@@ -340,6 +336,11 @@ class Classifier(Model):
         if loss_labels(self.loss) not in ("signs", "real"):
             known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
+        loss = build_loss(self.loss)
+        if outputs == 1 and is_joint(loss):
+            alone = copy(self)
+            alone.loss = loss.of_two()
+            return alone.new_learner(outputs, total)
         return super().new_learner(outputs, total)
 
     def negative_target(self, outputs: int) -> float:
