@@ -285,6 +285,7 @@ def test_steps_that_overshoot_name_the_row():
     [
         ({"solver": "rda"}, "rda has no form for softmax"),
         ({"solver": "odrs"}, "odrs has no form for softmax"),
+        ({"solver": "implicit-ftrl"}, "implicit-ftrl has no form for softmax"),
         ({"solver": "fiol,inner=sort"}, "fiol has no form for softmax"),
         ({"solver": "sgd", "penalty": "l2=0.1"}, "sgd has no form for softmax"),
         ({"solver": "ftrl", "average": "uniform"}, "ftrl has no form for softmax"),
