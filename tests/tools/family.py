@@ -26,9 +26,8 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     """The lines of the table."""
     text = PAGE.read_text(encoding="utf-8")
-    return [
-        Case(*(cell.strip() for cell in line)) for line in re.findall(r"^\| ([^|]+)\| ([^|]+)\| ([^|]+)\| `tests/", text, re.M)
-    ]
+    lines = re.findall(r"^\| ([^|]+)\| ([^|]+)\| ([^|]+)\| `tests/", text, re.MULTILINE)
+    return [Case(*(cell.strip() for cell in line)) for line in lines]
 
 
 def columns(found: list[Case]) -> list[list[str]]:
@@ -81,7 +80,7 @@ def drawn() -> str:
             f'{end[0]:g} {end[1]:g}" fill="none" stroke="#99a" marker-end="url(#tip)"/>'
         )
     for name, (x, y) in place.items():
-        where = " / ".join(case.where for case in found if case.special == name)
+        where = " / ".join(dict.fromkeys(case.where for case in found if case.special == name))
         lines += [
             f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#eef3fb" stroke="#456"/>',
             f'<text x="{x + WIDTH / 2:g}" y="{y + (17 if where else 25):g}" font-size="14" text-anchor="middle" fill="#123">'
@@ -89,7 +88,8 @@ def drawn() -> str:
         ]
         if where:
             lines.append(
-                f'<text x="{x + WIDTH / 2:g}" y="{y + 32:g}" font-size="10.5" text-anchor="middle" fill="#567">{escape(where)}</text>'
+                f'<text x="{x + WIDTH / 2:g}" y="{y + 32:g}" font-size="10.5" text-anchor="middle" fill="#567">'
+                f"{escape(where)}</text>"
             )
     return "\n".join([*lines, "</svg>"]) + "\n"
 
