@@ -4,8 +4,8 @@ r"""Dual coordinate ascent with the loss's implicit step, and a memory of each r
     w_j = clip(soft(v_j + k c_j, l1) / sigma, lower, upper),   v = -(1/n) X'(s theta),   sigma = l2 + k
 
 It is the implicit step of FIOL, from the score without the row's own last step: theta solves theta in dl(a' - C theta),
-a' the score with the row's memory taken out. Where l2 is small or 0, and for the intercept, it runs inside proximal steps (k/2) |w - c|^2
-about the last round's weights c. Rows whose theta did not move in an epoch over all rows rest until the next.
+a' the score with the row's memory taken out. Where l2 is small or 0, and for the intercept, it runs inside proximal steps
+(k/2) |w - c|^2 about the last round's weights c. Rows whose theta did not move in an epoch over all rows rest until the next.
 
 Source: Shalev-Shwartz, Zhang, JMLR 14 (2013), 567-599; Hsieh et al., ICML 2008 (resting rows).
 """

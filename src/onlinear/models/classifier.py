@@ -42,12 +42,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     """A linear classifier, trained row by row.
 
     It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r, and s_i the weight of a row times the
-    weight of its class. Several classes are learned one against the rest, all in one pass over the rows.
+    weight of its class. Several classes are learned one against the rest, or joined by ``loss="softmax"``, all in one pass over
+    the rows.
 
     Parameters
     ----------
     loss : str or loss object, default="logistic"
         The loss, as ``"name,key=value,..."``. Losses of numbers (squared, absolute, huber, ...) learn the targets -1 and +1.
+        ``"softmax"`` is one loss over the scores of all classes; for two classes it is the logistic loss.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
@@ -75,11 +77,19 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
-        Whether to show a progress bar.
+        Whether to show a progress bar; with ``tol`` a line for each certified pass.
     callbacks : list of callables, default=None
         Functions of one ``Progress``, called after every block of rows.
     n_jobs : int, default=None
         The threads that share many classes: None is 1, -1 all cores. They change nothing but the time.
+    tol : float, default=None
+        The certified relative duality gap at which ``fit`` on arrays ends: with 1e-4 the objective is at most 0.01 % above the
+        optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
+        ``partial_fit`` and streams do not use it. None: ``passes`` decide.
+    max_passes : int, default=100
+        With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
+    warm_start : bool, default=False
+        With ``tol``, whether ``fit`` starts from the model as it is.
 
     Attributes
     ----------
@@ -94,7 +104,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     feature_names_in_ : ndarray of str
         The names of the columns, where a data frame gave them.
     n_iter_ : int
-        The passes made by ``fit``.
+        The passes made by ``fit``; with ``tol`` its outer iterations.
+    n_passes_ : int
+        Readings of all rows by ``fit``.
+    dual_gap_, dual_bound_, objective_ : float
+        After ``fit`` with ``tol``: the certified relative gap (of several outputs the largest), what no objective is below, and
+        the objective (both summed over outputs).
+    converged_ : bool
+        After ``fit`` with ``tol``: whether ``dual_gap_`` is at most ``tol``.
     t_ : int
         Rows learned, over all passes and calls.
     sparsity_ : float
@@ -167,6 +184,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Warns
         -----
+        ConvergenceWarning
+            Where ``tol`` was not reached in ``max_passes`` passes.
         QualityWarning
             Where the model predicts worse than a constant, or the rows cannot teach it.
         """
@@ -249,7 +268,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     @IfProbable
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, for the losses logistic, exponential and modified-huber.
+        """Probabilities of the classes, for the losses logistic, softmax, exponential and modified-huber.
 
         Parameters
         ----------
@@ -259,7 +278,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         Returns
         -------
         ndarray of shape (n, K)
-            Each row sums to 1; of several classes the probabilities of one against the rest, divided by their sum.
+            Each row sums to 1: of several classes the softmax of the scores, or the probabilities of one against the rest
+            divided by their sum.
 
         Raises
         ------

@@ -48,11 +48,19 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
-        Whether to show a progress bar.
+        Whether to show a progress bar; with ``tol`` a line for each certified pass.
     callbacks : list of callables, default=None
         Functions of one ``Progress``, called after every block of rows.
     n_jobs : int, default=None
         The threads that share many targets: None is 1, -1 all cores. They change nothing but the time.
+    tol : float, default=None
+        The certified relative duality gap at which ``fit`` on arrays ends: with 1e-4 the objective is at most 0.01 % above the
+        optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
+        ``partial_fit`` and streams do not use it. None: ``passes`` decide.
+    max_passes : int, default=100
+        With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
+    warm_start : bool, default=False
+        With ``tol``, whether ``fit`` starts from the model as it is.
 
     Attributes
     ----------
@@ -65,7 +73,14 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     feature_names_in_ : ndarray of str
         The names of the columns, where a data frame gave them.
     n_iter_ : int
-        The passes made by ``fit``.
+        The passes made by ``fit``; with ``tol`` its outer iterations.
+    n_passes_ : int
+        Readings of all rows by ``fit``.
+    dual_gap_, dual_bound_, objective_ : float
+        After ``fit`` with ``tol``: the certified relative gap (of several outputs the largest), what no objective is below, and
+        the objective (both summed over outputs).
+    converged_ : bool
+        After ``fit`` with ``tol``: whether ``dual_gap_`` is at most ``tol``.
     t_ : int
         Rows learned, over all passes and calls.
     sparsity_ : float
@@ -128,6 +143,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Warns
         -----
+        ConvergenceWarning
+            Where ``tol`` was not reached in ``max_passes`` passes.
         QualityWarning
             Where the model predicts worse than a constant, or the targets are out of reach.
         """

@@ -44,10 +44,7 @@ _PARTS: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             ("cross-entropy", "crossentropy", "binary-crossentropy", "binary-cross-entropy"), "It is 'logistic' here."
         ),
-        **dict.fromkeys(
-            ("softmax", "multinomial", "categorical-crossentropy"),
-            "The nearest is 'logistic': several classes are learned one against the rest.",
-        ),
+        **dict.fromkeys(("multinomial", "categorical-crossentropy", "multiclass"), "It is 'softmax' here."),
         **dict.fromkeys(
             ("squared-error", "squared-loss", "mse", "l2", "ls", "ols", "least-squares", "gaussian"), "It is 'squared' here."
         ),
@@ -123,7 +120,7 @@ _ARGUMENTS: dict[str, str] = {
         ("max_iter", "n_iter", "epochs", "n_epochs", "num_epochs", "iterations"), "Write passes=5 for 5 passes over the rows."
     ),
     **dict.fromkeys(
-        ("tol", "n_iter_no_change", "early_stopping", "validation_fraction"),
+        ("n_iter_no_change", "early_stopping", "validation_fraction"),
         "fit makes passes= passes and has no stopping rule; onlinear train has --early-stop.",
     ),
     **dict.fromkeys(("optimizer", "algorithm", "method"), "Write solver=, for instance solver='rda'."),
@@ -132,7 +129,6 @@ _ARGUMENTS: dict[str, str] = {
     "quantile": "It is a setting of the loss: loss='quantile,q=0.9'.",
     **dict.fromkeys(("seed", "random_seed"), "Write random_state=0."),
     **dict.fromkeys(("intercept", "bias"), "Write fit_intercept=True or fit_intercept=False."),
-    "warm_start": "partial_fit continues with the model; fit starts anew.",
     "batch_size": "Rows are learned one at a time.",
     "positive": "Write penalty='lower=0'.",
     **dict.fromkeys(("standardize", "normalize"), "Write scale='standard', for sparse rows scale='rms'."),
