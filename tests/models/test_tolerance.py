@@ -1,0 +1,136 @@
+"""``tol=``: fit ends at a certified gap, says how far it came, and refuses what cannot be certified before the first row."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import onlinear
+from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath
+
+N, D = 300, 8
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(N, D)) * (1.0 + np.arange(D)) * (RNG.random((N, D)) < 0.6)
+SCORES = X @ RNG.normal(size=D) + RNG.normal(size=N)
+Y = np.where(SCORES > 0.5, "yes", "no")
+WEIGHTS = RNG.choice([0.5, 1.0, 3.0], N)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge", "hinge"])
+@pytest.mark.parametrize("penalty", ["l1=1e-2", "l2=1e-2", "elastic-net,l1=1e-3,l2=1e-3"])
+def test_fit_ends_at_the_gap(loss, penalty):
+    tol = 1e-3 if loss == "hinge" else 1e-6
+    model = OnlineClassifier(loss, penalty=penalty, tol=tol, max_passes=1000, class_weight="balanced").fit(X, Y, WEIGHTS)
+    assert model.converged_
+    assert model.dual_gap_ <= tol
+    assert model.dual_bound_ <= model.objective_
+    assert 1 <= model.n_iter_ <= model.n_passes_ <= 1000
+    if loss != "hinge":
+        assert model.duality_gap(X, Y, WEIGHTS) == pytest.approx(model.dual_gap_, rel=1e-3, abs=1e-12)
+    assert model.score(X, Y) > 0.8
+
+
+@pytest.mark.parametrize("scale", ["none", "rms", "max-abs", "standard"])
+def test_scales_are_those_of_all_rows_and_offsets_are_nothing(scale):
+    model = OnlineRegressor(penalty="l2=0.1", tol=1e-9, scale=scale).fit(X, SCORES)
+    moved = OnlineRegressor(penalty="l2=0.1", tol=1e-9, scale=scale).fit(X, SCORES + 1e4)
+    np.testing.assert_allclose(moved.predict(X) - 1e4, model.predict(X), atol=1e-3)
+    if scale == "max-abs":
+        by_hand = X / np.abs(X).max(axis=0)
+        other = OnlineRegressor(penalty="l2=0.1", tol=1e-9, scale="none").fit(by_hand, SCORES)
+        np.testing.assert_allclose(model.predict(X), other.predict(by_hand), atol=1e-3)
+
+
+def test_classes_and_targets_are_each_certified():
+    places = np.digitize(SCORES, [-1.0, 1.0])
+    model = OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places)
+    alone = [OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places == k) for k in range(3)]
+    np.testing.assert_allclose(model.coef_, np.vstack([one.coef_ for one in alone]))
+    assert model.dual_gap_ == max(one.dual_gap_ for one in alone)
+    assert model.objective_ == pytest.approx(sum(one.objective_ for one in alone))
+
+
+def test_it_says_how_far_it_came():
+    with pytest.warns(ConvergenceWarning, match=r"tol=1e-10 was not reached: after 4 passes .* above the optimum") as said:
+        model = OnlineClassifier(penalty="l2=1e-3", tol=1e-10, max_passes=4).fit(X, Y)
+    assert said[0].filename == __file__
+    assert not model.converged_
+    assert model.n_passes_ == 4
+
+
+def test_warm_start_and_a_solver_for_the_first_pass():
+    model = OnlineClassifier(penalty="l1=1e-3", tol=1e-5, warm_start=True).fit(X, Y)
+    first = model.n_passes_
+    assert model.fit(X, Y).n_passes_ == 1 < first
+    online = OnlineClassifier(penalty="l1=1e-3", tol=1e-5, solver="fiol", passes=3, random_state=0).fit(X, Y)
+    assert online.converged_
+    assert online.n_passes_ == online.n_iter_ + 3
+    with pytest.raises(ValueError, match="max_passes=3 leaves no pass after the 3 of 'fiol'"):
+        OnlineClassifier(penalty="l1=1e-3", tol=1e-5, solver="fiol", passes=3, max_passes=3).fit(X, Y)
+
+
+@pytest.mark.parametrize("solver", ["prox-newton", "sdca", "prox-newton,tol=1e-7"])
+def test_solvers_by_name_imply_a_tolerance(solver):
+    model = OnlineClassifier(penalty="l2=1e-2", solver=solver).fit(X, Y)
+    assert model.converged_
+    assert model.dual_gap_ <= 1e-4
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        model.partial_fit(X, Y)
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        OnlineClassifier(penalty="l2=1e-2", solver=solver).fit([(sp.csr_array(X), 1.0 * (Y == "yes"))])
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "without a penalty a duality gap says nothing"),
+        ({"penalty": "tv=0.1"}, "needs the conjugate of the penalty"),
+        ({"penalty": "none,lower=0"}, "without a penalty a duality gap says nothing"),
+        ({"penalty": "l1=0.1", "tol": 0.0}, "tol"),
+        ({"penalty": "l1=0.1", "tol": -1.0}, "tol"),
+        ({"penalty": "l1=0.1", "max_passes": 0}, "max_passes must be"),
+    ],
+)
+def test_refusals_leave_the_model_as_it_was(settings, says):
+    model = OnlineClassifier(random_state=0).fit(X, Y)
+    before = model.coef_
+    model.set_params(**{"tol": 1e-4} | settings)
+    with pytest.raises(ValueError, match=says):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_streams_and_paths_refuse_it():
+    with pytest.raises(ValueError, match="tol= needs the rows as arrays"):
+        OnlineClassifier(penalty="l1=0.1", tol=1e-4).fit([(X, 1.0 * (Y == "yes"))])
+    with pytest.raises(ValueError, match="a path learns row by row"):
+        PenaltyPath(OnlineClassifier(tol=1e-4), ["l1=0.1"]).fit(X, Y)
+
+
+def test_partial_fit_does_not_use_it():
+    plain = OnlineClassifier(penalty="l1=1e-3").partial_fit(X, Y, classes=["no", "yes"])
+    model = OnlineClassifier(penalty="l1=1e-3", tol=1e-4).partial_fit(X, Y, classes=["no", "yes"])
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    with pytest.raises(AttributeError, match="there is no certificate"):
+        plain.dual_gap_  # noqa: B018
+
+
+def test_files_and_clones_keep_it(tmp_path):
+    model = OnlineClassifier(penalty="l1=1e-3", tol=1e-5).fit(X, Y)
+    model.save(tmp_path / "model")
+    loaded = onlinear.load(tmp_path / "model")
+    assert (loaded.tol, loaded.dual_gap_, loaded.n_passes_) == (1e-5, model.dual_gap_, model.n_passes_)
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    assert clone(loaded).tol == 1e-5
+    final = tmp_path / "final"
+    model.save(final, final=True)
+    with pytest.raises(AttributeError, match="only predicts"):
+        onlinear.load(final).dual_gap_  # noqa: B018
+
+
+def test_each_certified_pass_is_shown(capsys):
+    OnlineClassifier(penalty="l1=1e-3", tol=1e-5, verbose=True).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["pass", "objective", "certified", "gap", "non-zeros", "columns"]
+    assert float(lines[-1].split()[2]) <= 1e-5
