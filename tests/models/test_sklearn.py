@@ -31,6 +31,9 @@ CLASSIFIERS = [
     OnlineClassifier("logistic", penalty="elastic-net,l1=1e-4,l2=1e-4", solver="sdrs", scale="rms"),
     OnlineClassifier("logistic", penalty="l1,l1=1e-4", solver="iodrs,lam=0.1", scale="rms"),
     OnlineClassifier("logistic", penalty="l2,l2=1e-3", solver="batch-drs", passes=30),
+    OnlineClassifier("logistic", penalty="l1=1e-2", tol=1e-4),
+    OnlineClassifier("logistic", penalty="l2=1e-2", solver="prox-newton"),
+    OnlineClassifier("hinge", penalty="l2=1e-2", solver="sdca", max_passes=2000),
 ]
 REGRESSORS = [
     OnlineRegressor(),
@@ -49,7 +52,10 @@ REGRESSORS = [
     OnlineRegressor("squared", penalty="elastic-net,l1=1e-4,l2=1e-4", solver="sdrs", scale="rms"),
     OnlineRegressor("huber", penalty="l1,l1=1e-4", solver="iodrs,lam=0.1", scale="rms"),
     OnlineRegressor("squared", penalty="l2,l2=1e-3", solver="batch-drs", passes=30),
+    OnlineRegressor("huber", penalty="l2=1e-2", solver="prox-newton"),
+    OnlineRegressor("absolute", penalty="l2=1e-2", solver="sdca,tol=1e-2", max_passes=2000),
 ]
+ALL_AT_ONCE = ("batch-drs", "prox-newton", "sdca")
 SIGNS_ONLY = {SOLVERS[name].solver for name in ("pa", "pegasos")}
 
 
@@ -89,10 +95,12 @@ def failures(estimator: Any) -> dict[str, str]:
     solver = (estimator.solver or "").partition(",")[0]
     found = {}
     if solver != "rls":
-        reason = BATCH_WEIGHTS if solver == "batch-drs" else WEIGHTS
+        reason = BATCH_WEIGHTS if solver in ALL_AT_ONCE or estimator.tol is not None else WEIGHTS
         found["check_sample_weight_equivalence_on_dense_data"] = reason
         found["check_sample_weight_equivalence_on_sparse_data"] = reason if estimator.scale != "standard" else DENSE
-    if solver == "batch-drs":
+    if estimator.tol is not None:
+        found["check_fit_score_takes_y"] = ALL_ROWS
+    if solver in ALL_AT_ONCE:
         found |= dict.fromkeys(("check_fit_score_takes_y", *PARTIAL), ALL_ROWS)
     if estimator.scale == "standard":
         found |= dict.fromkeys(PARTIAL, MEAN)
