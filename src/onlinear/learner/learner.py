@@ -11,6 +11,7 @@ from onlinear import rows
 from onlinear.files import model_file
 from onlinear.learner import stored_learner
 from onlinear.learner.arguments import count, one_row
+from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
 from onlinear.learner.loss_sums import LossSum, loss_weights, mean
@@ -317,7 +318,7 @@ class Learner(Core):
         if self.n_outputs > 1 or not many:
             out = self._scores(source, many)
             return out[:, 0] if self.n_outputs == 1 else out
-        return score_rows(source, *self._predictor(0))  # while others may use the learner
+        return bounded(score_rows(source, *self._predictor(0)), self.bounds())  # while others may use the learner
 
     def predict_one(self, indices: Any, values: Any) -> Any:
         """Score one row, given by its non-zeros, as ``predict`` does.
@@ -362,7 +363,7 @@ class Learner(Core):
             fits = one is not None and one.now is self.states[0].now and self.stopped is None
             if not fits or (score := one.score(indices, values)) is None:  # type: ignore[union-attr]
                 return self._predict_any(indices, values)
-            return score
+            return score if self.units is None else bounded(score, self.bounds())
         finally:
             self.reads_only = before
             lock.release()
@@ -387,7 +388,7 @@ class Learner(Core):
         out = np.empty((source.n, self.n_outputs))
         for k in range(self.n_outputs):
             out[:, k] = score_rows(source, *self._predictor(k)) if many else self._score_few(source, k)
-        return out
+        return bounded(out, self.bounds())
 
     @reads
     def _predictor(self, k: int) -> tuple[float, np.ndarray]:

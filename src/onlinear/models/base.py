@@ -19,6 +19,7 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
+from onlinear.losses import Squared
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
@@ -26,6 +27,7 @@ from onlinear.penalties import ElasticNet
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
+from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
 
 
@@ -92,6 +94,7 @@ class Model(ABC):
             n_outputs=outputs,
             targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
             weights=RELATIVE if follows else RAW,
+            clip=follows and self.clips(),
             total=total,
             n_jobs=self.n_jobs,
         )
@@ -143,6 +146,10 @@ class Model(ABC):
         """Whether the step sizes may follow the running units of weights and targets."""
         engine = self._engine(solver, build_average(average, total=2))
         return engine is not None and can_multiply(engine)
+
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the targets seen."""
+        return False
 
     def chosen_scale(self) -> Any:
         """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
@@ -376,6 +383,46 @@ class Regressor(Model):
     task = REGRESS
     kind = "regressor"
     columns_: int | None
+    clip: bool | None = None  # of pickles that are older than it
+
+    @explain_arguments
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        penalty: Any = "none",
+        solver: Any = None,
+        average: Any = None,
+        passes: int = 1,
+        shuffle: bool | str | None = None,
+        scale: str | None = None,
+        fit_intercept: bool = True,
+        clip: bool | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            loss,
+            penalty=penalty,
+            solver=solver,
+            average=average,
+            passes=passes,
+            shuffle=shuffle,
+            scale=scale,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            verbose=verbose,
+            callbacks=callbacks,
+            n_jobs=n_jobs,
+        )
+        self.clip = clip
+
+    def clips(self) -> bool:
+        if self.clip is None:
+            return self.solver is None and type(build_loss(self.loss)) is Squared
+        return check_flag("clip", self.clip)
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:
         """The predictions that scores stand for."""
