@@ -5,8 +5,9 @@ clip(s), and it is learned by
 
     L(s, y) = int_y^s (clip(u) - y) du,      L' = clip(s) - y,
 
-which is the squared loss between lo and hi and goes on along its tangents beyond: convex, and a score beyond the range is pulled
-back no harder than from its edge. Its implicit step is that of the squared loss where it ends inside, else the slope at the edge.
+which is the squared loss between lo and hi and goes on along its tangents beyond: convex, and a score beyond the range is
+pulled back no harder than from its edge. Its implicit step is that of the squared loss where it ends inside, else the slope at
+the edge.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ class Clip:
         """Clip scores (K, n) of rows between two moves of a range; ``moved``: one moved at the first of them."""
         if moved:
             scores[:, :1] = bounded(scores[:, :1].T, self.before).T
-        rest = scores[:, 1:] if moved else scores
-        rest[:] = bounded(rest.T, self.ranges).T
+        for row, (low, high) in zip(scores, self.ranges, strict=True):
+            if low <= high:
+                np.clip(row[moved:], low, high, out=row[moved:])
 
     def restore(self, ranges: np.ndarray) -> None:
         """Take the ranges of a file; raises ModelFileError for what no targets have."""

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from onlinear import rows
+from onlinear.certified import refuse_uncertified
 from onlinear.files import model_file
 from onlinear.learner import stored_learner
 from onlinear.learner.arguments import count, one_row
+from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
@@ -62,6 +64,9 @@ class Learner(Core):
         the step sizes are multiplied by the running deviation of the targets.
     weights : {"raw", "relative"}, default="raw"
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.
+    clip : bool, default=False
+        Whether predictions are clipped to the smallest and largest target so far, and learned with the loss that matches: slope
+        clip(s) - y. For the squared loss with ``targets="relative"``. ``objective`` is that of the linear scores.
     total : int, default=None
         The number of rows that will be learned, where it is known. Some schedules and averages need it.
     n_jobs : int, default=None
@@ -303,7 +308,7 @@ class Learner(Core):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            The scores.
+            The scores; with ``clip=True`` within the targets seen.
 
         Raises
         ------
@@ -312,13 +317,17 @@ class Learner(Core):
         DivergenceError
             Where the state is not finite.
         """
+        return bounded(self.linear_scores(X), self.bounds())  # type: ignore[no-any-return]
+
+    def linear_scores(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b (n,) or (n, K), as ``predict`` gives them where it clips nothing."""
         self.refuse_if_diverged()
         source = self.check_width(rows.read(X))
         many = source.nnz > self.size  # entries: each column is computed once, not once for each entry
         if self.n_outputs > 1 or not many:
             out = self._scores(source, many)
             return out[:, 0] if self.n_outputs == 1 else out
-        return bounded(score_rows(source, *self._predictor(0)), self.bounds())  # while others may use the learner
+        return score_rows(source, *self._predictor(0))  # while others may use the learner
 
     def predict_one(self, indices: Any, values: Any) -> Any:
         """Score one row, given by its non-zeros, as ``predict`` does.
@@ -388,7 +397,7 @@ class Learner(Core):
         out = np.empty((source.n, self.n_outputs))
         for k in range(self.n_outputs):
             out[:, k] = score_rows(source, *self._predictor(k)) if many else self._score_few(source, k)
-        return bounded(out, self.bounds())
+        return out
 
     @reads
     def _predictor(self, k: int) -> tuple[float, np.ndarray]:
@@ -430,13 +439,45 @@ class Learner(Core):
         y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
         if source.n == 0:
             raise ValueError("X has 0 rows; the objective is a mean over rows.")
-        scores = self.predict(X).reshape(source.n, self.n_outputs)
+        scores = self.linear_scores(X).reshape(source.n, self.n_outputs)
         total = 0.0
         for k in range(self.n_outputs):
             losses = LossSum(self.loss)
             losses.add(scores[:, k : k + 1], y[:, k : k + 1], weights)
             total += losses.value / source.n + penalty_value(self.penalty, self.scaled_weights(k, self.columns, True))
         return total
+
+    @reads
+    def duality_gap(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How far the objective is at most above that of the best model, relative and certified.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, as in ``learn``; at least one row.
+
+        Returns
+        -------
+        float
+            (F - D) / (F - inf l), where F is ``objective`` and D a bound that no model of these parts, scales and columns is
+            below (``docs/certified.md``). At a gap of e, F is at most e / (1 - e) above the optimum, relative to it. Of
+            several outputs the largest gap. For a loss with kinks (hinge, absolute) it may be far above the true distance.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, without a penalty, and for parts without a conjugate.
+        DivergenceError
+            Where the state is not finite.
+        """
+        refuse_uncertified(self.loss, self.penalty)
+        source = self.read_rows(X, "X")
+        y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
+        if source.n == 0:
+            raise ValueError("X has 0 rows; a duality gap is about a mean over rows.")
+        scores = self.linear_scores(X).reshape(source.n, self.n_outputs)
+        columns = [(np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k])) for k in range(self.n_outputs)]
+        return max(gap_in_memory(self, k, source, *column, weights).relative for k, column in enumerate(columns))
 
     @reads
     def variables(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import kernel
+from onlinear.compiled import function, kernel
 from onlinear.files import trust
 from onlinear.learner.clip import Clip
 from onlinear.solvers.core.engine import Steps
@@ -38,6 +38,12 @@ KINDS = (RAW, RELATIVE)
 POWER = 0.75
 BAND = 1.25
 COUNT, MEAN, SQUARES = range(3)
+
+
+@function
+def left_band(size, known):  # type: ignore[no-untyped-def]
+    """Whether a size is beyond the band of the one that a multiplier was made for; numbers or arrays."""
+    return (size > known * BAND) | (size * BAND < known)
 
 
 @kernel
@@ -64,7 +70,7 @@ def follow(y, s, first, weights, centred, spread, heaviest, sizes, ranges):  # t
                 else:
                     spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
                 size = sqrt(max(0.0, spread[k, SQUARES]))
-                changed = changed or size > sizes[1 + k] * BAND or size * BAND < sizes[1 + k]
+                changed = changed or left_band(size, sizes[1 + k])
                 if ranges is not None:
                     moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
             if changed or moved:
@@ -141,7 +147,9 @@ class Units:
         """Take new multipliers after t rows."""
         self.sizes[0] = self.heaviest[0]
         if self.targets:
-            self.sizes[1:] = np.sqrt(np.maximum(0.0, self.spread[:, SQUARES]))
+            sizes = np.sqrt(np.maximum(0.0, self.spread[:, SQUARES]))
+            left = left_band(sizes, self.sizes[1:])  # none where a weight moved: then all are renewed
+            self.sizes[1:] = np.where(left | ~left.any(), sizes, self.sizes[1:])
         of_weights = self.heaviest[0] ** -POWER if self._weighs else 1.0
         row = np.array([[t, *(of_weights * self._natural(size) for size in self.sizes[1:])]])
         self.steps = row if self.steps[-1, 0] == t and len(self.steps) == 1 else np.concatenate([self.steps, row])

@@ -104,13 +104,17 @@ class Model(ABC):
         if self.solver is not None:
             return self.solver
         if self._adapts():
-            return f"implicit-ftrl,eta={adaptive_eta(self.choice, build_loss(self.loss)):g}"
+            eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
+            return f"implicit-ftrl,eta={eta:g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
 
     def _adapts(self) -> bool:
-        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals."""
+        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
+        and for the squared loss of numbers without a penalty."""
         penalty, loss = build_penalty(self.penalty), build_loss(self.loss)
+        if self._is_bare():
+            return self.task == REGRESS and type(loss) is Squared
         measured = self.task == CLASSIFY or is_residual(loss)
         return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
@@ -125,7 +129,7 @@ class Model(ABC):
             return self.average
         solver = self.solver
         if solver is None:
-            solver = "implicit-sgd" if self._is_bare() else "fiol"
+            solver = "implicit-ftrl" if self._adapts() else "implicit-sgd" if self._is_bare() else "fiol"
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
         penalty = build_penalty(self.penalty)
@@ -296,7 +300,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0)
+    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0, 2.0)
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray
@@ -379,7 +383,7 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0)
+    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0, 8.0)
     task = REGRESS
     kind = "regressor"
     columns_: int | None

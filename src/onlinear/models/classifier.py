@@ -386,6 +386,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             self._name_classes(classes, first)
         if len(self.classes_) < 2:
             raise ValueError(f"there is one class only ({quote(self.classes_)}); a classifier needs at least two classes.")
+        return self._targets(y, sample_weight, balance)
+
+    def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        targets, weights, _ = self._targets(y, sample_weight, balance=True)
+        return targets, weights
+
+    def _targets(self, y: Any, sample_weight: Any, balance: bool) -> tuple[np.ndarray, np.ndarray, int]:
+        """Targets, weights and outputs of rows of the known classes."""
         places = self._places(y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * self._class_weights(places, weights, balance)[places]

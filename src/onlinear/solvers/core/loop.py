@@ -129,10 +129,9 @@ def learn_rows(
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
             if B is not None:
                 falls += fallen(v, c.seen[1])
-            if S is not None and means is not None:
-                if steady:
-                    so_far, stamps = gather(S, at)
-                    mean_sum += (so_far + steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)) * x
+            if S is not None and means is not None and steady:
+                so_far, stamps = gather(S, at)
+                mean_sum += (so_far + steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)) * x
         row = solver.scores(totals(sums), one, s[i], c, penalty)
         scores[i] = row[0]
         if means is not None:
@@ -204,11 +203,10 @@ def learn_rows(
                     put_back(B, at, gather(B, at) + gained)
                 if M is not None:
                     put_back(M, at, gather(M, at) - theta * x)
-                if S is not None:
-                    if steady:
-                        so_far, stamps = gather(S, at)
-                        so_far += steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)
-                        put_back(S, at, (so_far, nothing() + t))
+                if S is not None and steady:
+                    so_far, stamps = gather(S, at)
+                    so_far += steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)
+                    put_back(S, at, (so_far, nothing() + t))
                 put_back(V, at, new)
             b -= c.bias * theta * one
             if explicit is not None and (careful or abs(row[0]) > HUGE or abs(c.eta * theta) > HUGE):
