@@ -375,7 +375,7 @@ What an estimator takes where nothing is named, for one pass:
 | predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`) |
 
 With l1 means the penalties l1 and elastic net without bounds, for losses of classes and of residuals (all but poisson). There the
-adaptive steps are better on nearly every set, in error, objective and log loss, with half to a tenth of the non-zeros
+adaptive steps are better on most sets, in error, objective and log loss, with fewer non-zeros, of text half to a tenth
 ([below](#fresh-orders)); a fit takes 1.3 to 1.9 times as long, of short dense rows 2.3 times. Choose `solver="fiol"` for the time,
 or where weights must move by one step size for all columns. Many passes over few rows (20 over the 569 of breast-cancer) gain nothing
 from adaptive steps; larger ones do (`eta=8`).
