@@ -71,7 +71,9 @@ def _model(settings: Settings, task: str, reader: Stream) -> Model:
     """The estimator that a run trains."""
     chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
     kind: type[Model] = Regressor
-    if task == CLASSIFY:
+    if task != CLASSIFY:
+        chosen["clip"] = settings.clip
+    else:
         kind, weights = Classifier, settings.class_weight
         if weights is not None:
             chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)

@@ -20,6 +20,7 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
+from onlinear.losses import Squared
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
@@ -27,6 +28,7 @@ from onlinear.penalties import ElasticNet, is_bare
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.streams import encoding
+from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
 
 
@@ -36,6 +38,9 @@ class Model(ABC):
     choice: Choice
     task: str
     kind: str  # in a model file
+    tol: float | None = None  # these three: of pickles that are older than them
+    max_passes: int = 100
+    warm_start: bool = False
     learner_: Any  # a Learner, or what predicts of one (Final)
     n_features_in_: int | None
     n_iter_: int
@@ -50,7 +55,7 @@ class Model(ABC):
         penalty: Any = "none",
         solver: Any = None,
         average: Any = None,
-        passes: int = 1,
+        passes: int | str = 1,
         shuffle: bool | str | None = None,
         scale: str | None = None,
         fit_intercept: bool = True,
@@ -99,6 +104,7 @@ class Model(ABC):
             n_outputs=outputs,
             targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
             weights=RELATIVE if follows else RAW,
+            clip=follows and self.clips(),
             total=total,
             n_jobs=self.n_jobs,
         )
@@ -108,13 +114,17 @@ class Model(ABC):
         if self.solver is not None:
             return self.solver
         if self._adapts():
-            return f"implicit-ftrl,eta={adaptive_eta(self.choice, build_loss(self.loss)):g}"
+            eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
+            return f"implicit-ftrl,eta={eta:g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
 
     def _adapts(self) -> bool:
-        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals."""
+        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
+        and for the squared loss of numbers without a penalty."""
         penalty, loss = build_penalty(self.penalty), build_loss(self.loss)
+        if self._is_bare():
+            return self.task == REGRESS and type(loss) is Squared
         measured = self.task == CLASSIFY or is_residual(loss)
         return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
@@ -128,7 +138,7 @@ class Model(ABC):
             return self.average
         solver = self.solver
         if solver is None:
-            solver = "implicit-sgd" if self._is_bare() else "fiol"
+            solver = "implicit-ftrl" if self._adapts() else "implicit-sgd" if self._is_bare() else "fiol"
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
         penalty = build_penalty(self.penalty)
@@ -149,6 +159,10 @@ class Model(ABC):
         """Whether the step sizes may follow the running units of weights and targets."""
         engine = self._engine(solver, build_average(average, total=2))
         return engine is not None and can_multiply(engine)
+
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the targets seen."""
+        return False
 
     def chosen_scale(self) -> Any:
         """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
@@ -295,7 +309,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0)
+    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0, 2.0)
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray
@@ -308,7 +322,7 @@ class Classifier(Model):
         penalty: Any = "none",
         solver: Any = None,
         average: Any = None,
-        passes: int = 1,
+        passes: int | str = 1,
         shuffle: bool | str | None = None,
         scale: str | None = None,
         fit_intercept: bool = True,
@@ -391,10 +405,56 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0)
+    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0, 8.0)
     task = REGRESS
     kind = "regressor"
     columns_: int | None
+    clip: bool | None = None  # of pickles that are older than it
+
+    @explain_arguments
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        penalty: Any = "none",
+        solver: Any = None,
+        average: Any = None,
+        passes: int | str = 1,
+        shuffle: bool | str | None = None,
+        scale: str | None = None,
+        fit_intercept: bool = True,
+        clip: bool | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+        tol: float | None = None,
+        max_passes: int = 100,
+        warm_start: bool = False,
+    ) -> None:
+        super().__init__(
+            loss,
+            penalty=penalty,
+            solver=solver,
+            average=average,
+            passes=passes,
+            shuffle=shuffle,
+            scale=scale,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            verbose=verbose,
+            callbacks=callbacks,
+            n_jobs=n_jobs,
+            tol=tol,
+            max_passes=max_passes,
+            warm_start=warm_start,
+        )
+        self.clip = clip
+
+    def clips(self) -> bool:
+        if self.clip is None:
+            return self.solver is None and type(build_loss(self.loss)) is Squared
+        return check_flag("clip", self.clip)
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:
         """The predictions that scores stand for."""

@@ -59,6 +59,8 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
         for name, value in settings.items()
         if name not in ("callbacks", "n_jobs") and not (name in LATER and value == LATER[name])
     }
+    if params.get("clip", True) is None:
+        del params["clip"]  # files that are older than it, and were saved again, keep their bytes
     for role in PARTS:
         params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
     if not isinstance(params["random_state"], (int, np.integer)):
