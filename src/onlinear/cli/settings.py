@@ -32,6 +32,7 @@ class Settings(NamedTuple):
     holdout: str | None = None  # a share of the rows, or a source
     early_stop: int | None = None
     class_weight: str | None = None  # balanced, or 0=1,1=20
+    start: str | None = None  # the model file that training continues from
 
 
 SETTINGS: dict[str, Rule] = {
@@ -53,6 +54,7 @@ SETTINGS: dict[str, Rule] = {
     "holdout": OPTIONAL_TEXT,
     "early_stop": or_none(within(1)),
     "class_weight": OPTIONAL_TEXT,
+    "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
 }
 _NAMES = or_none(trust.texts)
 READING: dict[str, Rule] = {

@@ -40,6 +40,12 @@ def refuse_unseen(X: Any) -> None:
         raise TypeError("X must hold numbers, got text: encode it as numbers first, e.g. with sklearn's FeatureHasher.")
 
 
+def refuse_other_width(X: Any, size: int) -> None:
+    """Raise ValueError for checked rows of another number of columns than a model's."""
+    if X.shape[1] != size:
+        raise ValueError(f"X has {X.shape[1]} features, but the model is expecting {size} features as input.")
+
+
 def check_passes(passes: Any) -> int:
     """An integer of at least 1."""
     if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:

@@ -177,9 +177,10 @@ class Model(ABC):
         """Take what the rows have shown: columns, how features became columns, and the classes; None for numbers."""
         self.n_features_in_, self.encoding_ = features, encoding
 
-    def end_passes(self, passes: int, best: Learner | None) -> None:
-        """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
-        self.n_iter_ = passes
+    def end_passes(self, passes: int | None, best: Learner | None) -> None:
+        """Say how many passes the learner has made, None where it was trained before; ``best``: the learner of an earlier pass,
+        to be taken instead."""
+        self.n_iter_ = self.n_iter_ if passes is None else passes
         if best is not None:
             self.learner_ = best
             self.history_ = [entry for entry in self.history_ if entry["rows"] <= best.t]
@@ -232,13 +233,13 @@ class Model(ABC):
         learner = self.fitted_learner()
         if isinstance(learner, Final) and learner.names is not None:
             return [learner.names.get(int(j)) for j in columns]
-        names = getattr(self, "feature_names_in_", None)
+        names = vars(self).get("feature_names_in_")
         if names is None and self.encoding_ is not None:
             return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
     def describe(self, learner: Learner | Final) -> Header:
-        names = getattr(self, "feature_names_in_", None)
+        names = vars(self).get("feature_names_in_")
         described = {
             "params": store_params(self.settings()),
             "features": self.n_features_in_,

@@ -16,6 +16,7 @@ from onlinear.learner.classes import best_class_of_row, one_against_rest, output
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
+from onlinear.models.tables import names_target
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.weighted import balanced, class_totals
@@ -91,7 +92,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     n_features_in_ : int
         The columns known. It grows with the rows of a stream.
     feature_names_in_ : ndarray of str
-        The names of the columns, where a data frame gave them.
+        The names of the columns, where a data frame gave them; of a table with text, the names of its own columns.
     n_iter_ : int
         The passes made by ``fit``.
     t_ : int
@@ -139,11 +140,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,), default=None
-            The classes, at least two: numbers or text. None for a stream.
+        y : array-like of shape (n,) or str, default=None
+            The classes, at least two: numbers or text; or the name of the column of a table that holds them. None for a stream.
         sample_weight : array-like of shape (n,), default=None
             What multiplies the loss of each row, at least 0; None is 1. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
@@ -176,11 +178,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,), default=None
-            The classes. None for a stream.
+        y : array-like of shape (n,) or str, default=None
+            The classes, or the name of the column of a table that holds them. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
             All classes there will be. The first call needs them; for a stream as in ``fit``.
         sample_weight : array-like of shape (n,), default=None
@@ -207,7 +210,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -229,7 +232,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -252,7 +255,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -338,7 +341,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -357,6 +360,35 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose class ``predict`` finds, by weight.
+
+        Parameters
+        ----------
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows.
+        y : array-like of shape (n,) or str, default=None
+            The classes, or the name of the column of a table that holds them. None for a stream, and for a table whose columns
+            are those the model was trained on.
+        sample_weight : array-like of shape (n,) or str, default=None
+            The weights of the rows, or the name of their column. None for a stream.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        if isinstance(X, Stream) or names_target(X, y):
+            return 1.0 - self.stream_measures(X, y, sample_weight)["error"]  # type: ignore[operator]
+        return float(super().score(X, y, sample_weight))
 
     @property
     def coef_(self) -> np.ndarray:
@@ -382,34 +414,18 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         if balance:
             self.classes_ = np.unique(y)
         else:
-            self._name_classes(classes, first)
-        if len(self.classes_) < 2:
-            raise ValueError(f"there is one class only ({quote(self.classes_)}); a classifier needs at least two classes.")
-        places = self._places(y)
+            self.classes_ = named_classes(classes, None if first else self.classes_)
+        places = places_among(at_least_two(self.classes_), y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * self._class_weights(places, weights, balance)[places]
         outputs = outputs_of(len(self.classes_))
         return one_against_rest(places, outputs, self.negative_target(outputs)), weights, outputs
 
-    def _places(self, y: np.ndarray) -> np.ndarray:
-        """Each label's place among the classes."""
-        known = set(self.classes_.tolist())
-        strange = [label for label in np.unique(y).tolist() if label not in known]
-        if strange:
-            row = int(np.argmax(y == strange[0]))
-            raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(self.classes_)}.")
-        return np.searchsorted(self.classes_, y)
-
-    def _name_classes(self, classes: Any, first: bool) -> None:
-        if classes is None:
-            if first:
-                raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
-            return
-        named = np.unique(np.asarray(classes))
-        if first:
-            self.classes_ = named
-        elif not np.array_equal(named, self.classes_):
-            raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(self.classes_)}.")
+    def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The places of labels among the classes, and the classes: those of ``y`` in ``fit``, else those named."""
+        check_classification_targets(y)
+        found = at_least_two(np.unique(y) if anew else named_classes(classes, known))
+        return places_among(found, y).astype(np.float64), found
 
     def _class_weights(self, places: np.ndarray, weights: np.ndarray, balance: bool) -> np.ndarray:
         self._check_class_weight(balance)
@@ -437,6 +453,39 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
         self._check_class_weight(balance)
         if not isinstance(self.class_weight, str):
-            return self.class_weight
+            named = getattr(stream, "named", None)
+            if named is None or self.class_weight is None:
+                return self.class_weight
+            place = {name: k for k, name in enumerate(named.tolist())}
+            return {place.get(name, name): weight for name, weight in self.class_weight.items()}
         totals = class_totals(stream)
         return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+
+
+def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """The classes of ``partial_fit``: those known, else those named, which the first call must name."""
+    if classes is None:
+        if known is None:
+            raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
+        return known
+    named = np.unique(np.asarray(classes))
+    if known is not None and not np.array_equal(named, known):
+        raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(known)}.")
+    return named if known is None else known
+
+
+def at_least_two(classes: np.ndarray) -> np.ndarray:
+    """The classes; raises ValueError where there is one only."""
+    if len(classes) < 2:
+        raise ValueError(f"there is one class only ({quote(classes)}); a classifier needs at least two classes.")
+    return classes
+
+
+def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each label's place among the classes, which ascend."""
+    known = set(classes.tolist())
+    strange = [label for label in np.unique(y).tolist() if label not in known]
+    if strange:
+        row = int(np.argmax(y == strange[0]))
+        raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")
+    return np.searchsorted(classes, y)

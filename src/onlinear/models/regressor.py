@@ -10,7 +10,9 @@ from sklearn.base import RegressorMixin
 from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
 from onlinear.models.online import Online
+from onlinear.models.tables import names_target
 from onlinear.rows import checks
+from onlinear.streams import Stream
 
 
 class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
@@ -62,7 +64,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     n_features_in_ : int
         The columns known. It grows with the rows of a stream.
     feature_names_in_ : ndarray of str
-        The names of the columns, where a data frame gave them.
+        The names of the columns, where a data frame gave them; of a table with text, the names of its own columns.
     n_iter_ : int
         The passes made by ``fit``.
     t_ : int
@@ -103,11 +105,12 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,) or (n, K), default=None
-            The targets. None for a stream.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream.
         sample_weight : array-like of shape (n,), default=None
             What multiplies the loss of each row, at least 0; None is 1. None for a stream.
 
@@ -137,11 +140,12 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,) or (n, K), default=None
-            The targets. None for a stream.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream.
         sample_weight : array-like of shape (n,), default=None
             What multiplies the loss of each row, at least 0; None is 1. None for a stream.
 
@@ -166,7 +170,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -182,6 +186,40 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             For wrong input.
         """
         return self.means_of(self._scores(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R2, the share of the targets' variance that predictions explain.
+
+        Parameters
+        ----------
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream, and for a table whose columns
+            are those the model was trained on.
+        sample_weight : array-like of shape (n,) or str, default=None
+            The weights of the rows, or the name of their column. None for a stream.
+
+        Returns
+        -------
+        float
+            At most 1; nan where all targets of a stream are equal.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        if isinstance(X, Stream) or names_target(X, y):
+            found = self.stream_measures(X, y, sample_weight)["r2"]
+            return float("nan") if found is None else found
+        return float(super().score(X, y, sample_weight))
+
+    def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, None]:
+        """The targets of a table's rows, and no classes."""
+        return y, None
 
     def predict_one(self, indices: Any, values: Any) -> Any:
         """The prediction of one row, given by its non-zeros, in some microseconds.
