@@ -15,6 +15,7 @@ FLOORS = [
     {"files"},
     {"compiled"},
     {"losses", "penalties", "schedules", "averages", "rows"},
+    {"certified"},
     {"solvers"},
     {"learner", "streams"},
     {"training"},

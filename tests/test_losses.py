@@ -342,3 +342,40 @@ def test_sigmoid_at_both_ends():
     for u in (-1e4, -745.0, -30.0, -1.0, 0.0, 1.0, 30.0, 745.0, 1e4):
         exact = 1 / (1 + np.exp(-L(u)))
         assert abs(L(losses.sigmoid(u)) - exact) <= 4e-16 * max(exact, L(1e-300))
+
+
+@every_loss
+def test_the_conjugate_is_the_largest_value_of_its_definition(loss):
+    """l*(t) = t s - l(s) at a slope t of s, and no other score gives more (Fenchel and Young)."""
+    for y in targets(loss):
+        others = [*SCORES, *kinks(loss, y)]
+        for s in (-12.0, -1.3, -0.5, 0.0, 0.5, 0.7, 2.0, 3.7):
+            t = loss.slope(s, y)
+            found = loss.conjugate(t, y)
+            size = abs(t * s) + abs(loss.value(s, y)) + 1.0
+            if any(abs(s - kink) < 1e-9 for kink in kinks(loss, y)):
+                assert found >= t * s - loss.value(s, y) - 1e-12 * size
+            else:
+                assert found == pytest.approx(t * s - loss.value(s, y), abs=1e-12 * size)
+            for other in others:
+                if loss.value(other, y) < math.inf:
+                    assert found >= t * other - loss.value(other, y) - 1e-11 * (size + abs(t * other))
+
+
+@every_loss
+def test_the_conjugate_at_0_is_the_least_value(loss):
+    for y in targets(loss):
+        least = min(loss.value(s, y) for s in [*np.linspace(-60.0, 60.0, 4801), y, *([math.log(y)] if y > 0.0 else [])])
+        assert -loss.conjugate(0.0, y) <= least + 1e-12 * abs(least)
+        assert -loss.conjugate(0.0, y) == pytest.approx(least, abs=1e-3)
+
+
+@every_loss
+def test_the_conjugate_is_infinite_beyond_the_slopes(loss):
+    for y in targets(loss):
+        low, high = (-math.inf, math.inf) if isinstance(loss, losses.Squared) else (-1e6, 1e6)
+        slopes = sorted((loss.slope(-1e4, y), loss.slope(1e4, y)))
+        for t in (slopes[0] - 0.1, slopes[1] + 0.1):
+            if low < t < high and not math.isinf(loss.value(1e4, y) + loss.value(-1e4, y)):
+                grows = max(t * s - loss.value(s, y) for s in (-1e9, 1e9)) > 1e6
+                assert math.isinf(loss.conjugate(t, y)) == grows

@@ -339,3 +339,34 @@ def test_a_penalty_of_single_weights_works_on_vectors():
 def test_l1_of_weights_whose_squares_overflow():
     with np.errstate(over="raise", invalid="raise"):
         assert ElasticNet(l1=0.5).value(np.array([1e200, -1e200])) == 1e200
+
+
+@every_separable
+@given(v=st.lists(st.floats(-3, 3), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_the_conjugate_is_the_largest_value_of_its_definition(penalty, v):
+    v = np.array(v)
+    found = penalty.conjugate(v)
+    lower, upper = max(getattr(penalty, "lower", -math.inf), -200.0), min(getattr(penalty, "upper", math.inf), 200.0)
+    tried = np.unique(np.clip(np.concatenate([np.linspace(-200.0, 200.0, 4001), np.linspace(-3.0, 3.0, 3001)]), lower, upper))
+    values = v[:, None] * tried - penalty.l1 * np.abs(tried) - 0.5 * penalty.l2 * tried**2
+    best = float(np.sum(values.max(axis=1)))
+    if math.isinf(found):
+        assert penalty.reach(v) < 1.0
+        assert best >= 1e-3 * np.max(np.abs(v)) or np.max(np.abs(v)) - penalty.l1 < 1e-5
+    else:
+        assert found >= best - 1e-9
+        if getattr(penalty, "l2", 0.0) > 0.0 or math.isfinite(upper - lower):
+            assert found == pytest.approx(best, abs=1e-2 * (1.0 + abs(found)))
+
+
+@every_separable
+@given(v=st.lists(st.floats(-6, 6), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_the_reach_ends_where_the_conjugate_is_infinite(penalty, v):
+    v = np.array(v)
+    c = penalty.reach(v)
+    assert 0.0 <= c <= 1.0
+    assert math.isfinite(penalty.conjugate(c * v))
+    if c < 1.0:
+        assert math.isinf(penalty.conjugate((c + 1e-9) * v)) or np.max(np.abs(v)) < 1e-6

@@ -5,7 +5,8 @@ the theta of the implicit step on one row with step size C/|x|^2,
 
     theta in dl(s),   s = a - C theta,   i.e.   s = argmin_s l(s, y) + (s - a)^2 / (2C)          (MATH 2.2),
 
-and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative. A ``factor`` k multiplies the
+and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative; ``conjugate(t, y)``, for
+certificates, l*(t) = sup_s t s - l(s, y), infinite where t is no slope of l (MATH 20.1). A ``factor`` k multiplies the
 loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s
 and take ``labels`` in {-1, +1}; ``residual`` says that l depends on s - y alone; ``probability(s)`` or ``mean(s)`` maps scores
 to the quantity people ask for, where the loss defines one.
@@ -23,6 +24,8 @@ import numpy as np
 from onlinear.compiled import adopt, function
 from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
+
+ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
 
 
 @function
@@ -58,6 +61,12 @@ def sigmoid(u: float) -> float:
     return e / (1.0 + e)
 
 
+@function
+def entropy(u: float) -> float:
+    """u log u, and 0 for u <= 0."""
+    return u * log(u) if u > 0.0 else 0.0
+
+
 class Squared(NamedTuple):
     """The squared loss l = (s - y)^2 / 2."""
 
@@ -76,6 +85,10 @@ class Squared(NamedTuple):
     def curvature(self, s: float, y: float) -> float:
         """1."""
         return 1.0
+
+    def conjugate(self, t: float, y: float) -> float:
+        """t^2/2 + t y."""
+        return 0.5 * t * t + t * y
 
     def theta(self, a: float, c: float, y: float) -> float:
         """(a - y) / (1 + C)."""
@@ -97,6 +110,10 @@ class Absolute(NamedTuple):
     def slope(self, s: float, y: float) -> float:
         """sign(s - y)."""
         return copysign(1.0, s - y) if s != y else 0.0
+
+    def conjugate(self, t: float, y: float) -> float:
+        """t y where |t| <= 1."""
+        return t * y if abs(t) <= 1.0 + ROUNDING else inf
 
     def theta(self, a: float, c: float, y: float) -> float:
         """clip((a - y) / C, -1, 1)."""
@@ -123,6 +140,11 @@ class Hinge(NamedTuple):
     def slope(self, s: float, y: float) -> float:
         """-y where y s < margin, else 0."""
         return -y if y * s < self.margin else 0.0
+
+    def conjugate(self, t: float, y: float) -> float:
+        """-margin u with u = -y t, where 0 <= u <= 1."""
+        u = -y * t
+        return -self.margin * u if -ROUNDING <= u <= 1.0 + ROUNDING else inf
 
     def theta(self, a: float, c: float, y: float) -> float:
         """-y clip((margin - y a) / C, 0, 1)."""
@@ -152,6 +174,11 @@ class SquaredHinge(NamedTuple):
         """1 where y s < margin, else 0."""
         return 1.0 if y * s < self.margin else 0.0
 
+    def conjugate(self, t: float, y: float) -> float:
+        """u^2/2 - margin u with u = -y t, where u >= 0."""
+        u = -y * t
+        return 0.5 * u * u - self.margin * u if u >= -ROUNDING else inf
+
     def theta(self, a: float, c: float, y: float) -> float:
         """-y max(0, margin - y a) / (1 + C)."""
         return -y * max(0.0, self.margin - y * a) / (1.0 + c)
@@ -178,6 +205,11 @@ class Logistic(NamedTuple):
     def curvature(self, s: float, y: float) -> float:
         """sigma(s) sigma(-s)."""
         return sigmoid(s) * sigmoid(-s)
+
+    def conjugate(self, t: float, y: float) -> float:
+        """u log u + (1 - u) log(1 - u) with u = -y t, where 0 <= u <= 1."""
+        u = -y * t
+        return entropy(u) + entropy(1.0 - u) if -ROUNDING <= u <= 1.0 + ROUNDING else inf
 
     def theta(self, a: float, c: float, y: float) -> float:
         """-y sigma(-m), with m the root of m - y a - C sigma(-m)."""
@@ -237,6 +269,11 @@ class Exponential(NamedTuple):
         """exp(-y s)."""
         return bounded_exp(-y * s)
 
+    def conjugate(self, t: float, y: float) -> float:
+        """u log u - u with u = -y t, where u >= 0."""
+        u = -y * t
+        return entropy(u) - u if u >= -ROUNDING else inf
+
     def theta(self, a: float, c: float, y: float) -> float:
         """-y omega(log C - y a) / C."""
         al = y * a
@@ -288,6 +325,10 @@ class Huber(NamedTuple):
         """1 where |s - y| <= delta, else 0."""
         return 1.0 if abs(s - y) <= self.delta else 0.0
 
+    def conjugate(self, t: float, y: float) -> float:
+        """t^2/2 + t y where |t| <= delta."""
+        return 0.5 * t * t + t * y if abs(t) <= self.delta * (1.0 + ROUNDING) else inf
+
     def theta(self, a: float, c: float, y: float) -> float:
         """clip((a - y) / (1 + C), -delta, delta)."""
         return min(max((a - y) / (1.0 + c), -self.delta), self.delta)
@@ -318,6 +359,10 @@ class EpsilonInsensitive(NamedTuple):
     def slope(self, s: float, y: float) -> float:
         """sign(s - y) where |s - y| > eps, else 0."""
         return copysign(1.0, s - y) if abs(s - y) > self.eps else 0.0
+
+    def conjugate(self, t: float, y: float) -> float:
+        """t y + eps |t| where |t| <= 1."""
+        return t * y + self.eps * abs(t) if abs(t) <= 1.0 + ROUNDING else inf
 
     def theta(self, a: float, c: float, y: float) -> float:
         """sign(a - y) clip((|a - y| - eps) / C, 0, 1)."""
@@ -351,6 +396,10 @@ class Quantile(NamedTuple):
             return 0.0
         return 1.0 - self.q if s > y else -self.q
 
+    def conjugate(self, t: float, y: float) -> float:
+        """t y where -q <= t <= 1 - q."""
+        return t * y if -self.q - ROUNDING <= t <= 1.0 - self.q + ROUNDING else inf
+
     def theta(self, a: float, c: float, y: float) -> float:
         """clip((a - y) / C, -q, 1 - q)."""
         e = a - y
@@ -381,6 +430,11 @@ class Poisson(NamedTuple):
     def curvature(self, s: float, y: float) -> float:
         """exp(s)."""
         return bounded_exp(s)
+
+    def conjugate(self, t: float, y: float) -> float:
+        """u log u - u with u = t + y, where u >= 0."""
+        u = t + y
+        return entropy(u) - u if u >= -ROUNDING * max(1.0, y) else inf
 
     def theta(self, a: float, c: float, y: float) -> float:
         """omega(log C + a + C y) / C - y."""
@@ -426,6 +480,11 @@ class ModifiedHuber(NamedTuple):
         """2 where -1 < y s < 1, else 0."""
         return 2.0 if -1.0 < y * s < 1.0 else 0.0
 
+    def conjugate(self, t: float, y: float) -> float:
+        """u^2/4 - u with u = -y t, where 0 <= u <= 4."""
+        u = -y * t
+        return 0.25 * u * u - u if -ROUNDING <= u <= 4.0 + ROUNDING else inf
+
     def theta(self, a: float, c: float, y: float) -> float:
         """-y clip(2 (1 - y a) / (1 + 2 C), 0, 4)."""
         return -y * min(max(2.0 * (1.0 - y * a) / (1.0 + 2.0 * c), 0.0), 4.0)
@@ -464,6 +523,18 @@ a : float
     The score before the step.
 c : float
     C, the step size times the sum of the row's squares; at least 0.
+y : float
+    The target: -1 or 1 for a margin loss, else a number.
+
+Returns
+-------
+float""",
+    "conjugate": """sup_s t s - l(s, y), without ``factor``; infinite where t is no slope of l.
+
+Parameters
+----------
+t : float
+    A slope.
 y : float
     The target: -1 or 1 for a margin loss, else a number.
 

@@ -19,6 +19,8 @@ Dual averaging asks for the primal point of a sum of gradients,
     primal(g, c, beta) = argmin_w <g, w> + c r(w) + (beta/2) |w|^2                                          (MATH 6.1)
 
 which is prox_{(c/beta) r}(-g/beta) for beta > 0 and any r; the built-in penalties with l2 > 0 also have it for beta = 0.
+
+A duality gap asks for the conjugate r*(v) = max_w <v, w> - r(w), and how far v reaches into its domain (MATH 20.1).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from onlinear.compiled import adopt, function, kept_function
 from onlinear.text.describe import describe
 
 Clock = tuple[float, float, float, float]
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @function
@@ -71,6 +74,14 @@ class ElasticNet(NamedTuple):
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
         """soft(-g, c l1) / (c l2 + beta)."""
         return np.copysign(np.maximum(np.abs(g) - c * self.l1, 0.0) / (c * self.l2 + beta), -g) + 0.0
+
+    def conjugate(self, v: np.ndarray) -> float:
+        """|soft(v, l1)|^2 / (2 l2); with l2 = 0 it is 0 where every |v_j| <= l1, else infinite."""
+        return Box(self.l1, self.l2).conjugate(v)
+
+    def reach(self, v: np.ndarray) -> float:
+        """1 with l2 > 0, else min(1, l1 / max_j |v_j|)."""
+        return Box(self.l1, self.l2).reach(v)
 
     def start(self) -> Clock:
         """(1, 0, 1, 0): P = 1, Q = 0."""
@@ -148,6 +159,24 @@ class Box(NamedTuple):
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
         """The elastic net's point, clipped to the box."""
         return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).primal(g, c, beta), self.lower), self.upper)
+
+    def conjugate(self, v: np.ndarray) -> float:
+        """sum_j v_j w_j - r(w_j) with w_j = clip(soft(v_j, l1) / l2), which for l2 = 0 is a bound or infinite."""
+        pull = np.copysign(np.maximum(np.abs(v) - self.l1, 0.0), v)
+        if self.l2 > 0.0:
+            w = np.clip(pull / self.l2, self.lower, self.upper)
+        else:
+            w = np.where(pull > 0.0, self.upper, np.where(pull < 0.0, self.lower, 0.0))
+        free = (pull != 0.0) & (w != 0.0)
+        return inf if np.any(np.isinf(w[free])) else float(np.sum(pull[free] * w[free] - 0.5 * self.l2 * np.square(w[free])))
+
+    def reach(self, v: np.ndarray) -> float:
+        """min(1, l1 / |v_j|) over the weights that neither l2 nor a bound holds."""
+        if self.l2 > 0.0:
+            return 1.0
+        unbound = np.abs(np.where((v > 0.0) & np.isinf(self.upper) | (v < 0.0) & np.isinf(self.lower), v, 0.0))
+        largest = float(unbound.max(initial=0.0))
+        return 1.0 if largest <= self.l1 else self.l1 / largest * (1.0 - 4.0 * EPSILON)
 
     def start(self) -> Clock:
         """The elastic net's first clock."""
@@ -405,6 +434,8 @@ c : float
     The weight of the penalty.
 beta : float
     The weight of the squares; at least 0.""",
+    "conjugate": "max_w <v, w> - r(w) of the vector ``v`` of shape (d,), as a float; infinite outside its domain.",
+    "reach": "The largest c of at most 1 for which the conjugate of c ``v`` is finite; ``v`` is a vector of shape (d,).",
     "start": "The first clock, a tuple of floats.",
     "tick": f"The clock after one more step of size ``eta``.{_CLOCK}",
     "weight": f"The weight that the potential ``v`` stands for at this clock.{_CLOCK}",

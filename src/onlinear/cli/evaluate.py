@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as js
+import math
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +27,7 @@ MOST_PAIRS = 10  # of classes that are taken for each other, where the whole mat
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model file.", show_default=False)],
     source: Annotated[list[str], typer.Argument(help="Rows with labels, in any format that train reads.", show_default=False)],
+    gap: Annotated[bool, typer.Option("--gap", help="How far the objective is from the optimum, at most.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
     *,
     reading: Reading,
@@ -40,7 +43,7 @@ def evaluate(
     learned = load(model)
     stream = open_rows(source, reading, learned, with_target=True)
     with Interrupts():
-        found = evaluated(learned, Watched(stream, not json))
+        found = evaluated(learned, Watched(stream, not json), gap)
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:
@@ -59,6 +62,8 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
     )
     constant = None if found.constant is None else {"loss": found.constant.loss, _error(found): found.constant.error}
     own = {"best_constant": constant, **own}
+    if found.gap is not None:
+        own = {"duality_gap": found.gap if math.isfinite(found.gap) else None, "gap_is_loose": found.gap_is_loose, **own}
     return {"rows": found.rows, "weight": found.weight, "loss": found.loss, **measures, **own, "skipped": skipped}
 
 
@@ -74,12 +79,24 @@ def describe_result(found: Result) -> list[str]:
         out += ["", f"best constant: loss {constant.loss:.6g}, {NAMES[_error(found)]} {constant.error:.6g}"]
         if found.loss > constant.loss + WORSE * abs(constant.loss):
             out.append("The model predicts worse than a constant on these rows.")
+    if found.gap is not None:
+        out += ["", *textwrap.wrap(describe_gap(found.gap, found.gap_is_loose), WIDTH)]
     if found.confusion is not None and found.classes is not None:
         out += ["", *confusion(list(map(shown, found.classes)), found.confusion)]
     if found.calibration is not None:
         whose = "of the predicted class" if len(found.classes or ()) > 2 else f"of class {shown((found.classes or [0])[-1])}"
         out += ["", f"calibration: the probability {whose}, and how often it came true", *calibration(found.calibration)]
     return out
+
+
+def describe_gap(gap: float, loose: str | None) -> str:
+    """A duality gap as a sentence."""
+    if gap >= 1.0:
+        said = "duality gap: nothing is certified of the distance to the optimum of these rows."
+    else:
+        above = 100.0 * gap / (1.0 - gap)
+        said = f"duality gap {gap:.3g}: the objective is at most {above:.3g} % above the optimum of these rows."
+    return said if loose is None else f"{said} But {loose}"
 
 
 def _error(found: Result) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from onlinear import rows
+from onlinear.certified import refuse_uncertified
 from onlinear.files import model_file
 from onlinear.learner import stored_learner
 from onlinear.learner.arguments import count, one_row
+from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
 from onlinear.learner.loss_sums import LossSum, loss_weights, mean
@@ -436,6 +438,38 @@ class Learner(Core):
             losses.add(scores[:, k : k + 1], y[:, k : k + 1], weights)
             total += losses.value / source.n + penalty_value(self.penalty, self.scaled_weights(k, self.columns, True))
         return total
+
+    @reads
+    def duality_gap(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How far the objective is at most above that of the best model, relative and certified.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, as in ``learn``; at least one row.
+
+        Returns
+        -------
+        float
+            (F - D) / (F - inf l), where F is ``objective`` and D a bound that no model of these parts, scales and columns is
+            below (``docs/certified.md``). At a gap of e, F is at most e / (1 - e) above the optimum, relative to it. Of
+            several outputs the largest gap. For a loss with kinks (hinge, absolute) it may be far above the true distance.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, without a penalty, and for parts without a conjugate.
+        DivergenceError
+            Where the state is not finite.
+        """
+        refuse_uncertified(self.loss, self.penalty)
+        source = self.read_rows(X, "X")
+        y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
+        if source.n == 0:
+            raise ValueError("X has 0 rows; a duality gap is about a mean over rows.")
+        scores = self.predict(X).reshape(source.n, self.n_outputs)
+        columns = [(np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k])) for k in range(self.n_outputs)]
+        return max(gap_in_memory(self, k, source, *column, weights).relative for k, column in enumerate(columns))
 
     @reads
     def variables(self) -> dict[str, Any]:

@@ -415,7 +415,16 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             self.classes_ = np.unique(y)
         else:
             self.classes_ = named_classes(classes, None if first else self.classes_)
-        places = places_among(at_least_two(self.classes_), y)
+        at_least_two(self.classes_)
+        return self._targets(y, sample_weight, balance)
+
+    def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        targets, weights, _ = self._targets(y, sample_weight, balance=True)
+        return targets, weights
+
+    def _targets(self, y: Any, sample_weight: Any, balance: bool) -> tuple[np.ndarray, np.ndarray, int]:
+        """Targets, weights and outputs of rows of the known classes."""
+        places = places_among(self.classes_, y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * self._class_weights(places, weights, balance)[places]
         outputs = outputs_of(len(self.classes_))

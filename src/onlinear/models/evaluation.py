@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.certified import why_loose
 from onlinear.learner import Learner
+from onlinear.learner.certificates import GapOfBlocks
 from onlinear.learner.classes import best_class, one_against_rest
 from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
+from onlinear.streams.weighted import balanced, class_totals, typed
 from onlinear.training.metrics import exact_area
 from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
@@ -45,6 +48,8 @@ class Result(NamedTuple):
     classes: list[Any] | None = None
     confusion: list[list[float]] | None = None  # [true][predicted], by weight
     calibration: list[Bin] | None = None  # of the second class, or of the predicted one among several
+    gap: float | None = None  # the largest relative duality gap of the outputs, where it was asked for
+    gap_is_loose: str | None = None  # why the true distance to the optimum may be far below it
 
 
 class _Scores:
@@ -77,14 +82,75 @@ class _Scores:
         return found
 
 
-def evaluate(model: Any, stream: Stream) -> Result:
-    """Score every row of a stream and compare; features that the model has never seen have weight 0.
+class GapOfModel:
+    """The duality gap of a model on the rows of a stream, from one pass over them: the rows count as they do in training.
+
+    Raises ValueError for what predicts only, for rows that the model centres, and where a gap says nothing.
+    """
+
+    def __init__(self, model: Any, stream: Stream) -> None:
+        learner = model.learner_
+        if not isinstance(learner, Learner):
+            raise ValueError("the model only predicts: it was saved without its penalty and scales, so it has no duality gap.")
+        if learner.centres_rows:
+            raise ValueError("scale='standard' makes rows dense, which a stream's are not: give the rows as arrays.")
+        self._model, self._gaps = model, GapOfBlocks(learner)
+        self._of_classes = _weights_of_classes(model, stream) if isinstance(model, Classifier) else None
+
+    def add(self, block: Block, scores: np.ndarray, targets: np.ndarray, places: np.ndarray | None) -> None:
+        """Add rows: scores and targets (n, K), and the places of their classes."""
+        weights = block.importance
+        if places is not None and self._of_classes is not None:
+            weights = weights * self._of_classes[places]
+        self._gaps.add(block.within(max(1, self._model.learner_.size)), scores, targets, weights)
+
+    def result(self) -> float:
+        """The largest relative gap of the outputs."""
+        return max(gap.relative for gap in self._gaps.result())
+
+
+def _weights_of_classes(model: Classifier, stream: Stream) -> np.ndarray | None:
+    """What multiplies the weights of the rows of each class, as in training; None where nothing does."""
+    weights = model.class_weight
+    if not weights:
+        return None
+    if isinstance(weights, str):
+        totals = class_totals(stream)
+        weights = dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+    named = typed(weights, stream)
+    return np.array([float(named.get(name, 1.0)) for name in model.classes_.tolist()])
+
+
+def gap_of_stream(model: Any, stream: Stream) -> float:
+    """The relative duality gap of a model on the rows of a stream, in O(features)."""
+    found, gap = _Scores(model), GapOfModel(model, stream)
+    labels, rows = None, 0
+    for block in _labelled(stream):
+        scores, places, rows = found.score(block), None, rows + block.n
+        targets = block.y[:, None]
+        if isinstance(model, Classifier):
+            labels = labels or Labels(stream, model.classes_.tolist())
+            places = labels.places(block)
+            targets = one_against_rest(places, scores.shape[1], model.negative_target(scores.shape[1]))
+        gap.add(block, scores, targets, places)
+    if not rows:
+        raise StreamError(f"{stream.name}: expected at least one row, got none.")
+    return gap.result()
+
+
+def evaluate(model: Any, stream: Stream, gap: bool = False) -> Result:
+    """Score every row of a stream and compare; features that the model has never seen have weight 0. ``gap``: whether to find
+    the duality gap too.
 
     Raises ValueError for a bare learner and for several targets, StreamError for a label that is no class of the model.
     """
     if isinstance(model, Learner):
         raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
-    return _evaluate_classes(model, stream) if isinstance(model, Classifier) else _evaluate_numbers(model, stream)
+    gaps = GapOfModel(model, stream) if gap else None
+    result = _evaluate_classes(model, stream, gaps) if isinstance(model, Classifier) else _evaluate_numbers(model, stream, gaps)
+    if gaps is None:
+        return result
+    return result._replace(gap=gaps.result(), gap_is_loose=why_loose(model.learner_.loss))
 
 
 class _Calibration:
@@ -116,14 +182,17 @@ class _Calibration:
         ]
 
 
-def _evaluate_classes(model: Classifier, stream: Stream) -> Result:
+def _evaluate_classes(model: Classifier, stream: Stream, gaps: GapOfModel | None) -> Result:
     found, labels, several = _Scores(model), None, len(model.classes_) > 2
     calibration = _Calibration() if gives_probabilities(model) else None
     for block in _labelled(stream):
         labels = labels or Labels(stream, model.classes_.tolist())
         places, scores, weights = labels.places(block), found.score(block), block.importance
         outputs = scores.shape[1]
-        found.add_loss(scores, one_against_rest(places, outputs, model.negative_target(outputs)), weights)
+        targets = one_against_rest(places, outputs, model.negative_target(outputs))
+        found.add_loss(scores, targets, weights)
+        if gaps is not None:
+            gaps.add(block, scores, targets, places)
         guessed = best_class(scores, axis=1)
         found.parts.append((guessed if several else scores[:, 0], places, weights))
         if calibration is not None:
@@ -147,13 +216,15 @@ def _evaluate_classes(model: Classifier, stream: Stream) -> Result:
     return Result(len(weights), weight, loss, measures, constant, model.classes_.tolist(), matrix.tolist(), bins)
 
 
-def _evaluate_numbers(model: Any, stream: Stream) -> Result:
+def _evaluate_numbers(model: Any, stream: Stream, gaps: GapOfModel | None) -> Result:
     if model.columns_ is not None and model.columns_ > 1:
         raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
     found = _Scores(model)
     for block in _labelled(stream):
         scores = found.score(block)
         found.add_loss(scores, block.y[:, None], block.importance)
+        if gaps is not None:
+            gaps.add(block, scores, block.y[:, None], None)
         found.parts.append((np.ravel(model.means_of(scores[:, 0])), block.y, block.importance))
     predicted, y, weights = found.join(stream.name)
     weight = float(weights.sum())

@@ -6,6 +6,7 @@ An error before the first row leaves an estimator as it was.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import partial
@@ -18,6 +19,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from onlinear import streams
+from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import split
@@ -30,7 +32,7 @@ from onlinear.models.arguments import (
     refuse_unseen,
 )
 from onlinear.models.base import Classifier, Model, Regressor
-from onlinear.models.evaluation import evaluate
+from onlinear.models.evaluation import evaluate, gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
@@ -323,6 +325,58 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
             raise ValueError("scale='standard' centres the columns, which needs dense rows; for sparse X use scale='rms'.")
 
     # --- reading -----------------------------------------------------------------------------------------------------
+
+    def duality_gap(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """How far the objective is at most above that of the best model, relative and certified.
+
+        Parameters
+        ----------
+        X : array-like, sparse container or data frame of shape (n, d), or stream
+            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+            weights; it is read once, in O(features) of memory, and its gap is looser than that of the same rows as arrays.
+        y : array-like of shape (n,) or (n, K), default=None
+            The targets. None for a stream.
+        sample_weight : array-like of shape (n,), default=None
+            What multiplies the loss of each row, at least 0; None is 1. Weights of classes are those of ``fit``.
+
+        Returns
+        -------
+        float
+            (F - D) / (F - inf l), where F is the objective on these rows and D a bound that no model with these column scales
+            is below. At a gap of e, F is at most e / (1 - e) above the optimum, relative to it. Of several classes or targets
+            the largest.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input, without a penalty, and for parts without a conjugate.
+
+        Warns
+        -----
+        QualityWarning
+            For a loss with kinks (hinge, absolute, ...), whose slope at a kink the weights do not tell: the gap may be far
+            above the true distance.
+        """
+        learner = self.fitted_learner()
+        if is_stream(X, y):
+            if y is not None or sample_weight is not None:
+                raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+            found = gap_of_stream(self, X if isinstance(X, Stream) else Pairs(X))
+        else:
+            if isinstance(learner, Final):
+                raise ValueError("the model only predicts: it was saved without its penalty and scales.")
+            with named_columns(X):
+                X, y = self.validate_rows(X, y, first=False)
+                found = learner.duality_gap(X, *self.targets_as_fitted(y, sample_weight))
+        loose = why_loose(learner.loss)
+        warn([] if loose is None else [f"{loose[0].upper()}{loose[1:]}"], stacklevel=3)
+        return found
+
+    @abstractmethod
+    def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The targets (n, K) and the weights of rows as ``fit`` would take them, for the model as it is."""
 
     def _scores(self, X: Any) -> np.ndarray:
         self.fitted_learner()

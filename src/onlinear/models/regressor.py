@@ -281,3 +281,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         elif columns != self.columns_:
             raise ValueError(f"y has shape {y.shape}; the first call's y had {self.columns_ or 'no'} columns.")
         return y, checks.weights(sample_weight, len(y)), columns or 1
+
+    def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        targets, weights, _ = self.make_targets(y, sample_weight, None, first=False, balance=True)
+        return targets, weights

@@ -1,0 +1,20 @@
+"""Not public: certificates, how far at most a model is from the best one of its penalty and loss (MATH 20)."""
+
+from __future__ import annotations
+
+from onlinear.certified.balance import balanced
+from onlinear.certified.gap import Gap, gap_of_scores, refuse_uncertified, why_loose
+from onlinear.certified.passes import add_columns, lowest_mean
+from onlinear.certified.stream_gap import StreamGap, in_scales
+
+__all__ = [
+    "Gap",
+    "StreamGap",
+    "add_columns",
+    "balanced",
+    "gap_of_scores",
+    "in_scales",
+    "lowest_mean",
+    "refuse_uncertified",
+    "why_loose",
+]

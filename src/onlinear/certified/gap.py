@@ -1,0 +1,112 @@
+r"""The duality gap of a model: a number that its objective is certainly not farther above the optimum than.
+
+    D(theta) = -(1/n) sum_i s_i l*(theta_i, y_i) - r*(-g),   g = (1/n) X'(s theta)                          (MATH 20.1)
+
+is below F at every (w, b), whatever theta, if sum_i s_i theta_i = 0 where there is an intercept. theta are the slopes of the
+loss at the model's scores, the intercept's made to balance; they are shrunk by a factor c <= 1 to where r* is finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.certified.balance import balanced
+from onlinear.certified.passes import lowest_mean, sum_conjugates, take_slopes
+
+
+class Gap(NamedTuple):
+    """An objective F, a bound below every objective, and what no mean loss is below."""
+
+    objective: float
+    bound: float
+    lowest: float = 0.0
+
+    @property
+    def relative(self) -> float:
+        """(F - bound) / (F - lowest): with it at e, F is at most e / (1 - e) of the optimum above the optimum; infinite where F
+        is not finite."""
+        room = self.objective - self.lowest
+        if not isfinite(self.objective):
+            return inf
+        return max(0.0, self.objective - self.bound) / room if room > 0.0 else 0.0
+
+
+def refuse_uncertified(loss: Any, penalty: Any) -> None:
+    """Raise ValueError where a duality gap says nothing, or there is no formula for it."""
+    if not hasattr(loss, "conjugate"):
+        raise ValueError(f"a duality gap needs a loss with the method conjugate; {type(loss).__name__} has none.")
+    if not (hasattr(penalty, "conjugate") and hasattr(penalty, "reach")):
+        raise ValueError(
+            f"a duality gap needs the conjugate of the penalty, and {type(penalty).__name__} has none: use l1, l2 or "
+            "elastic-net, with or without bounds."
+        )
+    if penalty.reach(np.array([-1.0, 1.0])) == 0.0:
+        raise ValueError(
+            "without a penalty a duality gap says nothing: it needs l1 > 0, l2 > 0 or bounds on both sides of all weights, "
+            "e.g. penalty='l1=1e-4'."
+        )
+
+
+def why_loose(loss: Any) -> str | None:
+    """Why a gap that is found from weights alone may be far above the distance to the optimum; None where it is not."""
+    if hasattr(loss, "curvature"):
+        return None
+    return (
+        f"the loss {type(loss).__name__} has kinks, and weights do not tell its slope at a kink: the gap may be far above the "
+        "true distance to the optimum."
+    )
+
+
+def gap_of_scores(
+    loss: Any,
+    penalty: Any,
+    scores: np.ndarray,
+    y: np.ndarray,
+    s: np.ndarray,
+    objective: float,
+    gradient: Callable[[np.ndarray], np.ndarray],
+    fit_intercept: bool,
+) -> Gap:
+    """The gap of a model from its scores of rows in memory.
+
+    Parameters
+    ----------
+    loss, penalty
+        The parts, which ``refuse_uncertified`` has passed.
+    scores, y, s : ndarray of shape (n,)
+        Scores, targets, and what multiplies each row's loss.
+    objective : float
+        F of the model.
+    gradient : callable
+        X'v / n of a vector v of shape (n,), in the columns on which the penalty acts.
+    fit_intercept : bool
+        Whether the optimum is over an intercept too.
+
+    Returns
+    -------
+    Gap
+    """
+    lowest = lowest_mean(loss, y, s)
+    if not isfinite(objective):
+        return Gap(objective, lowest, lowest)
+    if fit_intercept:
+        theta = balanced(loss, scores, y, s)[1]
+    else:
+        theta = np.empty_like(scores)
+        take_slopes(loss, scores, y, s, 0.0, theta)
+    return Gap(objective, dual_value(loss, penalty, theta, y, s, gradient(weighted_slopes(s, theta))), lowest)
+
+
+def weighted_slopes(s: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """s theta, and 0 for rows of weight 0."""
+    return np.where(s != 0.0, s * theta, 0.0)
+
+
+def dual_value(loss: Any, penalty: Any, theta: np.ndarray, y: np.ndarray, s: np.ndarray, g: np.ndarray) -> float:
+    """D(c theta) with the largest c <= 1 for which it is finite, and at least D(0); g = X'(s theta) / n."""
+    c, lowest = penalty.reach(-g), lowest_mean(loss, y, s)
+    return max(lowest, -float(sum_conjugates(loss, theta, y, s, c)) / len(y) - float(penalty.conjugate(-c * g)))
