@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import MethodType
 from typing import Any
@@ -17,8 +17,10 @@ from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import names_target
+from onlinear.models.turns import unchanged_on_error
 from onlinear.rows import checks
 from onlinear.streams import Stream
+from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced, class_totals
 from onlinear.text.form import check_number
 
@@ -31,6 +33,9 @@ class IfProbable:
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
+        held = None if model is None else model._row_scores  # noqa: SLF001 (a method of the class)
+        if held is not None and held.learner is vars(model).get("learner_") and held.probability is not None:
+            return MethodType(self._method, model)
         if model is not None and not gives_probabilities(model):
             raise AttributeError(
                 f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
@@ -274,15 +279,85 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self.probabilities_of(self._scores(X))
 
-    def predict_one(self, indices: Any, values: Any) -> Any:
-        """The class of one row, given by its non-zeros, in some microseconds.
+    def learn_one(self, row: Mapping[str, Any], y: Any, weight: float = 1.0, classes: Any = None) -> OnlineClassifier:
+        """Train on one row, a dict from names to values.
 
         Parameters
         ----------
-        indices : array-like of shape (nnz,), integers
-            The columns, from 0. Ascending ones without repeats are fastest.
-        values : array-like of shape (nnz,)
-            The values at these columns, in their own units. Arrays of float64 or float32 are fastest.
+        row : mapping of str to number, text, bool or None
+            The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
+            names are those of its columns, by its rules.
+        y : class
+            The class.
+        weight : float, default=1.0
+            What multiplies the loss of the row, at least 0.
+        classes : array-like of shape (K,), default=None
+            All classes there will be. The first call needs them, unless y is True or False, 0 or 1.
+
+        Returns
+        -------
+        OnlineClassifier
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input; the estimator stays as it was.
+        DivergenceError
+            Where the state stops being finite.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineClassifier
+        >>> model = OnlineClassifier()
+        >>> for row, y in [({"price": 2.5, "site": "a"}, True), ({"price": 0.5, "site": "b"}, False)] * 20:
+        ...     _ = model.learn_one(row, y)
+        >>> model.predict_one({"price": 2.0, "site": "a"})
+        True
+        """
+        if not self.is_fitted:
+            self._start_classes(y, classes)
+        held = vars(self).get("_row_targets")
+        if held is None or held[0] is not self.classes_:
+            held = self._row_targets = self.classes_, self._targets_by_class()
+        target = held[1].get(y)
+        if target is None:
+            raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
+        self.learn_dict(row, target[0], weight * target[1])
+        return self
+
+    def _start_classes(self, y: Any, classes: Any) -> None:
+        """Name the classes and make the learner, at the first row."""
+        with unchanged_on_error(self):
+            if classes is None and isinstance(y, (bool, np.bool_)):
+                classes = [False, True]
+            elif classes is None and isinstance(y, (int, np.integer)) and y in (0, 1):
+                classes = [0, 1]
+            if classes is None:
+                raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
+            self.classes_ = at_least_two(np.unique(np.asarray(classes)))
+            self._check_class_weight(balance=False)
+            self.start_with_dicts(outputs_of(len(self.classes_)))
+
+    def _targets_by_class(self) -> dict[Any, tuple[Any, float]]:
+        """The target and the weight of the rows of each class."""
+        count = len(self.classes_)
+        outputs = outputs_of(count)
+        targets = one_against_rest(np.arange(count), outputs, self.negative_target(outputs))
+        weights = self._class_weights(np.arange(count), np.ones(count), balance=False)
+        found = targets[:, 0].tolist() if outputs == 1 else list(targets)
+        return dict(zip(self.classes_.tolist(), zip(found, weights.tolist(), strict=True), strict=True))
+
+    def predict_one(self, indices: Any, values: Any = None) -> Any:
+        """The class of one row, given by its non-zeros or as a dict, in some microseconds.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
+            The columns, from 0. Ascending ones without repeats are fastest. Or the values by name; names that are not known
+            count as 0.
+        values : array-like of shape (nnz,), default=None
+            The values at these columns, in their own units. Arrays of float64 or float32 are fastest. None with a dict.
 
         Returns
         -------
@@ -304,18 +379,25 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         >>> str(model.predict_one(np.array([1]), np.array([3.0])))
         'yes'
         """
+        if values is None:
+            if type(indices) is dict and (score := self.quick_score(indices)) is not None:
+                return self._row_scores.labels[score > 0.0]  # type: ignore[union-attr]
+            if is_record(indices):
+                self.fitted_learner()
+                return self.classes_.item(best_class_of_row(self.score_dict(indices)))
         return self.classes_[best_class_of_row(self.fitted_learner().predict_one(indices, values))]
 
     @IfProbable
-    def predict_proba_one(self, indices: Any, values: Any) -> dict[Any, float]:
-        """The probability of each class for one row, given by its non-zeros, for the losses that ``predict_proba`` takes.
+    def predict_proba_one(self, indices: Any, values: Any = None) -> dict[Any, float]:
+        """The probability of each class for one row, given by its non-zeros or as a dict, for the losses that
+        ``predict_proba`` takes.
 
         Parameters
         ----------
-        indices : array-like of shape (nnz,), integers
-            The columns, from 0.
-        values : array-like of shape (nnz,)
-            The values at these columns, in their own units.
+        indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
+            The columns, from 0; or the values by name.
+        values : array-like of shape (nnz,), default=None
+            The values at these columns, in their own units. None with a dict.
 
         Returns
         -------
@@ -331,7 +413,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         AttributeError
             For a loss that gives no probabilities.
         """
-        score = self.fitted_learner().predict_one(indices, values)
+        if values is None and type(indices) is dict and (score := self.quick_score(indices)) is not None:
+            held: Any = self._row_scores
+            chance = float(held.probability(np.float64(score)))
+            no, yes = held.labels
+            return {no: 1.0 - chance, yes: chance}
+        learner = self.fitted_learner()
+        record = values is None and is_record(indices)
+        score = self.score_dict(indices) if record else learner.predict_one(indices, values)
         chances = self.probabilities_of(np.array([score]))[0]
         return dict(zip(self.classes_.tolist(), chances.tolist(), strict=True))
 

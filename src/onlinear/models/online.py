@@ -34,10 +34,12 @@ from onlinear.models.arguments import (
 from onlinear.models.base import Classifier, Model, Regressor
 from onlinear.models.evaluation import evaluate, gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
+from onlinear.models.one_by_one import OneByOne, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import (
     Given,
+    as_dicts,
     feature_names,
     has_other_than_numbers,
     is_table,
@@ -50,6 +52,7 @@ from onlinear.rows import checks, named_columns
 from onlinear.solvers import SOLVERS
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
+from onlinear.streams.encoding import describe_names
 from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
 from onlinear.training.options import CLASSIFY, REGRESS, Options
@@ -69,7 +72,7 @@ class TableNames:
         return names
 
 
-class Online(BaseEstimator, Model):  # type: ignore[misc]
+class Online(BaseEstimator, OneByOne, Model):  # type: ignore[misc]
     """What the two estimators share."""
 
     feature_names_in_ = TableNames()
@@ -182,6 +185,22 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
         known = None if anew else getattr(self, "classes_", None)
         targets, named = self.target_places(np.asarray(y), classes, known, anew)
         return Given(rows, checks.column(targets, "y", n), weights, named)
+
+    def start_with_dicts(self, outputs: int) -> None:
+        """Make the learner, of columns that rows as dicts will name; leave all as it was where that fails."""
+        with unchanged_on_error(self):
+            check_callbacks(self.callbacks)
+            self.history_, self.encoding_, self.n_features_in_, self.n_iter_ = [], None, None, 1
+            learner = self.new_learner(outputs, total=None)
+            if learner.engine.batch:
+                raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
+            self.encoding_ = describe_names([])
+            self.learner_ = learner
+
+    def _reads_dicts(self) -> bool:
+        """Whether rows as dicts have taught it which columns there are."""
+        described = getattr(self, "encoding_", None)
+        return described is not None and described["format"] == "names"
 
     def _reads_tables(self) -> bool:
         """Whether tables have taught it which columns there are."""
@@ -382,6 +401,8 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
         self.fitted_learner()
         if isinstance(X, Stream):
             return self._stream_scores(X)
+        if is_table(X) and self._reads_dicts():
+            return self.learner_.predict(self.dicts_as_rows(as_dicts(X)))
         if is_table(X) and (self._reads_tables() or has_other_than_numbers(X)):
             return self._stream_scores(open_rows(X, self.encoding_, getattr(self, "feature_names_in_", None)))
         if self._needs_no_check(X):
@@ -448,7 +469,7 @@ class Online(BaseEstimator, Model):  # type: ignore[misc]
         return float(np.mean(self._coef(average=False) == 0.0))
 
     def __getstate__(self) -> dict[str, Any]:
-        return without_turn(super().__getstate__())
+        return without_rows(without_turn(super().__getstate__()))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")

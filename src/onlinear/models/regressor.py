@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from onlinear.models.online import Online
 from onlinear.models.tables import names_target
 from onlinear.rows import checks
 from onlinear.streams import Stream
+from onlinear.streams.frames import is_record
 
 
 class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
@@ -221,15 +223,54 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """The targets of a table's rows, and no classes."""
         return y, None
 
-    def predict_one(self, indices: Any, values: Any) -> Any:
-        """The prediction of one row, given by its non-zeros, in some microseconds.
+    def learn_one(self, row: Mapping[str, Any], y: Any, weight: float = 1.0) -> OnlineRegressor:
+        """Train on one row, a dict from names to values.
 
         Parameters
         ----------
-        indices : array-like of shape (nnz,), integers
-            The columns, from 0. Ascending ones without repeats are fastest.
-        values : array-like of shape (nnz,)
-            The values at these columns, in their own units. Arrays of float64 or float32 are fastest.
+        row : mapping of str to number, text, bool or None
+            The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
+            names are those of its columns, by its rules.
+        y : float
+            The target.
+        weight : float, default=1.0
+            What multiplies the loss of the row, at least 0.
+
+        Returns
+        -------
+        OnlineRegressor
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input; the estimator stays as it was.
+        DivergenceError
+            Where the state stops being finite.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineRegressor
+        >>> model = OnlineRegressor().learn_one({"rooms": 3, "city": "Graz"}, 250.0)
+        >>> model.get_feature_names_out().tolist()
+        ['rooms', 'city=Graz']
+        """
+        if not self.is_fitted:
+            self.columns_ = None
+            self.start_with_dicts(1)
+        self.learn_dict(row, float(y), weight)
+        return self
+
+    def predict_one(self, indices: Any, values: Any = None) -> Any:
+        """The prediction of one row, given by its non-zeros or as a dict, in some microseconds.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
+            The columns, from 0. Ascending ones without repeats are fastest. Or the values by name; names that are not known
+            count as 0.
+        values : array-like of shape (nnz,), default=None
+            The values at these columns, in their own units. Arrays of float64 or float32 are fastest. None with a dict.
 
         Returns
         -------
@@ -243,6 +284,13 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ValueError, TypeError
             For wrong input.
         """
+        if values is None:
+            if type(indices) is dict and (score := self.quick_score(indices)) is not None:
+                mean = self._row_scores.mean  # type: ignore[union-attr]
+                return score if mean is None else float(mean(np.float64(score)))
+            if is_record(indices):
+                self.fitted_learner()
+                return float(np.ravel(self.means_of(np.array([self.score_dict(indices)])))[0])
         score = self.fitted_learner().predict_one(indices, values)
         found = self.means_of(np.array([score]))[0]
         return found if np.ndim(found) else float(found)

@@ -11,9 +11,18 @@ from onlinear import streams
 from onlinear.streams import Block, Stream, encoding
 from onlinear.streams.blocks import Wrapped
 from onlinear.streams.encoding import BOOLEAN, NUMBER, Encoding, Feature
-from onlinear.streams.frames import as_arrow, is_frame, is_table
+from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table
 
-__all__ = ["Given", "feature_names", "has_other_than_numbers", "is_table", "names_target", "open_labelled", "open_rows"]
+__all__ = [
+    "Given",
+    "as_dicts",
+    "feature_names",
+    "has_other_than_numbers",
+    "is_table",
+    "names_target",
+    "open_labelled",
+    "open_rows",
+]
 
 
 class Given(Wrapped):
@@ -71,6 +80,13 @@ def open_rows(X: Any, described: Any, names: Any) -> Stream:
         raise ValueError("X is a table, and the model was trained on rows without names of columns: give rows of numbers.")
     columns = Encoding(Feature(str(name), NUMBER) for name in names)
     return streams.open(X, encoding=columns.description(), unlabelled=True)
+
+
+def as_dicts(X: Any) -> Any:
+    """The rows of a table as dicts."""
+    if not is_frame(X):
+        return [X] if is_record(X) else X
+    return as_arrow(X).to_pylist()
 
 
 def feature_names(described: Any) -> np.ndarray | None:
