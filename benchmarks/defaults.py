@@ -30,6 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import off_path
+import orders
 from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor
 
 SEED = 0
@@ -79,11 +80,11 @@ FAILED = Result(np.inf, np.inf, np.inf, np.nan)
 # --- data ------------------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path, name: str, files: tuple[str, str | None, int]) -> Split:
+def load(folder: Path, name: str, files: tuple[str, str | None, int], seed: int = SEED) -> Split:
     """The rows in a seeded random order (some sets are sorted by label); a quarter is held out where no test file exists."""
     first, second, width = files
     X, y = _svmlight(folder / name / first, width)
-    order = np.random.default_rng(SEED).permutation(len(y))
+    order = np.random.default_rng(seed).permutation(len(y))
     X, y = X[order], y[order]
     if second is not None:
         return Split(X, y, *_svmlight(folder / name / second, width))
@@ -351,6 +352,7 @@ def page(folder: Path) -> Iterator[str]:
     yield grid.table(solvers("squared", choice, ("ncsgd,eta=0.1", "rls", "odrs,lam=1")))
     yield TEXT["passes"]
     yield grid.table(passes())
+    yield from orders.paragraphs(folder)
     yield from off_path.paragraphs(folder)
 
 
@@ -363,12 +365,18 @@ What an estimator takes where nothing is named, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
-| solver | implicit steps (`fiol`; without a penalty its faster form, `implicit-sgd`) | the same |
-| step size | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 50 squared, 20 absolute, huber, epsilon-insensitive, 2 quantile |
-| scale | `rms` | `max-abs` |
+| solver | with l1 adaptive implicit steps, `implicit-ftrl`; else implicit steps (`fiol`; without a penalty its faster form, `implicit-sgd`) | the same |
+| step size with l1 | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge | 2 |
+| step size, else | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 50 squared, 20 absolute, huber, epsilon-insensitive, 2 quantile |
+| scale | `rms` | with l1 `rms`, else `max-abs` |
 | average | `adaptive`; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
-| weights | `relative`: steps over (running largest weight)^(3/4) | the same |
-| targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded |
+| weights | `relative`: steps over (running largest weight)^(3/4); adaptive steps are so by themselves | the same |
+| targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive |
+
+With l1 means the penalties l1 and elastic net without bounds, for losses of classes and of residuals (all but poisson). There the
+adaptive steps are better on nearly every set, in error, objective and log loss, with half to a tenth of the non-zeros
+([below](#with-l1-fresh-orders)); a fit takes 1.3 to 1.9 times as long. Choose `solver="fiol"` for the time, or where weights must
+move by one step size for all columns.
 
 A solver that is named keeps scale, average and the relative units, unless `scale=` or `average=` say otherwise. A preset that
 states an average keeps its own. Solvers that have no form for the adaptive average have none; rls, csgd, adaline and batch

@@ -19,7 +19,7 @@ from onlinear.learner.units import BAND, natural_step
 
 pytestmark = pytest.mark.filterwarnings("ignore::onlinear.QualityWarning")
 RELATIVE = {"targets": "relative", "weights": "relative"}
-FOLLOWING = ["implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1", "sgd,eta=0.1"]
+FOLLOWING = ["implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1", "sgd,eta=0.1", "implicit-ftrl,eta=3"]
 RESIDUAL = [name for name, loss in LOSSES.items() if getattr(loss, "residual", False)]
 
 

@@ -816,7 +816,7 @@ def test_a_model_of_a_stream_comes_back(rows, parts, tmp_path):
 @pytest.mark.parametrize("several", [False, True], ids=["two", "several"])
 def test_a_final_model_has_what_predicts_and_no_more(tmp_path, several):
     X, y = load_iris(return_X_y=True, as_frame=True) if several else load_breast_cancer(return_X_y=True, as_frame=True)
-    model = OnlineClassifier(penalty=f"l1,l1={0.3 if several else 0.05}", average="none", random_state=0).fit(X, y)
+    model = OnlineClassifier(penalty=f"l1,l1={0.1 if several else 0.05}", average="none", random_state=0).fit(X, y)
     assert 0.1 < model.sparsity_ < 1.0
     model.save(tmp_path / "live")
     model.save(tmp_path / "final", final=True)

@@ -241,3 +241,17 @@ def test_a_loss_that_overflows_is_infinite_and_never_the_best():
         path._tally.later_loss[0] = later
         assert path.losses_[0] == np.inf
         assert path.best_index_ == 1
+
+
+def test_penalties_with_other_scales_and_steps_by_default_are_saved_and_go_on(tmp_path):
+    """With l1 the default of a regressor is another solver and another scale than without."""
+    X, y, s = rows(1)
+    path = PenaltyPath(OnlineRegressor(), ["none", "l1=1e-3", "l2=1e-3", "l1=1e-2"])
+    path.partial_fit(X[:100], y[:100], sample_weight=s[:100]).save(tmp_path / "half")
+    assert {model.learner_.scaler.kind for model in path._models} == {"max-abs", "rms"}
+    again = PenaltyPath.load(tmp_path / "half")
+    for run in (path, again):
+        run.partial_fit(X[100:], y[100:], sample_weight=s[100:])
+    assert_same(path, again, tmp_path)
+    alone = OnlineRegressor(penalty="l1=1e-2").partial_fit(X, y, s)
+    assert np.array_equal(path.coefs_[3], alone.coef_)

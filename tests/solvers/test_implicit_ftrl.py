@@ -12,7 +12,7 @@ from test_golden import Case, text
 
 from onlinear import Learner
 from onlinear.errors import ModelFileError
-from onlinear.solvers.core.engine import CLOCK, OWN
+from onlinear.solvers.core.engine import BIAS, CLOCK, OWN
 from onlinear.solvers.implicit_ftrl import LazyImplicitFtrl
 
 
@@ -161,3 +161,15 @@ def test_states_that_no_run_could_be_in_are_refused(place):
         state.now[{"clock": CLOCK, "own": OWN + 2}[place]] = -1.0
     with pytest.raises(ModelFileError):
         run.engine.check(state)
+
+
+def test_a_row_the_model_is_sure_of_moves_nothing_that_rounding_makes():
+    """Its slope is tiny, so new columns would have a tiny sigma, where the kink at t l1 is a step of any height."""
+    rng = np.random.default_rng(0)
+    learner = Learner("implicit-ftrl", "logistic", "l1=1e-5", fit_intercept=True, n_features=3)
+    X = np.column_stack([rng.standard_normal(700), np.zeros((700, 2))])
+    learner.learn(X, np.where(rng.random(700) < 0.5, 1.0, -1.0))
+    first, learner.states[0].now[BIAS] = learner.weights()[0], -80.0
+    learner.learn([[1.0, 1.7, 0.5]], [-1.0])
+    np.testing.assert_allclose(learner.weights(), [first, 0.0, 0.0], rtol=0, atol=1e-3)
+    assert learner.intercept() == pytest.approx(-80.0)

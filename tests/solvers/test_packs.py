@@ -60,6 +60,9 @@ CASES = [
     ("sdrs", "squared", "l2,l2=0.05", "none"),
     ("ftrl", "logistic", "elastic-net,l1=0.003,l2=0.05", "none"),
     ("ftrl", "hinge", "none", "none"),
+    ("implicit-ftrl", "logistic", "elastic-net,l1=0.003,l2=0.05", "none"),
+    ("implicit-ftrl", "squared", "l1,l1=0.01", "none"),
+    ("implicit-ftrl", "hinge", "none", "none"),
 ]
 
 
@@ -132,6 +135,7 @@ def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch
         ("sgd", "squared", "l2,l2={}"),
         ("sadmm", "logistic", "l1,l1={}"),
         ("ftrl", "squared", "l1,l1={}"),
+        ("implicit-ftrl", "squared", "l1,l1={}"),
     ],
 )
 def test_a_pack_with_idle_lanes_and_numbers_of_any_size(solver, loss, form, size):
@@ -243,7 +247,7 @@ seen = set()
 for solver, penalty, average in (
     ("comid", "l1=0.01", "none"), ("fiol", "l1=0.01,l2=0.1", "none"), ("rda", "l1=0.01", "none"),
     ("sgd", "l2=0.1", "weighted-t1"), ("implicit-sgd", "l2=0.1", "none"), ("sadmm", "l1=0.01", "none"),
-    ("ftrl", "l1=0.01", "none"),
+    ("ftrl", "l1=0.01", "none"), ("implicit-ftrl", "l1=0.01", "none"),
 ):
     options = {"average": average, "fit_intercept": True, "n_features": 6}
     together = Learner(solver, "logistic", penalty, n_outputs=2, **options).learn(X, Y, s)

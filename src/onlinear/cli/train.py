@@ -76,7 +76,7 @@ def train(
     ] = None,
     solver: Annotated[
         str | None,
-        typer.Option(help="fiol, comid, rda, sadmm, odrs, ...; e.g. comid,eta=0.5", metavar="SOLVER", rich_help_panel=MODEL),
+        typer.Option(help="implicit-ftrl, fiol, comid, rda, ...; e.g. comid,eta=0.5", metavar="SOLVER", rich_help_panel=MODEL),
     ] = None,
     average: Annotated[
         str | None, typer.Option(help="none, uniform, weighted-t1, suffix, ...", metavar="AVERAGE", rich_help_panel=MODEL)

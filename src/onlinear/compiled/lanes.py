@@ -454,7 +454,8 @@ def joined(a: float, b: float, c: float, d: float) -> Any:
 def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
     mask, a, b = args
     zero = ir.Constant(mask.type, None) if kinds[0] != ROW else _ZEROS
-    holds = builder.fcmp_unordered("!=", mask, zero) if kinds[0] == ROW else builder.icmp_unsigned("!=", mask, zero)
+    differs = builder.fcmp_unordered if isinstance(kinds[0], LanesType) else builder.icmp_unsigned
+    holds = differs("!=", mask, zero)
     return builder.select(holds, a, b)
 
 

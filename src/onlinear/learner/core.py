@@ -138,9 +138,8 @@ class Core(Guarded):
             self.engines = [self.solver.engine(self.engine.problem) for _ in self.states]
             for engine in self.engines:
                 engine.alone = True
-        return Units(
-            self.loss, self.n_outputs, targets=targets == RELATIVE, weights=weights == RELATIVE, centred=self.fit_intercept
-        )
+        follows = {"targets": targets == RELATIVE, "weights": weights == RELATIVE}
+        return Units(self.loss, self.n_outputs, **follows, centred=self.fit_intercept, metric=self.engine.metric)
 
     def _refuse_growing(self) -> None:
         """Raise ColumnsNeeded for parts that must know the number of columns."""

@@ -13,6 +13,9 @@ Losses that depend on s - y alone also get a zero: the first target of a row of 
 and added to all predictions, so y + 10,000 is learned as y is. Without an intercept there is no zero, and sigma is the root
 mean square.
 
+Steps in the metric of AdaGrad are divided by the size of the gradients so far, weights included. So a weight has there the unit
+of the step alone, whatever the loss, and k = sigma.
+
 k is kept until it would change by a factor of more than ``BAND``: it then takes its new value before that row's step. What is
 learned hence does not depend on how the rows are cut into calls, and k changes a few times in a run.
 """
@@ -67,8 +70,10 @@ def follow(y, s, first, weights, centred, spread, heaviest, sizes):  # type: ign
 class Units:
     """The running units of one learner; ``targets`` and ``weights``: whether the step sizes follow them."""
 
-    def __init__(self, loss: Any, outputs: int, *, targets: bool, weights: bool, centred: bool) -> None:
+    def __init__(self, loss: Any, outputs: int, *, targets: bool, weights: bool, centred: bool, metric: bool = False) -> None:
         self.loss, self.targets, self.weights, self.centred = loss, targets, weights, centred
+        self.metric = metric  # whether steps are divided by the size of the gradients so far
+        self._weighs = weights and not metric  # whether weights of rows move the multipliers
         self.zero = np.zeros(outputs)  # subtracted from the targets
         self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
         self.heaviest = np.zeros(1)
@@ -100,7 +105,7 @@ class Units:
         first, here, n = 0, 0, len(y)
         followed = y if self.targets else np.zeros((n, 0))
         while here < n:
-            here = follow(followed, s, here, self.weights, self.centred, self.spread, self.heaviest, self.sizes)
+            here = follow(followed, s, here, self._weighs, self.centred, self.spread, self.heaviest, self.sizes)
             if here < n:
                 if here > first:
                     yield slice(first, here)
@@ -114,9 +119,15 @@ class Units:
         self.sizes[0] = self.heaviest[0]
         if self.targets:
             self.sizes[1:] = np.sqrt(np.maximum(0.0, self.spread[:, SQUARES]))
-        of_weights = self.heaviest[0] ** -POWER if self.weights else 1.0
-        row = np.array([[t, *(of_weights * natural_step(self.loss, size) for size in self.sizes[1:])]])
+        of_weights = self.heaviest[0] ** -POWER if self._weighs else 1.0
+        row = np.array([[t, *(of_weights * self._natural(size) for size in self.sizes[1:])]])
         self.steps = row if self.steps[-1, 0] == t and len(self.steps) == 1 else np.concatenate([self.steps, row])
+
+    def _natural(self, size: float) -> float:
+        """The multiplier for targets of this size, or of none."""
+        if self.metric:
+            return size if size > 0.0 else 1.0
+        return natural_step(self.loss, size)
 
     # --- files -------------------------------------------------------------------------------------------------------
 

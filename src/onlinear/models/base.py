@@ -19,9 +19,10 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
-from onlinear.models.defaults import Choice, explain_arguments, is_residual, loss_labels, natural_eta
+from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
+from onlinear.penalties import ElasticNet
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
 from onlinear.streams import encoding
@@ -96,11 +97,19 @@ class Model(ABC):
         )
 
     def _solver(self) -> Any:
-        """The solver: as named, else implicit steps, in their faster form where there is no penalty."""
+        """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
         if self.solver is not None:
             return self.solver
+        if self._adapts():
+            return f"implicit-ftrl,eta={adaptive_eta(self.choice, build_loss(self.loss)):g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
+
+    def _adapts(self) -> bool:
+        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals."""
+        penalty, loss = build_penalty(self.penalty), build_loss(self.loss)
+        measured = self.task == CLASSIFY or is_residual(loss)
+        return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
     def _is_bare(self) -> bool:
         penalty, none = build_penalty(self.penalty), build_penalty("none")
@@ -140,6 +149,8 @@ class Model(ABC):
         if self.scale is not None:
             return self.scale
         solver = self.solver
+        if solver is None and self._adapts():
+            return self.choice.adaptive_scale
         if isinstance(solver, str):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
         return self.choice.scale if getattr(solver, "scales", True) else "none"
@@ -279,7 +290,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms")
+    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0)
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray
@@ -362,7 +373,7 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs")
+    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0)
     task = REGRESS
     kind = "regressor"
     columns_: int | None

@@ -57,9 +57,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
-        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps: ``fiol``, or without a penalty its
-        faster form ``implicit-sgd``. The size of step t is 4.8 / sqrt(t) for the logistic loss, for others
-        2.4 / (slope at 0) / sqrt(t). It follows the running largest weight of the rows.
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1 they are adaptive,
+        ``implicit-ftrl``, with eta = 1 / (slope of the loss at 0): 2 for the logistic loss. Else they are those of ``fiol``, or
+        without a penalty of its faster form ``implicit-sgd``; the size of step t is 4.8 / sqrt(t) for the logistic loss, for
+        others 2.4 / (slope at 0) / sqrt(t), and follows the running largest weight of the rows.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
@@ -133,7 +134,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     >>> from onlinear import OnlineClassifier
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = OnlineClassifier(penalty="l1=1e-3", passes=5, random_state=0).fit(X, y)
+    >>> model = OnlineClassifier(penalty="l1=1e-3", passes=20, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.95
     True
     >>> model.coef_.shape

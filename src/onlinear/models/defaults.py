@@ -22,6 +22,8 @@ class Choice(NamedTuple):
     quantile: float  # step size for the quantile loss, whose share of rows above and below larger steps forget
     single: float  # without an average, a share of these
     scale: str
+    adaptive: float  # step size times |l'|, as ``step``, of steps in the metric of the gradients
+    adaptive_scale: str = "rms"
 
 
 def explain_arguments(init: Callable[..., None]) -> Callable[..., None]:
@@ -52,6 +54,12 @@ def natural_eta(choice: Choice, loss: Any) -> float:
     if hasattr(loss, "q"):
         return choice.quantile
     return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
+
+
+def adaptive_eta(choice: Choice, loss: Any) -> float:
+    """The step size that suits a loss, by its slope, in the metric of the gradients."""
+    slope = abs(float(loss.slope(0.0, 1.0))) if getattr(loss, "labels", "real") == "signs" else 1.0
+    return choice.adaptive / slope if slope > 0.0 else choice.adaptive
 
 
 def loss_labels(loss: Any) -> str:

@@ -31,7 +31,7 @@ from onlinear.models.estimators import KINDS, OnlineClassifier
 from onlinear.models.feed import Feed, orders
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.online import Online
-from onlinear.models.together import Tally, Together
+from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
@@ -289,7 +289,8 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         for k, model in enumerate(self._fitted()):
             header, own = model.freeze()
             headers.append(header)
-            arrays |= {f"{k}/{name}": array for name, array in own.items() if k == 0 or name != "scales"}
+            shares = k > 0 and shared(model.learner_) == shared(self._fitted()[0].learner_)
+            arrays |= {f"{k}/{name}": array for name, array in own.items() if not (shares and name == "scales")}
         model_file.write(path, {"kind": "path", "grow": self.grow, "models": headers}, arrays)
 
     @classmethod
@@ -334,7 +335,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
 def _model(k: int, header: Header, arrays: Arrays) -> Online:
     own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
     if "0/scales" in arrays:
-        own["scales"] = arrays["0/scales"]
+        own.setdefault("scales", arrays["0/scales"])
     model = KINDS[header["kind"]](**header["estimator"]["params"])
     model.restore(header["estimator"], Learner.thaw(header, own))
     return model

@@ -30,10 +30,11 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
-        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps: ``fiol``, or without a penalty its
-        faster form ``implicit-sgd``. The size of step t is 50 / sqrt(t) for the squared loss, 20 / sqrt(t) for absolute, huber
-        and epsilon-insensitive, 2 / sqrt(t) for quantile; without an average a fifth of these. It follows the running largest
-        weight of the rows and the running deviation of the targets.
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1 they are adaptive,
+        ``implicit-ftrl`` with eta = 2 (not for poisson). Else they are those of ``fiol``, or without a penalty of its faster
+        form ``implicit-sgd``; the size of step t is 50 / sqrt(t) for the squared loss, 20 / sqrt(t) for absolute, huber and
+        epsilon-insensitive, 2 / sqrt(t) for quantile, without an average a fifth of these, and follows the running largest
+        weight of the rows. All follow the running deviation of the targets.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
@@ -44,8 +45,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
     scale : {"none", "rms", "max-abs", "standard"}, default=None
-        By what each column is divided; ``"standard"`` also centres, which makes rows dense. None is ``"max-abs"``; for rls,
-        csgd, adaline and batch solvers it is ``"none"``.
+        By what each column is divided; ``"standard"`` also centres, which makes rows dense. None is ``"max-abs"``, and
+        ``"rms"`` where the default takes adaptive steps; for rls, csgd, adaline and batch solvers it is ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     random_state : int, numpy.random.Generator or None, default=None

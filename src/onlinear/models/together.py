@@ -16,15 +16,45 @@ from onlinear.rows import Source
 from onlinear.solvers.packs.team import Team
 
 
-class Together(SideBySide):
-    """Learners of one stream that differ in their penalty; they share the scales of its columns and the units of targets."""
+class Alike(SideBySide):
+    """Learners of a path that share the scales of the columns and the units of targets. ``places``: theirs in the path."""
 
-    def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
+    def __init__(self, learners: list[Learner], places: list[int], threads: int) -> None:
         for learner in learners[1:]:
             learner.scaler, learner.units = learners[0].scaler, learners[0].units
+        self.places, self._lead = places, learners[0]
         self._outputs_team = Team([output for learner in learners for output in learner.outputs()], threads)
         super().__init__(learners, self._outputs_team, threads)
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` columns."""
+        self._outputs_team.grow(size)
+        self._lead.grow_scales(size)
+
+    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
+        try:
+            super()._diverge(k, where, t)
+        except DivergenceError as error:
+            raise Stopped(self.places[k], error) from None
+
+
+class Stopped(Exception):  # noqa: N818 (it says where, and becomes an error with the penalty's name)
+    """The learner at a place of the path has diverged."""
+
+    def __init__(self, place: int, error: DivergenceError) -> None:
+        super().__init__(str(error))
+        self.place, self.error = place, error
+
+
+class Together:
+    """Learners of one stream that differ in their penalty."""
+
+    def __init__(self, learners: list[Learner], penalties: list[Any], threads: int) -> None:
         self._learners, self._penalties = learners, penalties
+        alike: dict[Any, list[int]] = {}
+        for place, learner in enumerate(learners):
+            alike.setdefault(shared(learner), []).append(place)
+        self._groups = [Alike([learners[place] for place in places], places, threads) for places in alike.values()]
 
     def check(self, X: Any, y: np.ndarray, weights: np.ndarray) -> tuple[Source, np.ndarray, np.ndarray]:
         """Rows, targets and weights that all learners can learn; raises before anything is learned."""
@@ -40,27 +70,37 @@ class Together(SideBySide):
                 stack.enter_context(learner.lock)
                 learner.refuse_if_diverged()
             self._make_room(source)
-            scores = super().learn(source, y, weights)[0]
-        return scores.reshape(len(self._learners), -1, source.n)
+            scores = np.empty((len(self._learners), self._learners[0].n_outputs, source.n))
+            for group in self._groups:
+                try:
+                    scores[group.places] = group.learn(source, y, weights)[0].reshape(len(group.places), -1, source.n)
+                except Stopped as stopped:
+                    self._stop(stopped)
+        return scores
 
     def _make_room(self, source: Source) -> None:
-        lead = self._learners[0]
-        if source.size <= lead.size:
+        if source.size <= self._learners[0].size:
             return
         wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
         if wrong is not None:
             raise ValueError(f"X: {wrong}")
-        self._outputs_team.grow(source.size)
-        lead.grow_scales(source.size)
+        for group in self._groups:
+            group.grow(source.size)
 
-    def _diverge(self, k: int, where: str, t: int) -> NoReturn:
-        try:
-            super()._diverge(k, where, t)
-        except DivergenceError as error:
-            why = f"penalty {self._penalties[k]!r}: {error}"
+    def _stop(self, stopped: Stopped) -> NoReturn:
+        why = f"penalty {self._penalties[stopped.place]!r}: {stopped.error}"
         for learner in self._learners:
             learner.stopped = why
         raise DivergenceError(why)
+
+
+def shared(learner: Learner) -> tuple[Any, ...]:
+    """What learners have alike that share scales and units: the kind of both."""
+    scaler, units = learner.scaler, learner.units
+    return (
+        None if scaler is None else scaler.kind,
+        None if units is None else (units.targets, units.weights, units.metric),
+    )
 
 
 @dataclass

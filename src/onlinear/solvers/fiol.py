@@ -134,22 +134,33 @@ class Newton(NamedTuple):
         for _ in range(MOST_SEGMENTS):
             theta = lanes(work, PULLS)
             A, D = segments(work, x, m, theta, c.eta, penalty)
-            found = laid_out((A + b - D_b * theta, D + D_b))
-            left = 0
-            for o in range(outputs):
-                if number_at(work, LEFT, o) != 0.0:
-                    done, theta_o, expected, low, high = refined(
-                        self.reproduced, loss, s, number_at(work, TARGETS, o), *of_output(found, o), number_at(work, PULLS, o),
-                        number_at(work, EXPECTED, o), number_at(work, LOW, o), number_at(work, HIGH, o),
-                    )  # fmt: skip
-                    put_number(work, PULLS, o, theta_o)
-                    put_number(work, EXPECTED, o, expected)
-                    put_number(work, LOW, o, low)
-                    put_number(work, HIGH, o, high)
-                    put_number(work, LEFT, o, 0.0 if done else 1.0)
-                    left += not done
-            if left == 0:
+            if refined_all(self.reproduced, work, outputs, laid_out((A + b - D_b * theta, D + D_b)), loss, s) == 0:
                 break
+
+
+@function
+def refined_all(reproduced, work, outputs, found, loss, s):
+    """``refined`` for the outputs that are left, from their segments ``found``; how many are left then."""
+    left = 0
+    for o in range(outputs):
+        if number_at(work, LEFT, o) != 0.0:
+            done, theta, expected, low, high = refined(
+                reproduced, loss, s, number_at(work, TARGETS, o), *of_output(found, o), number_at(work, PULLS, o),
+                number_at(work, EXPECTED, o), number_at(work, LOW, o), number_at(work, HIGH, o),
+            )  # fmt: skip
+            put_search(work, o, theta, expected, low, high, 0.0 if done else 1.0)
+            left += not done
+    return left
+
+
+@function
+def put_search(work, o, theta, expected, low, high, left):
+    """Write where the search of output o stands."""
+    put_number(work, PULLS, o, theta)
+    put_number(work, EXPECTED, o, expected)
+    put_number(work, LOW, o, low)
+    put_number(work, HIGH, o, high)
+    put_number(work, LEFT, o, left)
 
 
 @function

@@ -21,12 +21,27 @@ Cost:   O(nnz(x_t)) per row.   Needs: a loss with theta; none, l1, l2 or elastic
 
 from __future__ import annotations
 
-from math import copysign, inf, isfinite, nan, sqrt
+from math import copysign, isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import LANES, adopt, function, nothing, taken, total, where
+from onlinear.compiled import (
+    LANES,
+    adopt,
+    function,
+    laid_out,
+    lanes,
+    nothing,
+    number_at,
+    of_output,
+    put_number,
+    same_lanes,
+    taken,
+    total,
+    value_at,
+    where,
+)
 from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import soft
@@ -34,12 +49,15 @@ from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
 from onlinear.solvers.core.loop import room_to_search
+from onlinear.solvers.core.pack import PULLS, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.plain import PlainEngine, check_penalty
 from onlinear.solvers.core.resting import idle_sum
-from onlinear.solvers.fiol import MOST_SEGMENTS, refined
+from onlinear.solvers.fiol import LEFT, MOST_SEGMENTS, put_search, refined, refined_all
 
 REPRODUCED = 1e-14  # by what theta may move where a segment counts as found: a step that ends at a kink should end there
 LEAST = 1e-300  # G and N below it count as it: roots of them are divided by
+SMALLEST = 1e-8
+WIDER = 1.0 + 1e-6  # by what the bracket of theta is widened: a root at its end is looked for like any other
 
 
 class ImplicitFtrlStep(NamedTuple):
@@ -66,9 +84,10 @@ def weight(z, sigma, l1, l2):
 
 
 @function
-def root_of_squares(G):
-    """sqrt(G), never 0."""
-    return sqrt(max(G, LEAST))
+def size_of(G, l1):
+    """sqrt(G), never 0, and no less than ``SMALLEST`` of the penalty so far: a weight is (|z| - l1) / sigma, and below that the
+    rounding of the difference would be all of it."""
+    return max(sqrt(max(G, LEAST)), SMALLEST * l1)
 
 
 @function
@@ -85,19 +104,31 @@ def segment(x, u, inverse, m, theta, l1):
 
 
 @function
+def begun(A, D, A_0, l1, loss, s, y):
+    """Where the search stands at its start: theta, the score expected there, the bracket of the root, and 1 where it goes on.
+
+    The root lies between 0 and the slope at A(0), as A does not increase."""
+    if not isfinite(A + D + A_0):
+        return nan, nan, nan, nan, 0.0
+    theta = weighted(s, loss.theta(A, s * D, y))
+    if l1 == 0.0:
+        return theta, nan, nan, nan, 0.0
+    end = WIDER * weighted(s, loss.slope(A_0, y))
+    low, high, expected = min(end, 0.0), max(end, 0.0), A - D * theta
+    if not low <= theta <= high:
+        theta, expected = min(max(theta, low), high), nan
+    return theta, expected, low, high, 1.0
+
+
+@function
 def root(x, u, inverse, m, l1, b, D_b, lean, loss, s, y):
     """theta, from segment to segment; NaN where a sum overflows.
 
-    b, D_b: the intercept and 1 / its sigma. ``lean``: A at 0 and its slope -D, without the intercept, of the line where
-    the search begins."""
-    A, D = lean
-    A, D = A + b, D + D_b
-    if not isfinite(A + D):
-        return nan
-    theta = weighted(s, loss.theta(A, s * D, y))
-    if l1 == 0.0:
+    b, D_b: the intercept and 1 / its sigma. ``lean``: A at 0 and its slope -D, of the line where the search begins, and A(0);
+    all without the intercept."""
+    theta, expected, low, high, left = begun(lean[0] + b, lean[1] + D_b, lean[2] + b, l1, loss, s, y)
+    if left == 0.0:
         return theta
-    expected, low, high = A - D * theta, -inf, inf
     for _ in range(MOST_SEGMENTS):
         A, D = segment(x, u, inverse, m, theta, l1)
         A, D = A + b - D_b * theta, D + D_b
@@ -105,6 +136,46 @@ def root(x, u, inverse, m, l1, b, D_b, lean, loss, s, y):
         if found:
             break
     return theta
+
+
+@function
+def segments(work, x, m, theta, l1):
+    """``segment`` for outputs side by side, of the numbers in ``work``. Each of the four parts of a sum has a loop of its own:
+    registers do not hold the eight sums of eight outputs."""
+    nought = same_lanes(0.0), same_lanes(0.0)
+    sums = nought, nought, nought, nought
+    all_move = 1.0 * (l1 == 0.0)
+    for part in range(4):
+        A, D = nought
+        for k in range(np.int64(part), m, np.int64(4)):
+            x_k = value_at(x, k)
+            first = WEIGHTS + 4 * k
+            u, shrunk = lanes(work, first), x_k * lanes(work, first + 1)
+            z = u + theta * x_k
+            A -= shrunk * soft(z, l1)
+            D += max(1.0 * (abs(z) > l1), all_move) * (shrunk * x_k)
+        sums = turned(sums, (A, D))
+    return whole(sums)
+
+
+@function
+def roots(lean, work, outputs, s, l1, b, D_b, loss, x, m):
+    """The roots of outputs side by side, lane by lane those of ``root``, in place of the slopes in ``work``."""
+    starts = laid_out((lean[0] + b, lean[1] + D_b, lean[2] + b, l1))
+    remain = 0
+    for o in range(outputs):
+        put_number(work, LEFT, o, 0.0)
+        if number_at(work, PULLS, o) != 0.0:
+            A, D, A_0, its = of_output(starts, o)
+            theta, expected, low, high, left = begun(A, D, A_0, its, loss, s, number_at(work, TARGETS, o))
+            put_search(work, o, theta, expected, low, high, left)
+            remain += left != 0.0
+    for _ in range(MOST_SEGMENTS):
+        if remain == 0:
+            break
+        theta = lanes(work, PULLS)
+        A, D = segments(work, x, m, theta, l1)
+        remain = refined_all(REPRODUCED, work, outputs, laid_out((A + b - D_b * theta, D + D_b)), loss, s)
 
 
 @function
@@ -133,14 +204,15 @@ class ImplicitFtrl(NamedTuple):
             on = np.flatnonzero(x)
             for j in on:
                 G[j] += (g * x[j]) * (g * x[j])
-                new = root_of_squares(G[j]) * grow
+                new = size_of(G[j], l1 if j > 0 else 0.0) * grow
                 z[j] -= (new - sigma[j]) * w[j]
                 sigma[j] = new
             b, D_b = (w[0], 1.0 / sigma[0]) if x[0] != 0.0 else (0.0, 0.0)
             named = on[on > 0]
             xs, u, inverse = padded(x[named]), padded(z[named]), padded(1.0 / (sigma[named] + l2))
             m = named.shape[0]
-            z += x * root(xs, u, inverse, m, l1, b, D_b, segment(xs, u, inverse, m, 0.0, l1), loss, s, y)
+            A, D = segment(xs, u, inverse, m, 0.0, l1)
+            z += x * root(xs, u, inverse, m, l1, b, D_b, (A, D, A), loss, s, y)
         w[0] = weight(z[0], sigma[0], 0.0, 0.0)
         for k in range(1, len(w)):
             w[k] = weight(z[k], sigma[k], l1, l2)
@@ -178,31 +250,34 @@ class ImplicitFtrl(NamedTuple):
     def measured(self, g, row, s, one, c, own):
         """The step in the row's metric; G and sigma of the intercept, and N."""
         G, sigma, N = own
-        N += (s != 0.0) * row[1]
-        if g == 0.0:
-            return c, (G, sigma, N)
+        N += (1.0 if s != 0.0 else 0.0) * row[1]
         grow = self.inverse_step(N, c.t)
         G += g * g
-        sigma = root_of_squares(G) * grow
-        return ImplicitFtrlStep(c.eta, 1.0 / sigma, c.b, c.after, c.t, c.l1, c.l2, c.more1, c.more2, g, grow), (G, sigma, N)
+        sigma = where(g != 0.0, size_of(G, 0.0) * grow, sigma)
+        bias = 1.0 / max(sigma, LEAST)
+        return ImplicitFtrlStep(c.eta, bias, c.b, c.after, c.t, c.l1, c.l2, c.more1, c.more2, g, grow), (G, sigma, N)
 
     def aimed(self, v, w, x, c, penalty):
         """u, 1 / (sigma + t l2), and the new sigma and G."""
         z, sigma, G = v
         g = c.g * x
         squares = G + g * g
-        new = root_of_squares(squares) * c.grow
+        new = size_of(squares, c.more1) * c.grow
         return z - (new - sigma) * w, 1.0 / (new + c.more2), new, squares
 
     def leaned(self, aim, x, c):
-        """A at 0 and its slope -D on the segment where no weight is 0: weights that are 0 at theta = 0 get the sign of -g x."""
+        """A at 0 and its slope -D on the segment where no weight is 0: weights that are 0 at theta = 0 get the sign of -g x.
+        And A(0)."""
         u, inverse, _, _ = aim
         ahead = where(abs(u) > c.more1, u, c.g * x)
         shrunk = x * inverse
-        return shrunk * (copysign(c.more1, ahead) - u), shrunk * x
+        return shrunk * (copysign(c.more1, ahead) - u), shrunk * x, -shrunk * soft(u, c.more1)
 
     def found(self, lean, y, s, one, c, loss, x, u, inverse, m):
         return root(x, u, inverse, m, c.more1, c.b * one, c.bias * one, lean, loss, s, y)
+
+    def found_all(self, lean, work, outputs, s, one, c, loss, x, m):
+        roots(lean, work, outputs, s, c.more1, c.b * one, c.bias * one, loss, x, m)
 
     def reached(self, aim, x, theta):
         u, _, sigma, G = aim
@@ -224,12 +299,16 @@ class ImplicitFtrl(NamedTuple):
 class LazyImplicitFtrl(PlainEngine):
     """Implicit FTRL in O(non-zeros)."""
 
-    implicit = True
+    implicit = metric = stepped = True
+    measures_lanes = True
     own_numbers = (0.0, 0.0, 0.0)  # G and sigma of the intercept, and N
     letters = ("z", "sigma", "G")
 
     def aims(self, rows: Rows) -> np.ndarray:
         return room_to_search(rows)
+
+    def pack_aims(self, rows: Rows) -> np.ndarray:
+        return work_of_pack(4 * int(np.diff(rows.indptr).max(initial=0)))
 
     def check(self, state: State) -> None:
         super().check(state)

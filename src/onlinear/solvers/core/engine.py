@@ -173,12 +173,14 @@ class Steps(NamedTuple):
 
 def multiplied(solver: Any, by: float) -> Any:
     """The solver with its step sizes times ``by``."""
+    if not hasattr(solver, "schedule"):
+        return solver._replace(eta=solver.eta * by)
     return solver._replace(schedule=solver.schedule._replace(eta=solver.schedule.eta * by))
 
 
 def can_multiply(engine: Engine) -> bool:
     """Whether the engine's step sizes may have a multiplier that changes from row to row."""
-    schedule = getattr(engine.own, "schedule", None)
+    schedule = engine.own if engine.metric else getattr(engine.own, "schedule", None)
     return engine.stepped and "eta" in getattr(schedule, "_fields", ()) and not getattr(engine.own, "tied", False)
 
 
@@ -258,6 +260,7 @@ class Engine(ABC):
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
+    metric = False  # whether steps are divided by the size of the gradients so far: what they move is in units of eta alone
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)

@@ -15,7 +15,7 @@ Arguments that are None are as good as not written: a loop is compiled for each 
 ``work``: ``weight_of(v, c, penalty)`` is kept for each entry, ``search`` refines theta, and ``landed`` is ``moved`` from the
 weight. ``own``, numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the
 row is scored. ``aims``, for a search that needs more than weights: ``weight_of`` is kept for each entry, and where a row moves
-``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, two terms of sums, says where to begin; ``found`` is theta,
+``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin; ``found`` is theta,
 from these sums and the first two numbers of each entry; ``reached(aim, x, theta)`` is ``moved`` from there. ``S``, the sums of
 an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py).
 """
@@ -66,7 +66,7 @@ from onlinear.solvers.core.engine import (
     due,
     entries_to_fetch,
 )
-from onlinear.solvers.core.visits import mean_of_row, time_to_visit, visit
+from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, time_to_visit, visit
 
 
 def room_to_search(rows: Rows) -> np.ndarray:
@@ -129,7 +129,11 @@ def learn_rows(
         row = solver.scores(totals(sums), one, s[i], c, penalty)
         scores[i] = row[0]
         if means is not None:
-            means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, row[0])
+            means[i] = row[0]
+            if B is not None:
+                means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, row[0])
+            if S is not None:
+                means[i] = mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, row[0])
         finite = isfinite(sum(row))
         theta = solver.pull(row, y[i], s[i], c, loss) if finite else 0.0
         if own is not None:
@@ -139,19 +143,17 @@ def learn_rows(
             theta = solver.search(theta, row, y[i], s[i], one, c, loss, penalty, xs, ws, m, points, owner)
         if aims is not None and theta != 0.0:
             moves = True  # even where theta is 0 in the end
-            A_lean, D_lean = nothing(), nothing()
+            lean = empty(solver.leaned((nothing(), nothing(), nothing(), nothing()), nothing(), c))
             for k in range(begin, end, LANES):
                 at, x = four(indices, values, k, end)
                 aim = solver.aimed(gather(V, at), taken(ws, k - begin), x, c, penalty)
-                A_k, D_k = solver.leaned(aim, x, c)
-                A_lean, D_lean = A_lean + A_k, D_lean + D_k
+                lean = added(lean, solver.leaned(aim, x, c))
                 put(xs, k - begin, x)
                 put(aim_0, k - begin, aim[0])
                 put(aim_1, k - begin, aim[1])
                 put(aim_2, k - begin, aim[2])
                 put(aim_3, k - begin, aim[3])
-            lean = total(A_lean), total(D_lean)
-            theta = solver.found(lean, y[i], s[i], one, c, loss, xs, aim_0, aim_1, np.int64(end - begin))
+            theta = solver.found(totals(lean), y[i], s[i], one, c, loss, xs, aim_0, aim_1, np.int64(end - begin))
         if explicit is not None:
             finite = finite and isfinite(row[0] + c.eta * theta)
         if not finite:

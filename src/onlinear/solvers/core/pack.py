@@ -4,7 +4,8 @@ Lanes are outputs here. Row j of V holds the states of feature j, one per output
 penalties and intercepts are lanes too. What is asked once per row and output, ``pull``, is asked of one output's numbers.
 An output that the row does not move is not written. Each output has the bits that it has alone.
 
-A solver that searches for theta has ``search_all`` beside ``search``: it does for all outputs together what that does for one.
+A solver that searches for theta has ``search_all`` beside ``search``, or ``found_all`` beside ``found``: it does for all
+outputs together what that does for one.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 FOUR, ONE_MORE, TWO_MORE, THREE_MORE = np.uint64(4), np.uint64(1), np.uint64(2), np.uint64(3)
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once
 PULLS, MARKS, TARGETS, SEARCH = 0, 1, 2, 3  # rows of a pack's room: theta, its marks, the targets, five of a search
-WEIGHTS = 8  # the row's weights, from here on
+WEIGHTS = 8  # the row's weights, or four numbers of each entry, from here on
 
 
 class Abreast(NamedTuple):
@@ -94,22 +95,47 @@ def whole(sums):
 
 
 @function
-def terms_at(indices, values, k, begin, V, work, searches, solver, c, penalty):
+def terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty):
     """The terms of entry k, whose weights are kept for a search."""
     v = lanes(V, indices[k])
     if searches is not None:
         put_lanes(work, WEIGHTS + k - begin, solver.weight_of(v, c, penalty))
+    if aims is not None:
+        put_lanes(work, WEIGHTS + FOUR * (k - begin), solver.weight_of(v, c, penalty))
     return solver.terms(v, np.float64(values[k]), c, penalty)
+
+
+@function
+def aim_lanes(work, e):
+    """The four numbers of the row's entry e that a search aims with."""
+    first = WEIGHTS + FOUR * e
+    return lanes(work, first), lanes(work, first + ONE_MORE), lanes(work, first + TWO_MORE), lanes(work, first + THREE_MORE)
+
+
+@function
+def lean_of_row(indices, values, begin, end, V, work, solver, c, penalty):
+    """Where a search of the row begins; each entry's four numbers take the place of its weight."""
+    nought = empty(solver.leaned(aim_lanes(work, np.uint64(0)), 0.0, c))
+    sums = nought, nought, nought, nought
+    for k in range(begin, end):
+        first, x = WEIGHTS + FOUR * (k - begin), np.float64(values[k])
+        aim = solver.aimed(lanes(V, indices[k]), lanes(work, first), x, c, penalty)
+        put_lanes(work, first, aim[0])
+        put_lanes(work, first + ONE_MORE, aim[1])
+        put_lanes(work, first + TWO_MORE, aim[2])
+        put_lanes(work, first + THREE_MORE, aim[3])
+        sums = turned(sums, solver.leaned(aim, x, c))
+    return whole(sums)
 
 
 @kernel
 def learn_pack(
-    rows, largest, y, which, s, loss, like, strengths, solver, clocked, explicit, keeps_theta, keeps_clock, own, searches,
+    rows, largest, y, which, s, loss, like, strengths, solver, clocked, explicit, keeps_theta, keeps_clock, own, searches, aims,
     V, work, now, scores,
 ):  # fmt: skip
     """Learn rows until an output has something that is not finite; how many were learned, and that output or -1.
 
-    like, strengths: one output's penalty, and the numbers of all. searches: True or None. The others are as in loop.py.
+    like, strengths: one output's penalty, and the numbers of all. searches, aims: True or None. The others are as in loop.py.
     """
     indptr, indices, values = rows
     outputs, count = scores.shape[0], np.uint64(indices.shape[0])
@@ -131,13 +157,13 @@ def learn_pack(
             if asks:
                 for n in range(FOUR):
                     fetch_lanes(V, indices[k + AHEAD + n])
-            a = added(a, terms_at(indices, values, k, begin, V, work, searches, solver, c, penalty))
-            b = added(b, terms_at(indices, values, k + ONE_MORE, begin, V, work, searches, solver, c, penalty))
-            d = added(d, terms_at(indices, values, k + TWO_MORE, begin, V, work, searches, solver, c, penalty))
-            e = added(e, terms_at(indices, values, k + THREE_MORE, begin, V, work, searches, solver, c, penalty))
+            a = added(a, terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty))
+            b = added(b, terms_at(indices, values, k + ONE_MORE, begin, V, work, searches, aims, solver, c, penalty))
+            d = added(d, terms_at(indices, values, k + TWO_MORE, begin, V, work, searches, aims, solver, c, penalty))
+            e = added(e, terms_at(indices, values, k + THREE_MORE, begin, V, work, searches, aims, solver, c, penalty))
         sums = a, b, d, e
         for k in range(fours, end):
-            sums = turned(sums, terms_at(indices, values, k, begin, V, work, searches, solver, c, penalty))
+            sums = turned(sums, terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty))
         row = solver.scores(whole(sums), one, s[i], c, penalty)
         row_apart, c_apart = laid_out(row), laid_out(c)
         active = 0
@@ -150,13 +176,22 @@ def learn_pack(
                 finite = finite and isfinite(its[0] + c_its.eta * theta)
             if not finite and culprit < 0:
                 culprit = o
-            if searches is not None:
+            if searches is not None or aims is not None:
                 work[TARGETS, o] = target
             work[PULLS, o], marks[o] = theta, -1 if theta != 0.0 else 0
             active += theta != 0.0
         if culprit >= 0:
             done = i
             break
+        scored = in_lanes(c)
+        if own is not None:
+            measured, kept = solver.measured(lanes(work, PULLS), row, s[i], one, c, lanes_like(own, now, OWN))
+            scored = in_lanes(measured)
+            put_each(kept, now, OWN)
+        if aims is not None and active > 0:
+            lean = lean_of_row(indices, values, begin, end, V, work, solver, scored, penalty)
+            entries = room(values, begin), np.int64(end - begin)
+            solver.found_all(lean, room(work, 0), outputs, s[i], one, scored, loss, *entries)
         if searches is not None and active > 0:
             entries = room(values, begin), np.int64(end - begin)
             solver.search_all(room(work, 0), outputs, row, s[i], one, c, loss, penalty, *entries)
@@ -166,11 +201,7 @@ def learn_pack(
                 active += work[PULLS, o] != 0.0
 
         t += 1
-        pulls, moving, scored = lanes(work, PULLS), lanes(work, MARKS), in_lanes(c)
-        if own is not None:
-            measured, kept = solver.measured(pulls, row, s[i], one, c, lanes_like(own, now, OWN))
-            scored = in_lanes(measured)
-            put_each(kept, now, OWN)
+        pulls, moving = lanes(work, PULLS), lanes(work, MARKS)
         put_each(c.after, now, CLOCK)
         if keeps_theta is not None:
             put_lanes(now, THETA, pulls)
@@ -184,6 +215,8 @@ def learn_pack(
                 new = solver.moved(lanes(V, j), x, pulls, scored, penalty)
                 if searches is not None:
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
+                if aims is not None:
+                    new = solver.reached(aim_lanes(work, k - begin), x, pulls)
                 put_lanes(V, j, new)
         elif active > FEW:
             for k in range(begin, end):
@@ -192,18 +225,22 @@ def learn_pack(
                 new = solver.moved(v, x, pulls, scored, penalty)
                 if searches is not None:
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
+                if aims is not None:
+                    new = solver.reached(aim_lanes(work, k - begin), x, pulls)
                 put_lanes(V, j, chosen(moving, new, v))
         else:
             scored_apart = laid_out(scored)
             for o in range(outputs):
                 theta = work[PULLS, o]
-                if theta != 0.0:
+                if marks[o] != 0:
                     c_its, own_penalty = of_output(scored_apart, o), of_output(penalty, o)
                     for k in range(begin, end):
                         j, x = indices[k], np.float64(values[k])
                         new = solver.moved(number_at(V, j, o), x, theta, c_its, own_penalty)
                         if searches is not None:
                             new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
+                        if aims is not None:
+                            new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta)
                         put_number(V, j, o, new)
         put_lanes(now, BIAS, lanes(now, BIAS) - scored.bias * pulls * one)
         if explicit is not None:

@@ -58,6 +58,7 @@ class PlainEngine(Engine):
     """Runs the loop of loop.py over the numbers of a solver's letters."""
 
     implicit = False
+    scores_means = True
     measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be learned side by side
     own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
 
@@ -84,11 +85,20 @@ class PlainEngine(Engine):
         """The letters' vectors before the first row, from those of the dense step."""
         return U[1 : 1 + len(self.letters)]
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
         kind = (None, True, True, None, self.own_numbers)
         arrays = (self.numbers(state), None, None, self.kept_sums(state), None, None, self.aims(rows), None, state.now)
-        return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, None)
+        return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
     @property
     def packs(self) -> bool:
@@ -96,12 +106,17 @@ class PlainEngine(Engine):
 
     def pack(self, side: Abreast) -> Any:
         parts = (self.loss, self.penalty, side.strengths, self.solver)
-        kind = (None, True, True, None, self.own_numbers, None)
-        arrays = (tuple(side.vectors.values()), work_of_pack(), side.now)
+        aims = self.pack_aims(side.rows)
+        kind = (None, True, True, None, self.own_numbers, None, None if aims is None else True)
+        arrays = (tuple(side.vectors.values()), work_of_pack() if aims is None else aims, side.now)
         return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores)
 
     def aims(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""
+        return None
+
+    def pack_aims(self, rows: Rows) -> np.ndarray | None:
+        """The same for a pack."""
         return None
 
     def numbers(self, state: State) -> tuple[np.ndarray, ...]:

@@ -180,7 +180,7 @@ class PotentialEngine(Engine):
     def pack(self, side: Abreast) -> Any:
         work, searches = self.pack_work(side.rows)
         parts = (self.loss, self.penalty, side.strengths, self.solver)
-        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches)
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
         return learn_pack, (*side.job, *parts, *kind, side.vectors["V"], work, side.now, side.scores)
 
     def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:

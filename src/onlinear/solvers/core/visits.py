@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from onlinear.averages import part_sum
-from onlinear.compiled import function
+from onlinear.compiled import at_column, function
 from onlinear.solvers.core.engine import (
     BIAS_SUM,
     BIAS_TOTAL,
@@ -61,4 +63,15 @@ def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
     for k in range(indptr[i], indptr[i + 1]):
         j = indices[k]
         sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
+    return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)
+
+
+@function
+def mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, p):
+    """The score of row i by the average of the predictors before the first t steps, where sums need no table."""
+    indptr, indices, values = rows
+    sums = 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        j = np.uint64(indices[k])
+        sums += (S[0][j] + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)) * values[k]
     return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)

@@ -1,0 +1,125 @@
+"""Settings beside each other over fresh orders of the rows: means, and paired differences in standard errors.
+
+    python benchmarks/orders.py --data FOLDER [--orders 5]
+
+Prints the tables of penalties with l1 that stand in docs/defaults.md. Each order is a seeded permutation; sets without a test
+file are split anew by it. Two settings see the same rows in the same order, so the differences are paired: the order itself
+moves an error by more than settings do. Errors of numbers are squared errors over the variance of y.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Iterator
+from math import sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import defaults
+from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning
+
+TUNED = ("a9a", "rcv1-ccat", "covtype", "phishing", "spambase", "relathe", "cadata", "abalone")  # they chose the constants
+NOISY = ("arcene", "relathe", "basehock", "spambase")  # so few rows that they need three times the orders
+STRENGTHS = ("1e-5", "1e-4", "1e-3")
+MEASURES = ("error", "log loss", "objective", "non-zeros")
+HEAD = ["set", "l1", *MEASURES, *(f"{measure}, before" for measure in MEASURES)]
+
+
+class Outcome(NamedTuple):
+    """What one model did: held-out error and log loss (nan for numbers), the objective on its own rows, and non-zeros."""
+
+    error: float
+    loss: float
+    objective: float
+    nonzeros: float
+
+
+def fresh(folder: Path, name: str, seed: int) -> defaults.Split:
+    """The set in another order; split anew where it has no test file."""
+    files = (defaults.CLASSES | defaults.NUMBERS)[name]
+    return defaults.load(folder, name, files, seed)
+
+
+def outcome(split: defaults.Split, **params: Any) -> Outcome:
+    """A model of the rows as they stand."""
+    classes = len(np.unique(split.y)) == 2
+    model = (OnlineClassifier if classes else OnlineRegressor)(shuffle=False, **params).fit(split.X, split.y)
+    targets, loss, unit = split.y, np.nan, float(np.var(split.y))
+    if classes:
+        targets, unit = np.where(split.y == model.classes_[1], 1.0, -1.0), 1.0
+        chances = model.predict_proba(split.X_test)[np.arange(len(split.y_test)), np.searchsorted(model.classes_, split.y_test)]
+        loss = -float(np.mean(np.log(np.maximum(chances, 1e-15))))
+    objective = float(np.sum(model.learner_.objective(split.X, targets))) / unit
+    return Outcome(1.0 - model.score(split.X_test, split.y_test), loss, objective, float(np.count_nonzero(model.coef_)))
+
+
+def paired(ours: list[Outcome], theirs: list[Outcome]) -> list[str]:
+    """Our means, each with its difference to theirs in standard errors, then their means."""
+    mine, other = np.array(ours), np.array(theirs)
+    spread = (mine - other).std(axis=0, ddof=1) / sqrt(len(mine))
+    apart = np.divide((mine - other).mean(axis=0), spread, out=np.zeros(4), where=spread > 0.0)
+    found = [cell(k, mine[:, k].mean()) for k in range(4)]
+    shown = [f"{text} ({apart[k]:+.1f})" if text and k < 3 else text for k, text in enumerate(found)]
+    return [*shown, *(cell(k, other[:, k].mean()) for k in range(4))]
+
+
+def cell(place: int, value: float) -> str:
+    """A mean of an outcome, as tables show it."""
+    return "" if np.isnan(value) else f"{value:,.0f}" if place == 3 else f"{value:.4f}"
+
+
+def lines(folder: Path, orders: int) -> Iterator[list[str]]:
+    """The default with l1 beside what it was before (fully implicit steps with one size for all columns)."""
+    for name in defaults.CLASSES | defaults.NUMBERS:
+        seeds = range(orders * 3 if name in NOISY else orders)
+        splits = [fresh(folder, name, seed) for seed in seeds]
+        before = before_of(name)
+        for l1 in STRENGTHS:
+            ours = [outcome(split, penalty=f"l1={l1}") for split in splits]
+            theirs = [outcome(split, penalty=f"l1={l1}", **before) for split in splits]
+            yield [f"{name}{'' if name in TUNED else ' *'}", l1, *paired(ours, theirs)]
+
+
+def before_of(name: str) -> dict[str, Any]:
+    """The default of release 0.1 with l1."""
+    scale, eta = ("rms", 4.8) if name in defaults.CLASSES else ("max-abs", 10.0)
+    return {"solver": f"fiol,eta={eta:g}", "average": "none", "scale": scale}
+
+
+TEXT = """## With l1: fresh orders
+
+The default with l1 beside the same rows with the steps of release 0.1 (`fiol`, one step size for all columns). Means over five
+orders of the rows, 15 for arcene, relathe, basehock and spambase. In brackets stands the paired difference in standard errors
+(negative: the default is better). The constants were chosen on the sets without a star. Errors of numbers are squared errors
+over the variance of y. The objective is that of the rows trained on, over the variance of y for numbers.
+
+Beyond two standard errors the default is worse nowhere in error, and in log loss and objective on electricity at 1e-3 alone, by
+less than 1 %. On arcene (150 rows, 10,000 columns) it has more non-zeros.
+"""
+
+
+def paragraphs(folder: Path, orders: int = 5) -> Iterator[str]:
+    """The heading and the table."""
+    yield TEXT.rstrip()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QualityWarning)
+        yield defaults.table(HEAD, list(lines(folder, orders)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("ONLINEAR_DATA"), help="folder of the data sets")
+    parser.add_argument("--orders", type=int, default=5)
+    args = parser.parse_args()
+    if args.data is None:
+        parser.error("name the folder of the data sets: --data FOLDER, or the variable ONLINEAR_DATA.")
+    for paragraph in paragraphs(Path(args.data), args.orders):
+        print(paragraph + "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
