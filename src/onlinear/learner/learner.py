@@ -191,7 +191,7 @@ class Learner(Core):
     def _learn_any(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn any row, by the way that blocks of rows take."""
         self.refuse_if_diverged()
-        row = None if self.centres_rows else plain_row(indices, values)
+        row: Any = None if self.centres_rows else plain_row(indices, values)
         row = one_row(indices, values) if row is None else row
         if self.centres_rows:
             row.resize((1, max(row.shape[1], self.size)))
