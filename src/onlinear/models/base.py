@@ -22,6 +22,7 @@ from onlinear.learner.units import RAW, RELATIVE
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
+from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply
@@ -57,6 +58,9 @@ class Model(ABC):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        eta: float | None = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -70,6 +74,9 @@ class Model(ABC):
         self.verbose = verbose
         self.callbacks = callbacks
         self.n_jobs = n_jobs
+        self.l1 = l1
+        self.l2 = l2
+        self.eta = eta
 
     def settings(self) -> dict[str, Any]:
         """The settings, by name."""
@@ -84,7 +91,7 @@ class Model(ABC):
         return Learner(
             solver,
             self.loss,
-            self.penalty,
+            self.chosen_penalty(),
             average,
             scale=self.chosen_scale(),
             fit_intercept=self.fit_intercept,
@@ -99,20 +106,28 @@ class Model(ABC):
     def _solver(self) -> Any:
         """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
         if self.solver is not None:
-            return self.solver
-        if self._adapts():
-            return f"implicit-ftrl,eta={adaptive_eta(self.choice, build_loss(self.loss)):g}"
+            return with_step(self.solver, self.eta)
+        adapts = self._adapts()
+        name = "implicit-ftrl" if adapts else "implicit-sgd" if self._is_bare() else "fiol"
+        if self.eta is not None:
+            return with_step(name, self.eta)
+        if adapts:
+            return f"{name},eta={adaptive_eta(self.choice, build_loss(self.loss)):g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
-        return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
+        return f"{name},eta={eta:g}"
+
+    def chosen_penalty(self) -> Any:
+        """The penalty, with the strengths that are given as numbers."""
+        return with_strengths(self.penalty, self.l1, self.l2)
 
     def _adapts(self) -> bool:
         """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals."""
-        penalty, loss = build_penalty(self.penalty), build_loss(self.loss)
+        penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
         measured = self.task == CLASSIFY or is_residual(loss)
         return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
     def _is_bare(self) -> bool:
-        penalty, none = build_penalty(self.penalty), build_penalty("none")
+        penalty, none = build_penalty(self.chosen_penalty()), build_penalty("none")
         return type(penalty) is type(none) and bool(penalty == none)
 
     def _average(self) -> Any:
@@ -125,7 +140,7 @@ class Model(ABC):
             solver = "implicit-sgd" if self._is_bare() else "fiol"
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
-        penalty = build_penalty(self.penalty)
+        penalty = build_penalty(self.chosen_penalty())
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
         engine = None if sparse else self._engine(solver, build_average(ADAPTIVE))
         return ADAPTIVE if engine is not None and engine.lazy and engine.scores_means else "none"
@@ -133,7 +148,7 @@ class Model(ABC):
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
         try:
-            penalty = build_penalty(self.penalty)
+            penalty = build_penalty(self.chosen_penalty())
             built, _ = build_solver(solver, penalty, total=2)
             return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))
         except (ValueError, TypeError):
@@ -312,6 +327,9 @@ class Classifier(Model):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        eta: float | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -326,6 +344,9 @@ class Classifier(Model):
             verbose=verbose,
             callbacks=callbacks,
             n_jobs=n_jobs,
+            l1=l1,
+            l2=l2,
+            eta=eta,
         )
         self.class_weight = class_weight
 
