@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "kinds": [JSON],
     "cliffs": [JSON],
     "dense": [DATA, JSON],
+    "classes": [DATA, JSON],
     "extension": [JSON],
     "latency": [JSON],
     "one_row": [JSON],

@@ -15,6 +15,7 @@ FLOORS = [
     {"files"},
     {"compiled"},
     {"losses", "penalties", "schedules", "averages", "rows"},
+    {"softmax"},
     {"certified"},
     {"solvers"},
     {"learner", "streams"},

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from river import checks, datasets, linear_model, metrics
-from river import evaluate as progressive
 
-from onlinear.river import Classifier, Regressor
+checks = pytest.importorskip("river.checks", reason="River is not installed: pip install onlinear[river]")
+from river import datasets, linear_model, metrics  # noqa: E402
+from river import evaluate as progressive  # noqa: E402
 
+from onlinear.river import Classifier, Regressor  # noqa: E402
+
+PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
 MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(solver=None), Regressor(), Regressor("huber", solver=None)]
 CASES = [(model, check) for model in MODELS for check in checks.yield_checks(model)]
 
@@ -49,6 +54,11 @@ def test_classes_appear_or_are_named():
         several.learn_one({"rgb"[k % 3]: 1.0}, "rgb"[k % 3])
     assert [several.predict_one({name: 1.0}) for name in "rgb"] == ["r", "g", "b"]
     assert sum(several.predict_proba_one({"r": 1.0}).values()) == pytest.approx(1.0)
+
+
+def test_the_example_of_the_page_runs():
+    (example,) = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    exec(compile(example, str(PAGE), "exec"), {})
 
 
 def test_it_is_as_good_as_rivers_own_on_rivers_data():

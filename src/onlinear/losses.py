@@ -46,10 +46,16 @@ def wright_omega(x: float) -> float:
         return e / (1.0 + e)
     z = x - log(x) if x > 1.0 else (exp(2.0 / 3.0 * (x - 1.0)) if x > -2.0 else exp(x) / (1.0 + exp(x)))
     for _ in range(2):
-        r = x - z - log(z)
-        q = 2.0 * (1.0 + z) * (1.0 + z + 2.0 / 3.0 * r)
-        z *= 1.0 + r / (1.0 + z) * (q - r) / (q - 2.0 * r)
+        z = nearer_omega(z, x)
     return z
+
+
+@function
+def nearer_omega(z: float, x: float) -> float:
+    """The next iterate of ``wright_omega`` from z > 0."""
+    r = x - z - log(z)
+    q = 2.0 * (1.0 + z) * (1.0 + z + 2.0 / 3.0 * r)
+    return z * (1.0 + r / (1.0 + z) * (q - r) / (q - 2.0 * r))
 
 
 @function

@@ -128,6 +128,11 @@ class ElasticNet(NamedTuple):
         return kept * shrink, 1.0 * (kept != 0.0)
 
 
+def is_bare(penalty: Any) -> bool:
+    """Whether a penalty is none."""
+    return type(penalty) is ElasticNet and not any(penalty)
+
+
 class Box(NamedTuple):
     """The elastic net on a box: l1 |w|_1 + (l2/2) |w|^2 where lower <= w <= upper. Its prox is the elastic net's, clipped.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from combinations import NAMES, PENALTY_TEXTS, Case, build, covering, demands, is_lazy, variants
 from contract_checks import (
@@ -18,6 +19,7 @@ from contract_checks import (
     weight_0_is_a_step_without_loss,
 )
 
+from onlinear import Learner
 from onlinear.compiled import COMPILED
 
 CASES = covering(1, demands())
@@ -41,6 +43,19 @@ def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     examples(same_bits, case, tally, 1, folder=tmp_path)
+
+
+def test_joined_outputs_are_the_recursion() -> None:
+    X, y, w, eta = np.sin(np.arange(120.0)).reshape(40, 3), np.arange(40) % 5, np.zeros((3, 5)), 0.7
+    for t, (x, own) in enumerate(zip(X, y, strict=True), start=1):
+        p = np.exp(x @ w) / np.sum(np.exp(x @ w))
+        w = w - eta / np.sqrt(t) * np.outer(x, p - (np.arange(5) == own))
+        w = np.sign(w) * np.maximum(np.abs(w) - 0.01 * eta / np.sqrt(t), 0.0)
+    run = Learner(f"comid,eta={eta}", "softmax", "l1=0.01", "weighted-t1", n_outputs=5).learn(X, y)
+    np.testing.assert_allclose(run.weights(), w, atol=1e-13)
+    small = [Learner(f"{name},eta=1e-6", "softmax", "l1=0.01", n_outputs=5).learn(X, y).weights() for name in ("fiol", "comid")]
+    np.testing.assert_allclose(*small, atol=1e-10)
+    assert np.abs(small[0]).max() > 1e-7
 
 
 @pytest.mark.parametrize("loss", ["exponential", "poisson"])

@@ -484,7 +484,7 @@ def test_every_part_on_the_list_comes_back(tmp_path):
     from onlinear.learner import parts, stored_parts
 
     roles = {role: list(classes.values()) for role, classes in parts.STORABLE.items()}
-    assert set(parts.LOSSES.values()) == set(roles["loss"])
+    assert set(parts.ALL_LOSSES.values()) == set(roles["loss"])
     assert {preset.solver for preset in SOLVERS.values()} == set(roles["solver"])
     for role, classes in roles.items():
         for cls in classes:

@@ -23,6 +23,8 @@ CLASSIFIERS = [
     OnlineClassifier("squared", solver="ncsgd,eta=0.1", scale="rms"),
     OnlineClassifier("squared", solver="adaline,eta=1e-4", scale="rms", passes=10),
     OnlineClassifier("squared", solver="rls"),
+    OnlineClassifier("softmax"),
+    OnlineClassifier("softmax", penalty="l1,l1=1e-4"),
     OnlineClassifier("hinge", solver="pa"),
     OnlineClassifier("logistic", penalty="l1,l1=1e-4", solver="sadmm", scale="standard"),
     OnlineClassifier("hinge", penalty="l2,l2=1e-4", solver="oadm", scale="rms"),

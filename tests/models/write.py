@@ -127,12 +127,14 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "quantile": lambda: OnlineRegressor("quantile,q=0.9", random_state=0).fit(ROWS, 1000.0 * NUMBERS),
     "standard": lambda: OnlineRegressor(scale="standard", random_state=0).fit(ROWS, NUMBERS),
     "poisson": lambda: OnlineRegressor(loss="poisson", random_state=0).fit(ROWS, np.floor(np.abs(NUMBERS))),
+    "softmax": lambda: OnlineClassifier("softmax", random_state=0).fit(ROWS, TEXTS),
+    "softmax-l1": lambda: OnlineClassifier("softmax", penalty=NET, random_state=0).fit(ROWS, TEXTS),
     "stream": lambda: OnlineClassifier(penalty=L1).fit([(ROWS[:30], SIGNS[:30]), (ROWS[30:], SIGNS[30:])]),
     "one-hot": lambda: table(categories="one-hot"),
     "hashed": lambda: table(categories="hash", hash_bits=6),
     "base-0": lambda: text(0),
 }
-FINAL = ("classifier", "classes", "regressor", "one-hot")
+FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax")
 
 
 def scores(model: Any) -> np.ndarray:
@@ -151,7 +153,13 @@ def _more(name: str) -> Callable[[Any], Any]:
         return lambda model: model.learn(ROWS[70:], _targets(model)[70:])
     if name == "batch-drs":
         return lambda model: model.solve(ROWS, SIGNS, 5)
-    targets = {"classes": TEXTS, "targets": np.column_stack([NUMBERS, SIGNS]), "poisson": np.floor(np.abs(NUMBERS))}
+    targets = {
+        "classes": TEXTS,
+        "softmax": TEXTS,
+        "softmax-l1": TEXTS,
+        "targets": np.column_stack([NUMBERS, SIGNS]),
+        "poisson": np.floor(np.abs(NUMBERS)),
+    }
     y = targets.get(name, NUMBERS if name in ("regressor", "standard", "quantile") else SIGNS)
     return lambda model: model.partial_fit(ROWS[:10], y[:10])
 

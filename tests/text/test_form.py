@@ -79,7 +79,7 @@ def test_number():
 
 REGISTRIES = {
     "solver": SOLVERS,
-    "loss": parts.LOSSES,
+    "loss": parts.ALL_LOSSES,
     "penalty": parts.PENALTIES,
     "average": parts.AVERAGES,
     "scale": parts.SCALES,

@@ -3,7 +3,7 @@
     python tests/tools/rooms.py            writes docs/rooms.svg
     python tests/tools/rooms.py --text     prints rooms, floors and imports
 
-A room is a folder of the package, or a file at its top; the four files of parts are one room. A room stands one floor above the
+A room is a folder of the package, or a file at its top; the files of parts are one room. A room stands one floor above the
 highest room that it imports. An arrow is left out where other arrows lead the same way.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / "src" / "onlinear"
 PICTURE = ROOT / "docs" / "rooms.svg"
-PARTS = ("losses", "penalties", "schedules", "averages")
+PARTS = ("losses", "softmax", "penalties", "schedules", "averages")
 INNER = (("solvers", "core"), ("solvers", "packs"))  # folders inside a room that are rooms
 SHIMS = ("jit", "estimators", "path", "final")  # where files and pickles of 0.1 look
 WIDTH, HEIGHT, GAP, BETWEEN = 128, 44, 26, 54  # of a box, beside it, and between floors, in pixels

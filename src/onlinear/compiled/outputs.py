@@ -236,11 +236,15 @@ def _emit_in_lanes(builder: Any, args: Any, kinds: Any) -> Any:
 
 
 def _rows_of(builder: Any, args: Any, kinds: Any, count: int) -> list[Any]:
+    """The addresses of rows one after the other, or as many apart as a fourth argument says."""
     first = _place(builder, args[1], args[1:], kinds[1:])
-    return [builder.gep(first, [_WIDE(WIDTH * place)]) for place in range(count)]
+    step = builder.mul(args[3], _WIDE(WIDTH)) if len(args) > 3 else _WIDE(WIDTH)
+    return [builder.gep(first, [builder.mul(step, _WIDE(place))]) for place in range(count)]
 
 
 def _emit_lanes_like(builder: Any, args: Any, kinds: Any) -> Any:
+    if not isinstance(kinds[0], types.BaseTuple):
+        return _read(builder, *_rows_of(builder, args, kinds, 1))
     return cgutils.pack_array(builder, [_read(builder, place) for place in _rows_of(builder, args, kinds, kinds[0].count)])
 
 
@@ -273,6 +277,21 @@ def lanes_like(like: Any, array: np.ndarray, first: int) -> Any:
     """A tuple like the tuple of numbers ``like``, of the same class, with the rows of an array from ``first`` on as lanes."""
     values = array[first : first + len(like), 0]
     return type(like)(*values) if hasattr(like, "_fields") else tuple(values)
+
+
+@emitted(lambda like, memory, first, step: _with(like, lambda kind: OUTPUTS), _emit_lanes_like)
+def lanes_apart(like: Any, memory: Any, first: int, step: int) -> Any:
+    """``lanes_like`` of rows that are ``step`` rows apart; of one row, where ``like`` is a number."""
+    if not isinstance(like, tuple):
+        return memory[first, 0]
+    return tuple(memory[first + place * step, 0] for place in range(len(like)))
+
+
+@emitted(lambda *kinds: types.none, _emit_put_each)
+def put_apart(values: Any, memory: Any, first: int, step: int) -> None:
+    """``put_each`` to rows that are ``step`` rows apart; to one row, where there is one value."""
+    for place, value in enumerate(values if isinstance(values, tuple) else (values,)):
+        memory[first + place * step, 0] = value
 
 
 @emitted(lambda *kinds: types.none, _emit_put_each)

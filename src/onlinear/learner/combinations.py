@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from onlinear import averages, schedules
 from onlinear.learner.parts import (
+    JOINT_LOSSES,
     LOSSES,
     PENALTIES,
     build_average,
@@ -21,7 +22,7 @@ from onlinear.learner.parts import (
     solver_name,
 )
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.engine import Problem
+from onlinear.solvers.core.engine import Engine, Problem
 
 PENALTY_TEXTS = (
     *(",".join([name, *(f"{key}=0.1" for key in keys)]) for name, keys in PENALTIES.items()),
@@ -43,12 +44,17 @@ class Answer(NamedTuple):
     why: str = ""
 
 
+def engine_of(solver: str, loss: str, penalty: str, average: str) -> Engine:
+    """The engine of one combination; raises ValueError where it is refused."""
+    r = build_penalty(penalty)
+    method, _ = build_solver(solver, r, TOTAL)
+    return method.engine(Problem(build_loss(loss), r, build_average(average, TOTAL), False, solver_name(method)))
+
+
 def answer(solver: str, loss: str, penalty: str, average: str) -> Answer:
     """How the code runs one combination."""
     try:
-        r = build_penalty(penalty)
-        method, _ = build_solver(solver, r, TOTAL)
-        engine = method.engine(Problem(build_loss(loss), r, build_average(average, TOTAL), False, solver_name(method)))
+        engine = engine_of(solver, loss, penalty, average)
     except ValueError as error:
         return Answer(REFUSED, GOT.sub("", str(error)))
     if is_adaptive(average) and not engine.scores_means:
@@ -78,6 +84,25 @@ def _known(text: str) -> bool:
 def losses_of(name: str) -> list[str]:
     """The losses that the solver takes with some penalty."""
     return [loss for loss in LOSSES if any(answer(name, loss, r, "none").how != REFUSED for r in PENALTY_TEXTS)]
+
+
+def joins(solver: str, loss: str, penalty: str, average: str) -> bool:
+    """Whether the code runs one combination with a loss of all scores."""
+    try:
+        engine = engine_of(solver, loss, penalty, average)
+    except ValueError:
+        return False
+    return engine.joins and (engine.scores_means or not is_adaptive(average))
+
+
+def joint_line(name: str, loss: str) -> str:
+    """With which penalties and averages the solver takes a loss of all scores."""
+    penalties = [penalty for penalty in PENALTY_TEXTS if joins(name, loss, penalty, "none")]
+    if not penalties:
+        return f"{loss.capitalize()}: no."
+    taken = [average for average in AVERAGES if all(joins(name, loss, penalty, average) for penalty in penalties)]
+    shown = "every average" if len(taken) == len(AVERAGES) else ", ".join(average.partition(",")[0] for average in taken)
+    return f"{loss.capitalize()}: lazy with {', '.join(map(_label, penalties))}; averages: {shown}."
 
 
 def answers_of(name: str, loss: str, penalty: str, average: str) -> list[tuple[str, Answer]]:
@@ -116,6 +141,8 @@ def _section(name: str) -> Iterator[str]:
     losses = losses_of(name)
     loss = "hinge" if "hinge" in losses else losses[0]
     yield "Losses: " + ("all." if len(losses) == len(LOSSES) else ", ".join(losses) + ".")
+    for joint in JOINT_LOSSES:
+        yield joint_line(name, joint)
     yield ""
     yield "| penalty | " + " | ".join(average.partition(",")[0] for average in AVERAGES) + " |"
     yield "|---" * (len(AVERAGES) + 1) + "|"

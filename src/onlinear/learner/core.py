@@ -25,9 +25,9 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
-from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply, is_joint
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
-from onlinear.text.form import check_flag, unknown
+from onlinear.text.form import check_flag, kebab, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
 NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
@@ -86,6 +86,7 @@ class Core(Guarded):
         self.raw_loss = bind_loss(self.loss, implicit=False)  # as kernels take it
         problem = Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(self.spec["solver"]))
         self.engine: Engine = self.solver.engine(problem)
+        self._check_joint()
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
         self.scaler = Scaler(scale, len(first)) if scale != "none" else None
         if self.scaler is not None and started:
@@ -95,6 +96,16 @@ class Core(Guarded):
             raise ValueError(f"start must lie within the penalty's bounds [{lower:g}, {upper:g}].")
         self.states = self._first_states(first, started)
         self.loss_sums = np.zeros((self.n_outputs, 2))  # of each output, with its correction
+
+    def _check_joint(self) -> None:
+        """Raise ValueError for a loss of all scores together, where the solver or a single output has no form for it."""
+        if not is_joint(self.loss):
+            return
+        loss, name = kebab(type(self.loss).__name__), self.engine.problem.name
+        if not self.engine.joins:
+            raise ValueError(f"{name} has no form for {loss} with these parts: use 'fiol' or 'comid' with none, l1 or l2.")
+        if self.n_outputs < 2:
+            raise ValueError(f"{loss} needs n_outputs=, the number of classes, of at least 2.")
 
     def _first_states(self, weights: np.ndarray, given: bool) -> list[State]:
         """The outputs' states before the first row. Where no weights were given, lazy ones grow from nothing: memory of
@@ -215,6 +226,8 @@ class Core(Guarded):
 
     def check_targets(self, y: Any, n: int) -> np.ndarray:
         """The targets as (n, K), which the loss takes."""
+        if is_joint(self.loss):
+            return checks.one_class(y, n, self.n_outputs)
         y = checks.targets(y, n, self.n_outputs)
         checks.labels(y, getattr(self.loss, "labels", "real"))
         return y

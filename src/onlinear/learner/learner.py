@@ -15,7 +15,7 @@ from onlinear.learner.arguments import count, one_row, plain_row
 from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
-from onlinear.learner.loss_sums import LossSum, loss_weights, mean
+from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
 from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.scores import penalty_value, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
@@ -40,7 +40,8 @@ class Learner(Core):
         The method, as ``"name,key=value,..."`` or as an object of ``onlinear.solvers``.
     loss : str or loss object
         The loss l, such as ``"logistic"`` or ``"huber,delta=2"``. Its targets are -1 and +1 (logistic, hinge), counts (poisson)
-        or real numbers.
+        or real numbers. ``"softmax"`` is a loss of all outputs: its targets are classes from 0 to K - 1, or (n, K) with +1 for
+        the row's class and -1 for the others.
     penalty : str or penalty object, default="none"
         The penalty r, such as ``"l1=1e-5"``. It acts on the weights of scaled columns.
     average : str or Average, default=None
@@ -161,7 +162,7 @@ class Learner(Core):
         Returns
         -------
         float, or ndarray of shape (K,)
-            The score of the row before the step, by the last iterate.
+            The score of the row before the step, by the last iterate; with ``"softmax"`` the log-probabilities.
 
         Raises
         ------
@@ -433,11 +434,11 @@ class Learner(Core):
         y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
         if source.n == 0:
             raise ValueError("X has 0 rows; the objective is a mean over rows.")
-        scores = self.predict(X).reshape(source.n, self.n_outputs)
+        scores = as_taken(self.loss, self.predict(X).reshape(source.n, self.n_outputs), 1)
         total = 0.0
         for k in range(self.n_outputs):
             losses = LossSum(self.loss)
-            losses.add(scores[:, k : k + 1], y[:, k : k + 1], weights)
+            losses.add_taken(scores[:, k : k + 1], y[:, k : k + 1], weights)
             total += losses.value / source.n + penalty_value(self.penalty, self.scaled_weights(k, self.columns, True))
         return total
 

@@ -39,6 +39,12 @@ def loss_weights(loss: Any, weights: np.ndarray) -> np.ndarray:
     return weights if factor == 1.0 else factor * weights
 
 
+def as_taken(loss: Any, scores: np.ndarray, axis: int) -> np.ndarray:
+    """What the loss's ``value`` takes for scores whose outputs are along ``axis``: of a joint loss log-probabilities."""
+    joint = getattr(loss, "log_probabilities", None)
+    return scores if joint is None or not scores.size else joint(scores, axis)
+
+
 class LossSum:
     """The sum of s_i l(score_i, y_i) over rows and outputs. ``total``: the sum and its correction."""
 
@@ -53,6 +59,10 @@ class LossSum:
 
     def add(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows: scores (n, K), targets (n, K) and weights (n,)."""
+        self.add_taken(as_taken(self._loss, scores, 1), y, weights)
+
+    def add_taken(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """``add`` for scores as the loss takes them, of some outputs."""
         s = loss_weights(self._loss, weights)
         for k in range(scores.shape[1]):
             add_losses(self._raw, np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k]), s, self.total)

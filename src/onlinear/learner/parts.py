@@ -8,7 +8,7 @@ from inspect import signature
 from math import ceil, inf
 from typing import Any, NamedTuple
 
-from onlinear import averages, losses, penalties, schedules
+from onlinear import averages, losses, penalties, schedules, softmax
 from onlinear.averages import Average, Masked
 from onlinear.compiled import adopt, is_ours
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
@@ -18,7 +18,9 @@ from onlinear.solvers.core.engine import Preset
 from onlinear.text.form import Value, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
 from onlinear.text.hints import advise
 
-LOSSES: dict[str, Any] = parts_of(vars(losses))
+LOSSES: dict[str, Any] = parts_of(vars(losses))  # of one score
+JOINT_LOSSES: dict[str, Any] = {"softmax": softmax.Softmax}  # of all scores of a row
+ALL_LOSSES = LOSSES | JOINT_LOSSES
 PENALTIES: dict[str, tuple[str, ...]] = {
     "none": (),
     "l1": ("l1",),
@@ -185,7 +187,7 @@ def _storable_classes() -> dict[str, dict[str, Any]]:
     solvers = {preset.solver for preset in SOLVERS.values()}
     choices = [choice for cls in solvers for named in getattr(cls, "choices", {}).values() for choice in named.values()]
     classes = {
-        "loss": LOSSES.values(),
+        "loss": ALL_LOSSES.values(),
         "penalty": parts_of(vars(penalties)).values(),
         "average": [Average, Masked],
         "solver": solvers,
@@ -234,8 +236,8 @@ def _takes(method: Any, count: int) -> bool:
 def build_loss(spec: Any) -> Any:
     """A loss from text or a NamedTuple with value and slope (and theta for the implicit solvers)."""
     if isinstance(spec, str):
-        name, settings = split(spec, "loss", LOSSES)
-        cls = LOSSES[name]
+        name, settings = split(spec, "loss", ALL_LOSSES)
+        cls = ALL_LOSSES[name]
         refuse_unknown(f"loss {name!r}", settings, cls._fields)
         return cls(**{key: check_setting(f"loss {name!r}", key, value) for key, value in settings.items()})
     check_part("loss", spec, ("value", "slope"))

@@ -8,6 +8,7 @@ from typing import NoReturn
 import numpy as np
 
 from onlinear.learner.core import NO_NUMBER, Core
+from onlinear.learner.loss_sums import as_taken
 from onlinear.rows import Rows, Source
 from onlinear.solvers.packs.team import Team, in_threads
 
@@ -66,6 +67,7 @@ class SideBySide:
                 done, culprit = self._team.learn(block, largest, y, s, last, *more)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
+        self._take_scores(scores[:, :, :done])
         self._add_losses(last, y, s, done)
         for k, core in enumerate(self._cores):
             own = slice(k * lead.n_outputs, (k + 1) * lead.n_outputs)
@@ -76,6 +78,13 @@ class SideBySide:
         if done < len(s):
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores
+
+    def _take_scores(self, scores: np.ndarray) -> None:
+        """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""
+        outputs = self._cores[0].n_outputs
+        for k, core in enumerate(self._cores):
+            own = scores[: 1 if core.race is None else 2, k * outputs : (k + 1) * outputs]
+            own[...] = as_taken(core.loss, own, 1)
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
         outputs = self._cores[0].n_outputs

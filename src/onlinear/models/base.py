@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from copy import copy
 from inspect import signature
 from typing import Any
 
@@ -16,16 +17,16 @@ from onlinear.averages import ADAPTIVE
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
-from onlinear.learner.parts import LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
+from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import ElasticNet, is_bare
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.engine import Engine, Problem, can_multiply
+from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.streams import encoding
 from onlinear.training.options import CLASSIFY, REGRESS
 
@@ -127,8 +128,7 @@ class Model(ABC):
         return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
     def _is_bare(self) -> bool:
-        penalty, none = build_penalty(self.chosen_penalty()), build_penalty("none")
-        return type(penalty) is type(none) and bool(penalty == none)
+        return is_bare(build_penalty(self.chosen_penalty()))
 
     def _average(self) -> Any:
         """The average: as named, else that of the preset, else an adaptive one; none where it would fill zeros that the
@@ -359,13 +359,20 @@ class Classifier(Model):
         chances = self.learner_.loss.probability(scores)
         if chances.ndim == 1:
             return np.column_stack([1.0 - chances, chances])
+        if is_joint(self.learner_.loss):
+            return chances
         total = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) not in ("signs", "real"):
-            known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
+            known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
+        loss = build_loss(self.loss)
+        if outputs == 1 and is_joint(loss):
+            alone = copy(self)
+            alone.loss = loss.of_two()
+            return alone.new_learner(outputs, total)
         return super().new_learner(outputs, total)
 
     def negative_target(self, outputs: int) -> float:

@@ -48,12 +48,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     """A linear classifier, trained row by row.
 
     It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r, and s_i the weight of a row times the
-    weight of its class. Several classes are learned one against the rest, all in one pass over the rows.
+    weight of its class. Several classes are learned one against the rest, or joined by ``loss="softmax"``, all in one pass over
+    the rows.
 
     Parameters
     ----------
     loss : str or loss object, default="logistic"
         The loss, as ``"name,key=value,..."``. Losses of numbers (squared, absolute, huber, ...) learn the targets -1 and +1.
+        ``"softmax"`` is one loss over the scores of all classes; for two classes it is the logistic loss.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
@@ -261,7 +263,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     @IfProbable
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, for the losses logistic, exponential and modified-huber.
+        """Probabilities of the classes, for the losses logistic, softmax, exponential and modified-huber.
 
         Parameters
         ----------
@@ -271,7 +273,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         Returns
         -------
         ndarray of shape (n, K)
-            Each row sums to 1; of several classes the probabilities of one against the rest, divided by their sum.
+            Each row sums to 1: of several classes the softmax of the scores, or the probabilities of one against the rest
+            divided by their sum.
 
         Raises
         ------

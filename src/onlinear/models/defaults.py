@@ -8,10 +8,12 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from onlinear.learner.parts import build_loss
+from onlinear.solvers.core.engine import is_joint
 from onlinear.text.form import join_names
 from onlinear.text.hints import advise_on_argument
 
 FAR = 1e9  # a residual beyond the settings of any loss
+JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
 
 
 class Choice(NamedTuple):
@@ -48,6 +50,8 @@ def is_residual(loss: Any) -> bool:
 
 def natural_eta(choice: Choice, loss: Any) -> float:
     """The step size that suits a loss, by its slope."""
+    if is_joint(loss):
+        return JOINT * natural_eta(choice, loss.of_two())
     if getattr(loss, "labels", "real") == "signs":
         slope = abs(float(loss.slope(0.0, 1.0)))
         return choice.step / slope if slope > 0.0 else choice.step

@@ -39,6 +39,26 @@ def labels(y: np.ndarray, rule: str) -> None:
         raise ValueError(f"y must be {wanted} for this loss, got {y[row][bad[row]][0]:g} at row {row}.")
 
 
+def one_class(y: Any, n: int, outputs: int) -> np.ndarray:
+    """The targets (n, K) of a loss of all K scores, +1 for the row's class and -1 for the others, from these or from the
+    classes' places (n,)."""
+    places = np.asarray(y)
+    if places.ndim == 1:
+        places = targets(places, n, 1)[:, 0]
+        bad = (places < 0) | (places >= outputs) | (places != np.floor(places))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"y must be a class from 0 to {outputs - 1} for this loss, got {places[row]:g} at row {row}.")
+        return np.asfortranarray(np.where(places[:, None] == np.arange(outputs), 1.0, -1.0))
+    found = targets(y, n, outputs)
+    labels(found, "signs")
+    bad = (found > 0.0).sum(axis=1) != 1
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"y must be +1 for one class of a row, got {int((found[row] > 0.0).sum())} at row {row}.")
+    return found
+
+
 def weights(values: Any, n: int) -> np.ndarray:
     """sample_weight as (n,) float64, finite and not negative; ones if None."""
     if values is None:

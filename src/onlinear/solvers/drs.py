@@ -336,6 +336,7 @@ class SplittingEngine(PotentialEngine):
     """SADMM and Douglas-Rachford; the last row's columns and their u before it are kept, so that x, w, z can be read."""
 
     keeps_clock = reads_next = True
+    joins = False  # what is kept of the last row is each output's own
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)

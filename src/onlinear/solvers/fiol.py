@@ -29,6 +29,7 @@ import numpy as np
 
 from onlinear.compiled import (
     LANES,
+    WIDTH,
     adopt,
     bind_loss,
     function,
@@ -57,6 +58,7 @@ from onlinear.solvers.core.engine import (
     everything,
     needs_theta,
 )
+from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import room_to_search
 from onlinear.solvers.core.pack import PULLS, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
@@ -133,7 +135,7 @@ class Newton(NamedTuple):
         put_lanes(work, LEFT, theta != 0.0)
         for _ in range(MOST_SEGMENTS):
             theta = lanes(work, PULLS)
-            A, D = segments(work, x, m, theta, c.eta, penalty)
+            A, D = segments(work, WEIGHTS, x, m, theta, c.eta, penalty)
             if refined_all(self.reproduced, work, outputs, laid_out((A + b - D_b * theta, D + D_b)), loss, s) == 0:
                 break
 
@@ -164,9 +166,9 @@ def put_search(work, o, theta, expected, low, high, left):
 
 
 @function
-def segments(work, x, m, theta, eta, penalty):
-    """``segment`` for outputs side by side, of the weights in ``work``. Each of the four parts of a sum has a loop of its own:
-    registers do not hold the eight sums of eight outputs."""
+def segments(work, first, x, m, theta, eta, penalty):
+    """``segment`` for outputs side by side, of the weights in ``work`` from row ``first`` on. Each of the four parts of a sum
+    has a loop of its own: registers do not hold the eight sums of eight outputs."""
     step, threshold, shrink = eta * theta, eta * penalty.l1, 1.0 / (1.0 + eta * penalty.l2)
     nought = same_lanes(0.0), same_lanes(0.0)
     sums = nought, nought, nought, nought
@@ -174,7 +176,7 @@ def segments(work, x, m, theta, eta, penalty):
         A, D = nought
         for k in range(np.int64(part), m, np.int64(4)):
             x_k = value_at(x, k)
-            w, free = penalty.land(lanes(work, WEIGHTS + k) - step * x_k, threshold, shrink)
+            w, free = penalty.land(lanes(work, first + k) - step * x_k, threshold, shrink)
             A += x_k * w
             D += free * x_k * x_k
         sums = turned(sums, (A, D))
@@ -364,6 +366,11 @@ class Fiol(NamedTuple):
     def search_all(self, work, outputs, row, s, one, c, loss, penalty, x, m):
         self.inner.roots(work, outputs, row[1], row[2], s, one, c, penalty, loss, x, m)
 
+    def on_segment(self, work, first, x, m, theta, b, one, c, penalty):
+        """A(theta) and D of outputs side by side, of the weights in ``work`` from row ``first`` on."""
+        A, D = segments(work, np.int64(first), x, m, theta, c.eta, penalty)
+        return A + b - c.eta * one * theta, D + c.eta * one
+
     def landed(self, w, x, theta, c, penalty):
         return penalty.deposit(w - c.eta * theta * x, c.eta, c.clock, c.after)
 
@@ -381,6 +388,16 @@ class Fiol(NamedTuple):
             )
         assert why_not_lazy(problem) is None
         return LazyFiol(self, problem)
+
+
+class _Straight(Fiol):
+    """FIOL where scores are linear in theta, also those of weights at 0: there is one segment, and nothing to search."""
+
+    __slots__ = ()
+
+    def terms(self, v, x, c, penalty):
+        w = self.weight_of(v, c, penalty)
+        return x * w, x * w / (1.0 + c.eta * penalty.l2), x * x
 
 
 @function
@@ -434,6 +451,23 @@ class LazyFiol(PotentialEngine):
     def packs(self) -> bool:
         return super().packs and isinstance(self.solver.inner, Newton)
 
+    @property
+    def joins(self) -> bool:  # type: ignore[override]
+        return super().joins and isinstance(self.solver.inner, Newton)
+
+    @property
+    def joint_solver(self) -> Any:
+        return _Straight(*self.solver) if self._is_straight() else self.solver
+
+    def _is_straight(self) -> bool:
+        """Whether scores are linear in theta."""
+        return self.penalty.l1 == 0.0 and self.penalty.weight_bounds is None
+
+    def joint_work(self, rows: Rows, outputs: int) -> tuple[np.ndarray | None, bool | None]:
+        if self._is_straight():
+            return None, None
+        return np.empty((packs_of(outputs) * int(np.diff(rows.indptr).max(initial=0)), WIDTH)), True
+
     def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:
         return work_of_pack(int(np.diff(rows.indptr).max(initial=0))), True
 
@@ -445,3 +479,4 @@ class LazyFiol(PotentialEngine):
 
 
 adopt(Fiol)
+adopt(_Straight)

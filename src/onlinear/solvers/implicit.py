@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 
 from onlinear.compiled import adopt
 from onlinear.losses import weighted
+from onlinear.penalties import is_bare
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import Dense, dot
-from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, everything, needs_theta
+from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, everything, is_joint, needs_theta
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
+from onlinear.solvers.fiol import Fiol
 
 
 class ImplicitSgd(NamedTuple):
@@ -62,6 +64,8 @@ class ImplicitSgd(NamedTuple):
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
         check_subgradient(self, problem.penalty)
+        if is_joint(problem.loss) and is_bare(problem.penalty):
+            return Fiol(self.schedule).engine(problem)
         if problem.penalty.l1 == 0.0:
             return ScaledImplicit(self, problem)
         why_not = why_signs_are_dense(self, problem)

@@ -25,9 +25,11 @@ import numpy as np
 
 from onlinear.compiled import adopt
 from onlinear.losses import Hinge, weighted
+from onlinear.penalties import is_bare
 from onlinear.schedules import Power
+from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.dense import Dense, dot, intercept_step
-from onlinear.solvers.core.engine import Engine, Preset, Problem
+from onlinear.solvers.core.engine import Engine, Preset, Problem, is_joint
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, strong_convexity, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
 
@@ -71,6 +73,8 @@ class Sgd(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         check_subgradient(self, problem.penalty)
+        if is_joint(problem.loss) and is_bare(problem.penalty) and self.radius == inf:
+            return Comid(self.schedule, self.tied).engine(problem)
         solver = self._replace(radius=float(self.radius))
         if problem.penalty.l1 == 0.0:
             return Scaled(solver, problem)

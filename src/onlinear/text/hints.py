@@ -46,10 +46,7 @@ _PARTS: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             ("cross-entropy", "crossentropy", "binary-crossentropy", "binary-cross-entropy"), "It is 'logistic' here."
         ),
-        **dict.fromkeys(
-            ("softmax", "multinomial", "categorical-crossentropy"),
-            "The nearest is 'logistic': several classes are learned one against the rest.",
-        ),
+        **dict.fromkeys(("multinomial", "categorical-crossentropy", "multiclass"), "It is 'softmax' here."),
         **dict.fromkeys(
             ("squared-error", "squared-loss", "mse", "l2", "ls", "ols", "least-squares", "gaussian"), "It is 'squared' here."
         ),

@@ -15,7 +15,8 @@ import numpy as np
 
 from onlinear.files import trust
 from onlinear.learner import Learner
-from onlinear.learner.loss_sums import LossSum, mean_loss
+from onlinear.learner.loss_sums import LossSum, factor_of, mean_loss
+from onlinear.solvers.core.engine import is_joint
 from onlinear.training.metrics import BINS, bins
 
 ENOUGH = 1000  # rows before which nothing is said of a model's quality
@@ -69,6 +70,9 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
     weight = float(points.weights[0].sum())
     if not weight > 0.0:
         return None
+    if is_joint(loss) and points.classes is not None:
+        shares = points.classes[points.classes > 0.0] / weight
+        return Constant(-factor_of(loss) * float(np.sum(shares * np.log(shares))), 1.0 - float(shares.max()))
     total = 0.0
     for targets, weights in zip(points.targets, points.weights, strict=True):
         used = weights > 0.0

@@ -242,9 +242,14 @@ class Preset(NamedTuple):
     targets: str = "signs"
 
 
+def is_joint(loss: Any) -> bool:
+    """Whether a loss is of all scores of a row together."""
+    return getattr(loss, "joint", False) is True
+
+
 def needs_theta(problem: Problem) -> None:
     """Raise for a loss without an implicit step."""
-    if not hasattr(problem.loss, "theta"):
+    if not hasattr(problem.loss, "theta") and not is_joint(problem.loss):
         loss = kebab(type(problem.loss).__name__)
         raise ValueError(f"{problem.name} needs a loss with the method theta (its implicit step); {loss!r} has none.")
 
@@ -264,6 +269,7 @@ class Engine(ABC):
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
+    joins = False  # whether it learns outputs that one loss joins, by ``join``
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         self.own = solver  # as it was named
@@ -271,7 +277,7 @@ class Engine(ABC):
         self.problem = problem
         self.penalty = problem.penalty
         self.average, self.masked = plain(problem.average), isinstance(problem.average, Masked)
-        self.loss = bind_loss(problem.loss, self.implicit)
+        self.loss = problem.loss if is_joint(problem.loss) else bind_loss(problem.loss, self.implicit)
 
     @abstractmethod
     def start(self, w: np.ndarray, b: float) -> State:
@@ -330,6 +336,10 @@ class Engine(ABC):
     def pack(self, side: Any) -> Any:
         """The kernel that learns the rows for outputs side by side, an ``Abreast`` of pack.py, and its arguments."""
         raise TypeError(f"Outputs of {type(self.solver).__name__} are learned one after the other.")
+
+    def join(self, states: list[State], side: Any) -> Any:
+        """The kernel that learns the rows for outputs that one loss joins, a ``Joined`` of joint.py, and its arguments."""
+        raise TypeError(f"{type(self.solver).__name__} has no form for outputs that one loss joins.")
 
     def learn_pack(self, states: list[State], side: Any) -> tuple[int, int]:
         """``learn`` for outputs side by side, whose states are views of what ``side`` holds: the number of rows learned, and

@@ -16,6 +16,7 @@ from onlinear.files import trust
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Problem, State, T, everything, scalars
+from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 from onlinear.text.form import kebab
@@ -110,6 +111,19 @@ class PlainEngine(Engine):
         kind = (None, True, True, None, self.own_numbers, None, None if aims is None else True)
         arrays = (tuple(side.vectors.values()), work_of_pack() if aims is None else aims, side.now)
         return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores)
+
+    @property
+    def joins(self) -> bool:  # type: ignore[override]
+        return self.packs and not self.implicit
+
+    def join(self, states: list[State], side: Joined) -> Any:
+        numbers, lead = numbers_of_row(len(states)), states[0]
+        kind = (None, True, True, None, (0.0,) * len(self.letters), self.own_numbers, None)
+        V = side.memory["".join(self.letters)]
+        arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, None, None, numbers, numbers.reshape(-1, side.now.shape[1]))
+        return learn_joined, (
+            *side.job, self.penalty, self.solver, None, *kind, *arrays, side.now, lead.now, side.scores, None,
+        )  # fmt: skip
 
     def aims(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""

@@ -32,6 +32,7 @@ from onlinear.solvers.core.engine import (
     sums_due,
     vector_state,
 )
+from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 
@@ -182,6 +183,33 @@ class PotentialEngine(Engine):
         parts = (self.loss, self.penalty, side.strengths, self.solver)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
         return learn_pack, (*side.job, *parts, *kind, side.vectors["V"], work, side.now, side.scores)
+
+    @property
+    def joins(self) -> bool:  # type: ignore[override]
+        return getattr(self.penalty, "takes_lanes", False)
+
+    def join(self, states: list[State], side: Joined) -> Any:
+        lead = states[0]
+        lead.prepare(len(side.s))
+        for state in states[1:]:
+            state.table, state.borrowed = lead.table, True
+        V, A = (side.memory["V"], None) if self.average is None else (side.memory["VB"], side.memory["A"])
+        work, searches = self.joint_work(side.rows, len(states))
+        numbers = numbers_of_row(len(states))
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, 0.0, None, searches)
+        flat = numbers.reshape(-1, side.now.shape[1])
+        arrays = (V, np.uint64(len(V) // max(1, lead.size)), A, lead.table, work, numbers, flat, side.now, lead.now)
+        parts = (self.penalty, self.joint_solver, self.average)
+        return learn_joined, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
+
+    @property
+    def joint_solver(self) -> Any:
+        """The solver as it learns joined outputs."""
+        return self.solver
+
+    def joint_work(self, rows: Rows, outputs: int) -> tuple[np.ndarray | None, bool | None]:
+        """Room for the weights of a row of joined outputs; True where the solver searches for theta."""
+        return None, None
 
     def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:
         """Room for the numbers of a row of a pack; True where the solver searches for theta."""

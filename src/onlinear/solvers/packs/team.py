@@ -23,7 +23,8 @@ from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
-from onlinear.solvers.core.engine import SCALARS, Engine, State
+from onlinear.solvers.core.engine import Engine, State, is_joint
+from onlinear.solvers.core.joint import Joined, packs_of
 from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.packs.rda import learn_rda
 from onlinear.solvers.packs.scaled_vector import learn_scaled
@@ -51,7 +52,7 @@ class Output(NamedTuple):
 def method_of(output: Output) -> Any:
     """What outputs that are learned together have in common; equal to no other's where an output is learned by itself."""
     engine, problem = output.engine, output.engine.problem
-    if engine.own_outputs:
+    if engine.own_outputs or is_joint(engine.problem.loss):
         return id(engine)
     if engine.alone or not (engine.packs or has_kernel(engine)):
         return id(output.state)
@@ -104,19 +105,15 @@ class InTurn:
         return done, self._place if done < len(job.s) else -1
 
 
-class Pack:
-    """Up to ``WIDTH`` outputs of one method, side by side. A lane without an output stays at 0."""
+class Rooms:
+    """The memory of outputs' states, of which each state is a view: output o = WIDTH p + l has what a state alone holds in
+    place i in lane l of row P i + p, with P packs. A lane without an output stays as it started."""
 
-    weight = 2.5
-
-    def __init__(self, outputs: Sequence[Output], place: int) -> None:
-        self._engine, self._states, self._place = outputs[0].engine, [output.state for output in outputs], place
-        self._targets = np.array([output.target for output in outputs], dtype=np.int64)
-        self._strengths = np.zeros((len(self._engine.penalty), WIDTH))
-        for o, output in enumerate(outputs):
-            self._strengths[:, o] = output.engine.penalty
+    def __init__(self, outputs: Sequence[Output]) -> None:
+        self._engine, self._states = outputs[0].engine, [output.state for output in outputs]
+        self._packs = packs_of(len(outputs))
         idle = self._engine.start(np.zeros(0), 0.0)
-        self._now = np.repeat(idle.now.reshape(SCALARS, 1), WIDTH, axis=1)
+        self._now = np.repeat(np.repeat(idle.now, self._packs).reshape(-1, 1), WIDTH, axis=1)
         self._widths, self._halves = idle.widths, idle.halves
         self._rooms: dict[str, np.ndarray] = {}
         self._size = -1
@@ -136,10 +133,14 @@ class Pack:
         self._size = size
         for o, state in enumerate(self._states):
             state.size = size
-            state.arrays = {name: room[: self._length(name, size), o] for name, room in self._rooms.items()}
+            state.arrays = {name: self._view(room[: self._length(name, size)], o) for name, room in self._rooms.items()}
 
     def _length(self, name: str, size: int) -> int:
-        return size * self._widths.get(name, 1)
+        return size * self._widths.get(name, 1) * self._packs
+
+    def _view(self, memory: np.ndarray, o: int) -> np.ndarray:
+        """What output o has of the memory."""
+        return memory[o // WIDTH :: self._packs, o % WIDTH]
 
     def _bind(self) -> None:
         """Take in whatever stands elsewhere: all arrays at first, later those of states that were loaded or replaced."""
@@ -150,17 +151,32 @@ class Pack:
             self._size = size
             for o, arrays in enumerate(found):
                 for name, array in arrays.items():
-                    self._rooms[name][:, o] = array
+                    self._view(self._rooms[name], o)[:] = array
             self._resize(size)
         for o, state in enumerate(self._states):
             if state.now.base is not self._now:
-                self._now[:, o] = state.now
-                state.now = self._now[:, o]
+                mine = self._view(self._now, o)
+                mine[:] = state.now
+                state.now = mine
             for name, array in state.arrays.items():
                 if array.base is not self._rooms[name].base:
-                    mine = self._rooms[name][: self._length(name, size), o]
+                    mine = self._view(self._rooms[name][: self._length(name, size)], o)
                     mine[:] = array
                     state.arrays[name] = mine
+
+
+class Pack(Rooms):
+    """Up to ``WIDTH`` outputs of one method, side by side."""
+
+    weight = 2.5
+
+    def __init__(self, outputs: Sequence[Output], place: int) -> None:
+        super().__init__(outputs)
+        self._place = place
+        self._targets = np.array([output.target for output in outputs], dtype=np.int64)
+        self._strengths = np.zeros((len(self._engine.penalty), WIDTH))
+        for o, output in enumerate(outputs):
+            self._strengths[:, o] = output.engine.penalty
 
     def _vectors(self) -> dict[str, np.ndarray]:
         """The vectors of all states, row j for feature j."""
@@ -184,6 +200,28 @@ class Pack:
         return done, self._place + culprit if culprit >= 0 else -1
 
 
+class Joint(Rooms):
+    """Outputs that one loss joins."""
+
+    weight = 1.0
+
+    def __init__(self, outputs: Sequence[Output], place: int) -> None:
+        super().__init__(outputs)
+        self._mine = slice(place, place + len(outputs))
+        self._targets = [output.target for output in outputs]
+
+    def learn(self, job: Job) -> tuple[int, int]:
+        """The number of rows learned, and the output that stopped being finite (-1 for none)."""
+        self._bind()
+        own = job.y[self._targets].argmax(axis=0)
+        memory = {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
+        means = None if job.means is None or not scores_means(self._engine) else job.means[self._mine]
+        side = Joined(job.rows, job.largest, own, job.s, memory, self._now, job.scores[self._mine], means)
+        run, args = self._engine.join(self._states, side)
+        done, culprit = run(*args)
+        return done, self._mine.start + culprit if culprit >= 0 else -1
+
+
 def learn_beside(engine: Engine, side: Abreast, means: np.ndarray | None) -> tuple[int, int]:
     """``learn_pack`` by the kernel that the engine has beside the driver."""
     first = next(iter(side.vectors))
@@ -205,10 +243,14 @@ class Team:
 
     def __init__(self, outputs: Sequence[Output], threads: int = 1) -> None:
         self._threads = threads
-        self._groups: list[Pack | InTurn] = []
+        self._groups: list[Pack | Joint | InTurn] = []
         place = 0
         for method, alike in groupby(outputs, key=method_of):
             run = list(alike)
+            if is_joint(run[0].engine.problem.loss):
+                self._groups.append(Joint(run, place))
+                place += len(run)
+                continue
             sizes = pack_sizes(len(run), threads) if isinstance(method, tuple) else [len(run)]
             for size in sizes:
                 kind = Pack if isinstance(method, tuple) and size >= FEWEST else InTurn

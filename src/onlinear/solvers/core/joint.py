@@ -1,0 +1,407 @@
+"""The loop over rows of outputs that one loss joins, as softmax joins the scores of all classes: functions as in loop.py.
+
+Lanes are outputs, as in pack.py, eight in a pack; all outputs have one penalty, one clock and one step size. A row is scored
+for all packs; then the loss finds the thetas of all outputs at once (softmax.py); then all packs are moved. What the loss is
+asked is what ``pull`` would ask a loss of one score: of an implicit solver (a, C), of an explicit one (score, 0).
+
+Memory: what output o = WIDTH p + l has for a feature j stands in lane l of row (w j + m) P + p of an array, with P packs and w
+vectors side by side, of which this is the m-th; so each output's vector is a view. The scalars of the states stand so too.
+
+A solver that searches for its theta says by ``on_segment(work, first, x, m, theta, b, one, c, penalty)`` which scores A its
+weights, in ``work`` from row ``first`` on, give at theta, and the slopes -D of the segment. theta is that of (19.1) with
+a = A + D theta and C = D, taken again until the segments reproduce it. Where a step of that overshoots, it is halved: it is a
+step of Newton's method for a concave function, whose slope along the step says so.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.averages import fallen, part_sum, record, turned, up_to
+from onlinear.compiled import (
+    WIDTH,
+    added,
+    adopt,
+    empty,
+    fetch_lanes,
+    function,
+    in_lanes,
+    kernel,
+    laid_out,
+    lanes,
+    lanes_apart,
+    lanes_like,
+    load,
+    number_at,
+    of_output,
+    put_apart,
+    put_each,
+    put_lanes,
+    put_number,
+    room,
+    same_lanes,
+    some,
+)
+from onlinear.rows import Rows
+from onlinear.softmax import ROWS, SCORE, SIZE, START, THETA, find_thetas
+from onlinear.solvers.core.engine import (
+    BIAS,
+    BIAS_SUM,
+    BIAS_TOTAL,
+    CAREFUL,
+    CLOCK,
+    HUGE,
+    ONE,
+    OWN,
+    SCALARS,
+    VISIT,
+    T,
+    mean_score,
+)
+from onlinear.solvers.core.engine import THETA as LAST_THETA
+from onlinear.solvers.core.pack import turned as next_part
+from onlinear.solvers.core.pack import whole
+from onlinear.solvers.core.visits import time_to_visit
+
+# Further rows of a row's numbers: theta before a turn, the score it aimed at, and from ROW on what the row was scored by.
+BEFORE, AIMED, ROW = ROWS, ROWS + 1, ROWS + 2
+MOST = np.uint64(4)  # numbers that a row is scored by
+NUMBERS = ROW + 4
+REPRODUCED = 1e-12
+MOST_TURNS, MOST_HALVINGS = 200, 40
+AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
+FULL = np.uint64(WIDTH)
+
+
+class Joined(NamedTuple):
+    """What joined outputs are learned from.
+
+    own: (n,) the place of each row's class. memory: the vectors of the states by name, and ``now`` their scalars, as said
+    above. scores, means: (outputs, n).
+    """
+
+    rows: Rows
+    largest: float
+    own: np.ndarray
+    s: np.ndarray
+    memory: dict[str, np.ndarray]
+    now: np.ndarray
+    scores: np.ndarray
+    means: np.ndarray | None
+
+    @property
+    def job(self) -> tuple[Any, ...]:
+        """What a kernel is given first."""
+        return self[:4]
+
+
+class AskStart(NamedTuple):
+    """Stands for a loss in ``pull``, which gives what it is asked at: the score a."""
+
+    none: float = 0.0
+
+    def slope(self, s, y):
+        return s
+
+    def theta(self, a, c, y):
+        return a
+
+
+class AskSize(NamedTuple):
+    """Stands for a loss in ``pull``, which gives what it is asked at: C, and 0 for a slope."""
+
+    none: float = 0.0
+
+    def slope(self, s, y):
+        return 0.0
+
+    def theta(self, a, c, y):
+        return c
+
+
+START_OF, SIZE_OF = AskStart(), AskSize()
+
+
+def packs_of(outputs: int) -> int:
+    """How many packs hold so many outputs."""
+    return -(-outputs // WIDTH)
+
+
+def numbers_of_row(outputs: int) -> np.ndarray:
+    """Room for the numbers of a row's outputs."""
+    return np.zeros((NUMBERS, packs_of(outputs) * WIDTH))
+
+
+@kernel
+def learn_joined(
+    rows, largest, y, s, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, like, own, searches,
+    V, wide, A, table, work, numbers, flat, now, scalars, scores, means,
+):  # fmt: skip
+    """Learn rows until one leaves something that is not finite; how many were learned, and the output or -1.
+
+    V: the vectors of all states, ``wide`` rows for each feature. A: the sums of an average from before the block, else None; B
+    then stands beside each vector. like: 0, or as many zeros as a state has numbers for a feature; own: as many as the solver
+    has of its own. work: room for the weights of a row, where the solver searches. numbers, flat: the numbers of a row's
+    outputs (NUMBERS, outputs at least), and the same memory as (.., WIDTH). scalars: those of the first output, in ``now``.
+    """
+    indptr, indices, values = rows
+    outputs, packs = scores.shape[0], np.uint64(now.shape[0] // SCALARS)
+    t, visited, one, clock = int(scalars[T]), int(scalars[VISIT]), scalars[ONE], load(penalty.start(), scalars, CLOCK)
+    before, done, culprit = clock, y.shape[0], -1
+    for i in range(y.shape[0]):
+        if clocked is not None and time_to_visit(t, visited, clock[0], A):
+            visit_joined(penalty, clock, V, A, table, t - visited, now, packs)
+            clock, visited = penalty.start(), t
+        begin, end, finite = indptr[i], indptr[i + 1], True
+        if means is not None:
+            mean_scores(average, t, table, t - visited, V, A, indices, values, begin, end, numbers, flat, now, packs, one)
+            for o in range(outputs):
+                means[o, i] = numbers[AIMED, o]
+        for p in range(packs):
+            c = solver.begin_step(t + 1, clock, lanes(now, BIAS * packs + p), penalty)
+            sums = sums_of_pack(indices, values, begin, end, room(V, p * FULL), wide, like, packs, solver, c, penalty)
+            row = solver.scores(sums, one, s[i], c, penalty)
+            if own is not None:
+                put_each(row, flat, ROW * packs + p * MOST)
+            row_apart, c_apart = laid_out(row), laid_out(c)
+            for place in range(WIDTH):
+                its, c_its, o = of_output(row_apart, place), of_output(c_apart, place), int(p) * WIDTH + place
+                numbers[SCORE, o] = its[0]
+                numbers[START, o] = solver.pull(its, 0.0, 1.0, c_its, START_OF)
+                numbers[SIZE, o] = s[i] * solver.pull(its, 0.0, 1.0, c_its, SIZE_OF)
+                finite = finite and isfinite(sum(its)) and isfinite(numbers[SIZE, o])
+        for o in range(outputs):
+            scores[o, i], numbers[THETA, o] = numbers[SCORE, o], 0.0
+            if means is not None and t == 0:
+                means[o, i] = numbers[SCORE, o]
+        if finite and s[i] != 0.0:
+            find_thetas(numbers, outputs, y[i])
+            if searches is not None:
+                keep_weights(indices, begin, end, V, wide, work, packs, solver, c, penalty)
+                entries = room(values, begin), np.int64(end - begin)
+                search(numbers, flat, outputs, y[i], s[i], one, c, work, *entries, now, packs, solver, penalty)
+            for o in range(outputs):
+                numbers[THETA, o] *= s[i]
+                if explicit is not None:
+                    finite = finite and isfinite(numbers[SCORE, o] + c.eta * numbers[THETA, o])
+        if not finite:
+            done, culprit = i, first_astray(numbers, outputs)
+            break
+
+        t += 1
+        if A is not None:
+            mark = record(table, t - visited, average.om(t), c.seen[1], c.seen[2])
+        for p in range(packs):
+            bias, theta = lanes(now, BIAS * packs + p), lanes(flat, THETA * packs + p)
+            if A is not None:
+                put_lanes(now, BIAS_SUM * packs + p, lanes(now, BIAS_SUM * packs + p) + average.om(t) * bias)
+            if keeps_theta is not None:
+                put_lanes(now, LAST_THETA * packs + p, theta)
+            if s[i] == 0.0:
+                continue
+            memory = room(V, p * FULL)
+            c = solver.begin_step(t, clock, bias, penalty)
+            scored = in_lanes(c)
+            if own is not None:
+                row, kept = lanes_like(its, flat, ROW * packs + p * MOST), lanes_apart(own, now, OWN * packs + p, packs)
+                measured, after = solver.measured(theta, row, s[i], one, c, kept)
+                scored = in_lanes(measured)
+                put_apart(after, now, OWN * packs + p, packs)
+            for k in range(begin, end):
+                at = np.uint64(indices[k]) * wide
+                v = lanes_apart(like, memory, at, packs)
+                new = solver.moved(v, np.float64(values[k]), theta, scored, penalty)
+                if A is not None:
+                    if some(fallen(v, mark[0])):
+                        close_lanes(table, t - visited, mark[0], memory, at, at + packs)
+                    gained, new = turned(mark, v, new)
+                    put_lanes(memory, at + packs, lanes(memory, at + packs) + gained)
+                put_apart(new, memory, at, packs)
+            put_lanes(now, BIAS * packs + p, bias - scored.bias * theta * one)
+        before, clock = clock, c.after
+        if explicit is not None and s[i] != 0.0:
+            culprit = burst(numbers, outputs, c.eta, largest, V, indices, begin, end, wide, now, packs)
+            if culprit >= 0:
+                done = i
+                break
+    for p in range(packs):
+        put_lanes(now, T * packs + p, same_lanes(float(t)))
+        put_lanes(now, VISIT * packs + p, same_lanes(float(visited)))
+        for k in range(len(clock)):
+            put_lanes(now, (CLOCK + k) * packs + p, same_lanes(clock[k]))
+            if keeps_clock is not None:
+                put_lanes(now, (OWN + k) * packs + p, same_lanes(before[k]))
+    return done, culprit
+
+
+@function
+def sums_of_pack(indices, values, begin, end, memory, wide, like, packs, solver, c, penalty):
+    """The sums of a row's terms for a pack, in the order of ``total``."""
+    count = np.uint64(indices.shape[0])
+    asks, fours = end + AHEAD <= count, end - (end - begin) % np.uint64(4)
+    a = b = d = e = empty(solver.terms(in_lanes(like), 0.0, c, penalty))
+    for k in range(begin, fours, np.uint64(4)):
+        if asks:
+            for n in range(np.uint64(4)):
+                fetch_lanes(memory, np.uint64(indices[k + AHEAD + n]) * wide)
+        a = added(a, terms_at(indices, values, k, memory, wide, like, packs, solver, c, penalty))
+        b = added(b, terms_at(indices, values, k + np.uint64(1), memory, wide, like, packs, solver, c, penalty))
+        d = added(d, terms_at(indices, values, k + np.uint64(2), memory, wide, like, packs, solver, c, penalty))
+        e = added(e, terms_at(indices, values, k + np.uint64(3), memory, wide, like, packs, solver, c, penalty))
+    sums = a, b, d, e
+    for k in range(fours, end):
+        sums = next_part(sums, terms_at(indices, values, k, memory, wide, like, packs, solver, c, penalty))
+    return whole(sums)
+
+
+@function
+def terms_at(indices, values, k, memory, wide, like, packs, solver, c, penalty):
+    return solver.terms(lanes_apart(like, memory, np.uint64(indices[k]) * wide, packs), np.float64(values[k]), c, penalty)
+
+
+@function
+def first_astray(numbers, outputs):
+    """The first output whose numbers are not finite."""
+    for o in range(outputs):
+        if not isfinite(numbers[SCORE, o] + numbers[START, o] + numbers[SIZE, o] + numbers[THETA, o]):
+            return o
+    return 0
+
+
+# --- the search for theta, where scores bend -------------------------------------------------------------------------
+
+
+@function
+def keep_weights(indices, begin, end, V, wide, work, packs, solver, c, penalty):
+    """Write the row's weights to ``work``, those of each pack together."""
+    for p in range(packs):
+        memory, first = room(V, p * FULL), p * (end - begin)
+        for k in range(begin, end):
+            put_lanes(work, first + (k - begin), solver.weight_of(lanes(memory, np.uint64(indices[k]) * wide), c, penalty))
+
+
+@function
+def search(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solver, penalty):
+    """Turn the thetas of the segments at 0 into those of the segments on which they lie."""
+    for o in range(outputs):
+        numbers[BEFORE, o], numbers[AIMED, o] = 0.0, numbers[START, o] - numbers[SIZE, o] * numbers[THETA, o]
+    for _ in range(MOST_TURNS):
+        look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty)
+        found, rise = True, 0.0
+        for o in range(outputs):
+            error = numbers[START, o] - numbers[AIMED, o]
+            found = found and abs(error) <= REPRODUCED * numbers[SIZE, o] * abs(numbers[THETA, o])
+            rise += error * (numbers[THETA, o] - numbers[BEFORE, o])
+        if found:
+            break
+        halvings = 0
+        while rise < 0.0 and halvings < MOST_HALVINGS:
+            for o in range(outputs):
+                numbers[THETA, o] = 0.5 * (numbers[THETA, o] + numbers[BEFORE, o])
+            look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty)
+            rise = 0.0
+            for o in range(outputs):
+                p = numbers[THETA, o] + (1.0 if o == own else 0.0)
+                if p > 0.0:
+                    rise += (numbers[START, o] - log(p)) * (numbers[THETA, o] - numbers[BEFORE, o])
+            halvings += 1
+        for o in range(outputs):
+            numbers[BEFORE, o] = numbers[THETA, o]
+            numbers[START, o] += numbers[SIZE, o] * numbers[THETA, o]
+        find_thetas(numbers, outputs, own)
+        for o in range(outputs):
+            numbers[AIMED, o] = numbers[START, o] - numbers[SIZE, o] * numbers[THETA, o]
+
+
+@function
+def look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty):
+    """Write A and C of the segments at theta to START and SIZE."""
+    for p in range(packs):
+        theta = s * lanes(flat, THETA * packs + p)
+        b = lanes(now, BIAS * packs + p) * one
+        A, D = solver.on_segment(work, p * np.uint64(m), x, m, theta, b, one, c, penalty)
+        put_lanes(flat, START * packs + p, A)
+        put_lanes(flat, SIZE * packs + p, s * D)
+
+
+# --- averages --------------------------------------------------------------------------------------------------------
+
+
+@function
+def mean_scores(average, t, table, c, V, A, indices, values, begin, end, numbers, flat, now, packs, one):
+    """Write the row's scores by the averages of the predictors before the first t steps to AIMED; c steps are in the block."""
+    q = table[0, c - 1] if c > 0 else 0.0
+    for p in range(packs):
+        memory, earlier = room(V, p * FULL), room(A, p * FULL)
+        sums = (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),)
+        for k in range(begin, end):
+            at = np.uint64(indices[k]) * (packs + packs)
+            v = lanes(memory, at)
+            put_lanes(flat, BEFORE * packs + p, (abs(v) > q) * up_to(table[1, c], table[2, c], v))
+            if some(fallen(v, q)):
+                for place in range(WIDTH):
+                    its = number_at(memory, at, place)
+                    if fallen(its, q):
+                        put_number(flat, BEFORE * packs + p, place, part_sum(table, c, its))
+            held = lanes(earlier, np.uint64(indices[k]) * packs) + (lanes(memory, at + packs) + lanes(flat, BEFORE * packs + p))
+            sums = next_part(sums, (held * np.float64(values[k]),))
+        bias = lanes(now, BIAS_TOTAL * packs + p) + lanes(now, BIAS_SUM * packs + p)
+        put_lanes(flat, AIMED * packs + p, whole(sums)[0] + bias * one)
+    for o in range(numbers.shape[1]):
+        numbers[AIMED, o] = mean_score(average, t, numbers[AIMED, o], 0.0)
+
+
+@function
+def close_lanes(table, c, q, memory, at, sums_at):
+    """Close the sums of the outputs whose states have fallen to q."""
+    for place in range(WIDTH):
+        v = number_at(memory, at, place)
+        if fallen(v, q):
+            put_number(memory, sums_at, place, number_at(memory, sums_at, place) + part_sum(table, c, v))
+
+
+@function
+def visit_joined(penalty, clock, V, A, table, c, now, packs):
+    """``visit`` of visits.py for all outputs, after c steps of the block; all are told where the block restarts at the end."""
+    fresh = penalty.start()
+    if A is None:
+        for r in range(V.shape[0]):
+            put_lanes(V, r, penalty.potential(penalty.weight(lanes(V, r), clock), fresh))
+        return
+    for r in range(A.shape[0]):
+        j, p = np.uint64(r) // packs, np.uint64(r) % packs
+        at = j * (packs + packs) + p
+        for place in range(WIDTH):
+            its = part_sum(table, c, number_at(V, at, place))
+            put_number(A, r, place, number_at(A, r, place) + (number_at(V, at + packs, place) + its))
+        put_lanes(V, at + packs, same_lanes(0.0))
+        put_lanes(V, at, penalty.potential(penalty.weight(lanes(V, at), clock), fresh))
+    table[1, 0] = table[2, 0] = 0.0
+    for p in range(packs):
+        put_lanes(now, BIAS_TOTAL * packs + p, lanes(now, BIAS_TOTAL * packs + p) + lanes(now, BIAS_SUM * packs + p))
+        put_lanes(now, BIAS_SUM * packs + p, same_lanes(0.0))
+
+
+# --- steps that overshoot --------------------------------------------------------------------------------------------
+
+
+@function
+def burst(numbers, outputs, eta, largest, V, indices, begin, end, wide, now, packs):
+    """The first output that is no longer finite on a row whose numbers are, or once were, large; or -1."""
+    for o in range(outputs):
+        p, place = np.uint64(o) // FULL, o % WIDTH
+        far = abs(numbers[SCORE, o]) > HUGE or abs(eta * numbers[THETA, o]) > HUGE or largest > HUGE
+        if far or number_at(now, CAREFUL * packs + p, place) > 0.0:
+            put_number(now, CAREFUL * packs + p, place, 1.0)
+            memory = room(V, p * FULL)
+            for k in range(begin, end):
+                if not isfinite(number_at(memory, np.uint64(indices[k]) * wide, place)):
+                    return o
+    return -1
+
+
+for _asked in (AskStart, AskSize):
+    adopt(_asked)

@@ -1,0 +1,118 @@
+"""``loss="softmax"`` of the estimators and the command: probabilities, two classes, files, streams, weights, quality."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear.cli import app
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(600, 6)) * [1.0, 10.0, 0.1, 1.0, 1.0, 1.0]
+SCORES = X @ (RNG.normal(size=(6, 4)) / np.array([1.0, 10.0, 0.1, 1.0, 1.0, 1.0])[:, None]) * 2.0
+Y = np.array(["ant", "bee", "cat", "dog"])[(SCORES + RNG.gumbel(size=SCORES.shape)).argmax(axis=1)]
+PLACES = np.searchsorted(np.unique(Y), Y)
+
+
+def test_probabilities_are_the_softmax_of_the_scores():
+    model = OnlineClassifier("softmax", random_state=0).fit(X, Y)
+    scores, p = model.decision_function(X), model.predict_proba(X)
+    np.testing.assert_allclose(p, softmax(scores, axis=1), atol=1e-15)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
+    np.testing.assert_allclose(model.predict_log_proba(X), log_softmax(scores, axis=1), atol=1e-9)
+    assert np.array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
+    assert np.mean(model.predict(X) == Y) > 0.7
+    some = np.arange(6)
+    assert model.predict_one(some, X[0]) == model.predict(X[:1])[0]
+    assert list(model.predict_proba_one(some, X[0]).values()) == pytest.approx(p[0].tolist(), abs=1e-15)
+
+
+@pytest.mark.parametrize("penalty", ["none", "l1=1e-3", "elastic-net,l1=1e-4,l2=1e-3"])
+def test_two_classes_are_the_logistic_loss(penalty):
+    y = Y < "c"
+    one, other = (OnlineClassifier(loss, penalty=penalty, random_state=0).fit(X, y) for loss in ("softmax", "logistic"))
+    assert one.coef_.shape == (1, 6)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("penalty", ["none", "l1=1e-3"])
+def test_files_keep_it(tmp_path, penalty, final):
+    model = OnlineClassifier("softmax", penalty=penalty, random_state=0).fit(X, Y)
+    model.save(tmp_path / "m", final=final)
+    back = load(tmp_path / "m")
+    assert np.array_equal(back.predict_proba(X), model.predict_proba(X))
+    assert back.loss == "softmax"
+    if not final:
+        copy = pickle.loads(pickle.dumps(model))
+        for one in (back, copy, model):
+            one.partial_fit(X[:50], Y[:50])
+        assert np.array_equal(back.coef_, model.coef_)
+        assert np.array_equal(copy.coef_, model.coef_)
+
+
+def test_measures_are_those_of_its_own_loss():
+    weights = RNG.uniform(0.5, 2.0, len(Y))
+    model = OnlineClassifier("softmax", random_state=0).fit(X, Y, weights)
+    chosen = log_softmax(model.decision_function(X), axis=1)[np.arange(len(Y)), PLACES]
+    signs = np.where(PLACES[:, None] == np.arange(4), 1.0, -1.0)
+    assert model.learner_.objective(X, signs, weights) == pytest.approx(-np.mean(weights * chosen), rel=1e-12)
+
+
+def svmlight(path, classes):
+    lines = (f"{k} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in enumerate(x)) for k, x in zip(classes, X, strict=True))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_command_trains_and_evaluates_it(tmp_path):
+    rows = svmlight(tmp_path / "rows.svm", PLACES)
+    options = ["--loss", "softmax", "--classes", "0,1,2,3", "--model", str(tmp_path / "m")]
+    run = CliRunner().invoke(app, ["train", str(rows), *options])
+    assert run.exit_code == 0, run.output
+    model = load(tmp_path / "m")
+    shares = np.bincount(PLACES) / len(PLACES)
+    shown = CliRunner().invoke(app, ["evaluate", str(tmp_path / "m"), str(rows)]).output
+    assert f"{-np.sum(shares * np.log(shares)):.4g}"[:5] in shown
+    direct = OnlineClassifier("softmax").partial_fit(
+        np.array([[float(f"{v:.6g}") for v in x] for x in X]), PLACES, classes=[0, 1, 2, 3]
+    )
+    np.testing.assert_allclose(model.coef_, direct.coef_, rtol=1e-9)
+    assert model.learner_.progressive_loss < -np.sum(shares * np.log(shares))
+
+
+def test_a_path_and_weights_of_classes():
+    path = PenaltyPath(OnlineClassifier("softmax"), ["l1=1e-4", "l1=1e-2", "l1=1"]).partial_fit(X, Y, classes=np.unique(Y))
+    for place, penalty in enumerate(("l1=1e-4", "l1=1e-2", "l1=1")):
+        alone = OnlineClassifier("softmax", penalty=penalty).partial_fit(X, Y, classes=np.unique(Y))
+        assert np.array_equal(path.coefs_[place], alone.coef_)
+    heavy = OnlineClassifier("softmax", class_weight={"ant": 20.0}, random_state=0).fit(X, Y)
+    assert np.sum(heavy.predict(X) == "ant") > np.sum(OnlineClassifier("softmax", random_state=0).fit(X, Y).predict(X) == "ant")
+
+
+def test_numbers_are_refused():
+    with pytest.raises(ValueError, match="is for two classes"):
+        OnlineRegressor("softmax").fit(X, X[:, 0])
+
+
+def test_it_says_better_how_likely_digits_are_than_one_against_the_rest():
+    D, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    D, y = D[order], y[order]
+    found = {}
+    for loss in ("softmax", "logistic"):
+        model, total = OnlineClassifier(loss).partial_fit(D[:50], y[:50], classes=np.arange(10)), 0.0
+        for first in range(50, len(y), 100):
+            part = slice(first, first + 100)
+            p = model.predict_proba(D[part])
+            total -= np.log(np.maximum(p[np.arange(len(p)), y[part]], 1e-12)).sum()
+            model.partial_fit(D[part], y[part])
+        found[loss] = total / (len(y) - 50)
+    assert found["softmax"] < 0.9 * found["logistic"]

@@ -1,0 +1,327 @@
+"""Softmax: the references of ONLINEAR_GOLDEN_0_2, its implicit step, its recursions in NumPy, and what joined outputs keep."""
+
+from __future__ import annotations
+
+import pickle
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import log_softmax, softmax
+from test_ftrl import cases
+from test_golden import Case
+
+from onlinear import Learner, load
+from onlinear.compiled import kernel
+from onlinear.errors import DivergenceError
+from onlinear.softmax import ROWS, SIZE, START, THETA, Softmax, find_thetas
+
+D, N = 30, 160
+NET = "elastic-net,l1=0.004,l2=0.02"
+
+
+@kernel
+def each(numbers, own):
+    for i in range(own.shape[0]):
+        find_thetas(numbers[i], numbers.shape[2], own[i])
+
+
+def thetas(a, c, own):
+    """theta of rows of scores a (n, K) and sizes c."""
+    numbers = np.zeros((len(a), ROWS, a.shape[1]))
+    numbers[:, START], numbers[:, SIZE] = a, c
+    each(numbers, own)
+    return numbers[:, THETA]
+
+
+def one_hot(own, outputs):
+    return (np.arange(outputs) == np.asarray(own)[..., None]).astype(float)
+
+
+def rows(outputs, seed=0):
+    """Sparse rows with an empty one, their classes, and weights of which one is 0."""
+    rng = np.random.default_rng([outputs, seed])
+    dense = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.2)
+    dense[3] = 0.0
+    X = sparse.csr_array(dense)
+    y = (X @ rng.normal(size=(D, outputs)) * 2.0 + rng.gumbel(size=(N, outputs))).argmax(axis=1)
+    s = rng.uniform(0.2, 2.0, N)
+    s[7] = 0.0
+    return X, y, s
+
+
+# --- the step --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", cases("softmax_fiol"))
+def test_replay(path):
+    case = Case(path)
+    solver, penalty = "fiol,eta=" + repr(case.take("eta")), case.penalty()
+    assert case.take("eta_kind") == "sqrt"
+    run = Learner(solver, "softmax", penalty, n_features=case.X.shape[1], n_outputs=5)
+    stored = dict(zip(case.k.tolist(), range(len(case.k)), strict=True))
+    for t, i in enumerate(case.order):
+        run.learn(case.X[[i]], case.y[[i]])
+        if t + 1 in stored:
+            case.check("W_k", run.weights(), at=stored[t + 1])
+    case.check("w", run.weights())
+
+
+@pytest.mark.parametrize("path", cases("kernel"))
+def test_replay_of_the_step(path):
+    stored = np.load(path)
+    found = thetas(stored["a"], stored["c"], stored["y"].astype(np.int64))
+    np.testing.assert_allclose(found, stored["theta"], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 10, 100])
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-9, 1e-3, 1.0, 1e3, 1e9, "mixed"])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 40.0, 1e4])
+def test_the_step_ends_where_its_slope_is(outputs, size, spread):
+    rng = np.random.default_rng(outputs)
+    a, own = rng.normal(size=(200, outputs)) * spread, rng.integers(0, outputs, 200)
+    c = np.exp(rng.normal(size=a.shape) * 6.0) * (rng.random(a.shape) > 0.2) if size == "mixed" else np.full(a.shape, size)
+    theta = thetas(a, c, own)
+    p = theta + one_hot(own, outputs)
+    assert np.all(np.isfinite(theta))
+    slack = 1e-15 * (100.0 + np.abs(a).max())
+    assert np.all((p >= -slack) & (p <= 1.0 + slack))
+    np.testing.assert_allclose(theta.sum(axis=1), 0.0, atol=1e-14)
+    live = p > max(1e-10, 100.0 * slack)
+    level = a - c * theta - np.log(np.where(live, p, 1.0))  # the same for all classes of a row, but for rounding
+    best = level[np.arange(len(p)), p.argmax(axis=1)][:, None]
+    room = 1e-13 * (1.0 + np.abs(a) + c).max(axis=1, keepdims=True) + slack / np.where(live, p, 1.0) + slack * c.max()
+    assert np.all(~live | (np.abs(level - best) <= room))
+
+
+def test_two_classes_are_the_logistic_loss_of_double_steps():
+    X, y, s = rows(2)
+    for solver in ("fiol,eta={}", "comid,eta={}"):
+        both = Learner(solver.format(0.7), "softmax", fit_intercept=True, n_outputs=2).learn(X, y, s)
+        one = Learner(solver.format(1.4), "logistic", fit_intercept=True).learn(X, 2.0 * y - 1.0, s)
+        np.testing.assert_allclose(both.weights()[:, 1] - both.weights()[:, 0], one.weights(), atol=1e-11)
+        np.testing.assert_allclose(np.diff(both.intercept()), one.intercept(), atol=1e-11)
+        assert both.progressive_loss == pytest.approx(one.progressive_loss, rel=1e-12)
+
+
+# --- recursions ------------------------------------------------------------------------------------------------------
+
+
+def soft(v, k):
+    return np.sign(v) * np.maximum(np.abs(v) - k, 0.0)
+
+
+def comid(X, y, s, outputs, l1, l2, eta):
+    """w, b, their weighted-t1 averages, and the mean loss."""
+    w, b = np.zeros((X.shape[1], outputs)), np.zeros(outputs)
+    sums, sum_b, total, loss = w.copy(), b.copy(), 0.0, 0.0
+    for t, (x, own, weight) in enumerate(zip(X.toarray(), y, s, strict=True), start=1):
+        z = x @ w + b
+        loss -= weight * log_softmax(z)[own]
+        sums, sum_b, total = sums + (t + 1) * w, sum_b + (t + 1) * b, total + t + 1
+        theta, step = weight * (softmax(z) - one_hot(own, outputs)), eta / np.sqrt(t)
+        w = soft(w - step * np.outer(x, theta), step * l1) / (1.0 + step * l2)
+        b = b - step * theta
+    return w, b, sums / total, sum_b / total, loss / len(y)
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 8, 9, 17])
+@pytest.mark.parametrize("average", [None, "weighted-t1", "adaptive"])
+def test_comid_is_its_recursion(outputs, average):
+    X, y, s = rows(outputs)
+    w, b, mean, mean_b, loss = comid(X, y, s, outputs, 0.004, 0.02, 0.8)
+    run = Learner("comid,eta=0.8", "softmax", NET, average, fit_intercept=True, n_outputs=outputs).learn(X, y, s)
+    np.testing.assert_allclose(run.weights(), w, atol=1e-12)
+    np.testing.assert_allclose(run.intercept(), b, atol=1e-12)
+    assert np.array_equal(run.weights() == 0.0, w == 0.0)
+    assert run.progressive_loss == pytest.approx(loss, rel=1e-12)
+    if average == "weighted-t1":
+        np.testing.assert_allclose(run.weights(average=True), mean, atol=1e-12)
+        np.testing.assert_allclose(run.intercept(average=True), mean_b, atol=1e-12)
+    if average == "adaptive":
+        assert any(np.allclose(run.weights(average=True), one, atol=1e-12) for one in (w, mean))
+
+
+@pytest.mark.parametrize("solver", ["sgd,eta=0.8", "comid,eta=0.8", "asgd,eta=0.8"])
+def test_sgd_is_comid_without_a_penalty(solver):
+    X, y, s = rows(4)
+    w = comid(X, y, s, 4, 0.0, 0.0, 0.8)[0]
+    np.testing.assert_allclose(
+        Learner(solver, "softmax", fit_intercept=True, n_outputs=4).learn(X, y, s).weights(), w, atol=1e-12
+    )
+    implicit = [Learner(f"{name},eta=3", "softmax", n_outputs=4).learn(X, y, s) for name in ("implicit-sgd", "fiol")]
+    assert np.array_equal(implicit[0].weights(), implicit[1].weights())
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_ftrl_is_its_recursion(fixed):
+    outputs, l1, l2, eta, beta = 11, 0.004, 0.02, 0.3, 1.0
+    X, y, s = rows(outputs)
+    z, n, w = (np.zeros((D + 1, outputs)) for _ in range(3))
+    free = np.append(np.ones(D), 0.0)[:, None]
+    for t, (x, own, weight) in enumerate(zip(X.toarray(), y, s, strict=True), start=1):
+        x = np.append(x, 1.0)
+        g = np.outer(x, weight * (softmax(x @ w) - one_hot(own, outputs)))
+        before, n = (beta + np.sqrt(n)) / eta, n + g * g
+        after, times = (beta + np.sqrt(n)) / eta, free * (1.0 if fixed else t)
+        z += g - (after - before) * w
+        w = -soft(z, times * l1) / (after + times * l2)
+    solver = f"ftrl,eta={eta}" + (",fixed=true" if fixed else "")
+    run = Learner(solver, "softmax", f"elastic-net,l1={l1},l2={l2}", fit_intercept=True, n_outputs=outputs).learn(X, y, s)
+    np.testing.assert_allclose(run.weights(), w[:-1], atol=1e-12)
+    np.testing.assert_allclose(run.intercept(), w[-1], atol=1e-12)
+
+
+@pytest.mark.parametrize("eta", [1e-3, 1.0, 30.0, 1e4])
+@pytest.mark.parametrize(
+    "penalty", ["none", "l2=0.3", "l1=0.002", "l1=0.3", NET, "elastic-net,l1=0.01,l2=0.1,lower=-0.2,upper=0.1"]
+)
+def test_an_implicit_step_is_the_minimiser_it_is_defined_by(eta, penalty):
+    outputs = 9
+    X, y, s = rows(outputs)
+    run = Learner(f"fiol,eta={eta}", "softmax", penalty, fit_intercept=True, n_outputs=outputs)
+    for t in range(60):
+        x, w, b = X[[t]].toarray()[0], run.weights() if t else np.zeros((D, outputs)), run.intercept()
+        run.learn(X[[t]], y[t : t + 1], s[t : t + 1])
+        theta, step = run.variables()["theta"], eta / np.sqrt(t + 1.0)
+        w = w if len(w) == D else np.vstack([w, np.zeros((D - len(w), outputs))])
+        new = run.penalty.prox((w - step * np.outer(x, theta)).ravel(), step).reshape(D, outputs)
+        z = x @ new + b - step * theta
+        slope = s[t] * (softmax(z) - one_hot(y[t], outputs))
+        np.testing.assert_allclose(theta, slope, rtol=1e-9, atol=1e-11 * (1.0 + np.abs(z).max()))
+        kept = run.weights()
+        np.testing.assert_allclose(kept, new[: len(kept)], rtol=1e-9, atol=1e-9 * (1.0 + step))
+    assert np.isfinite(run.progressive_loss)
+
+
+class Given(NamedTuple):
+    """The loss y s, whose slope and theta are the target: an output can be given the thetas of a joined one."""
+
+    factor: float = 1.0
+
+    def value(self, s: float, y: float) -> float:
+        return y * s
+
+    def slope(self, s: float, y: float) -> float:
+        return y
+
+    def theta(self, a: float, c: float, y: float) -> float:
+        return y
+
+
+@pytest.mark.parametrize("average", ["weighted-t1", "uniform-post", "suffix,alpha=0.5,total=160"])
+@pytest.mark.parametrize("penalty", ["none", NET, "l1=0.01"])
+def test_averages_of_implicit_steps_are_those_of_outputs_alone(penalty, average):
+    outputs = 9
+    X, y, s = rows(outputs)
+    run = Learner("fiol,eta=2", "softmax", penalty, average, fit_intercept=True, n_features=D, n_outputs=outputs)
+    thetas = np.array([run.learn(X[[t]], y[t : t + 1], s[t : t + 1]).variables()["theta"] for t in range(N)])
+    for k in range(outputs):
+        alone = Learner("fiol,eta=2", Given(), penalty, average, fit_intercept=True, n_features=D).learn(X, thetas[:, k])
+        for mean in (False, True):
+            np.testing.assert_allclose(run.weights(mean)[:, k], alone.weights(mean), atol=1e-11)
+            assert run.intercept(mean)[k] == pytest.approx(alone.intercept(mean), abs=1e-11)
+
+
+# --- what every learner keeps ----------------------------------------------------------------------------------------
+
+SETTINGS = [
+    ("fiol,eta=2", "none", "adaptive"),
+    ("fiol,eta=2", NET, "weighted-t1"),
+    ("fiol,eta=2", "l1=0.01", None),
+    ("comid", NET, "uniform-post"),
+    ("ftrl", NET, None),
+]
+
+
+def same(one, other):
+    for average in (False, True):
+        assert np.array_equal(one.weights(average), other.weights(average))
+        assert np.array_equal(one.intercept(average), other.intercept(average))
+    assert one.progressive_loss == other.progressive_loss
+
+
+@pytest.mark.parametrize(("solver", "penalty", "average"), SETTINGS)
+@pytest.mark.parametrize("outputs", [3, 11])
+def test_calls_containers_columns_and_files_change_no_bit(solver, penalty, average, outputs, tmp_path):
+    X, y, s = rows(outputs)
+    whole = Learner(solver, "softmax", penalty, average, fit_intercept=True, n_features=D, n_outputs=outputs).learn(X, y, s)
+    cut = Learner(solver, "softmax", penalty, average, fit_intercept=True, n_outputs=outputs)
+    targets = np.where(one_hot(y, outputs) > 0.0, 1.0, -1.0)
+    for i in range(20):
+        assert np.shape(cut.learn_one(X[[i]].indices, X[[i]].data, y[i])) == (outputs,) if s[i] == 1.0 else True
+        if s[i] != 1.0:
+            cut.learn(X[[i]], targets[[i]], s[[i]])
+    cut.learn(X[20:21].toarray(), y[20:21], s[20:21]).learn(X[21:70].toarray(), y[21:70], s[21:70])
+    path = tmp_path / "model.onlinear"
+    cut.save(path)
+    cut = pickle.loads(pickle.dumps(load(path)))
+    cut.learn(sparse.csc_array(X)[70:, :], y[70:], s[70:])
+    cut.grow(D)
+    same(whole, cut)
+    assert np.array_equal(whole.predict(X), cut.predict(X))
+    assert whole.objective(X, y, s) == cut.objective(X, targets, s)
+
+
+def test_a_run_visits_and_restarts_its_sums_without_a_trace():
+    X, y, s = rows(3)
+    X, y, s = sparse.vstack([X] * 40).tocsr(), np.tile(y, 40), np.tile(s, 40)
+    w, _, mean, _, loss = comid(X, y, s, 3, 0.0, 0.9, 3.0)
+    run = Learner("comid,eta=3", "softmax", "l2=0.9", "weighted-t1", fit_intercept=True, n_outputs=3).learn(X, y, s)
+    np.testing.assert_allclose(run.weights(), w, atol=1e-11)
+    np.testing.assert_allclose(run.weights(average=True), mean, atol=1e-11)
+    assert run.progressive_loss == pytest.approx(loss, rel=1e-11)
+
+
+def test_steps_that_overshoot_name_the_row():
+    X = sparse.csr_array(np.full((40, 2), 1e150))
+    with pytest.raises(DivergenceError, match="at row"):
+        Learner("comid,eta=1e200", "softmax", n_outputs=3).learn(X, np.arange(40) % 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"solver": "rda"}, "rda has no form for softmax"),
+        ({"solver": "odrs"}, "odrs has no form for softmax"),
+        ({"solver": "implicit-ftrl"}, "implicit-ftrl has no form for softmax"),
+        ({"solver": "fiol,inner=sort"}, "fiol has no form for softmax"),
+        ({"solver": "sgd", "penalty": "l2=0.1"}, "sgd has no form for softmax"),
+        ({"solver": "ftrl", "average": "uniform"}, "ftrl has no form for softmax"),
+        ({"penalty": "total-variation,tv=0.1", "solver": "comid", "n_features": D}, "comid has no form for softmax"),
+        ({"n_outputs": 1}, "needs n_outputs="),
+    ],
+)
+def test_what_has_no_form_is_refused(settings, wanted):
+    arguments = {"solver": "fiol", "n_outputs": 3} | settings
+    with pytest.raises(ValueError, match=wanted):
+        Learner(loss="softmax", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("y", "wanted"),
+    [
+        ([0, 3], "a class from 0 to 2 for this loss, got 3 at row 1"),
+        ([0, 0.5], "got 0.5 at row 1"),
+        ([[1, -1, -1], [1, 1, -1]], r"\+1 for one class of a row, got 2 at row 1"),
+        ([[1, -1, -1], [0, 1, -1]], "-1 or"),
+    ],
+)
+def test_targets_that_name_no_class_are_refused(y, wanted):
+    learner = Learner("fiol", "softmax", n_outputs=3)
+    with pytest.raises(ValueError, match=wanted):
+        learner.learn(np.eye(2), y)
+    assert learner.t == 0
+
+
+def test_values_and_slopes_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    z, own, loss = rng.normal(size=(50, 6)) * 300.0, rng.integers(0, 6, 50), Softmax()
+    log_p = loss.log_probabilities(z, 1)
+    np.testing.assert_allclose(log_p, log_softmax(z, axis=1), atol=1e-12)
+    np.testing.assert_allclose(loss.probability(z), softmax(z, axis=1), atol=1e-15)
+    signs = np.where(one_hot(own, 6) > 0.0, 1.0, -1.0)
+    values = np.vectorize(loss.value)(log_p, signs).sum(axis=1)
+    np.testing.assert_allclose(values, -log_softmax(z, axis=1)[np.arange(50), own], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(np.vectorize(loss.slope)(log_p, signs), softmax(z, axis=1) - one_hot(own, 6), atol=1e-12)
