@@ -32,7 +32,7 @@ def test_every_extra_has_what_it_is_for():
         "bench",
         "river",
         "test",
-    }  # docs: with the site that it would make
+    }  # docs: with the site
 
 
 def test_the_script_tries_every_command():
