@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from test_docs import avoided
 
 ROOT = Path(__file__).parent.parent
