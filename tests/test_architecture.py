@@ -3,6 +3,7 @@
 import pkgutil
 import re
 
+import family
 import pytest
 import rooms
 
@@ -31,3 +32,13 @@ def test_what_the_page_names_exists(name):
 def test_rooms_on_a_circle_are_refused():
     with pytest.raises(ValueError, match="rooms on a circle, or above one: a, b, c"):
         rooms.floors({"a": {"b"}, "b": {"a"}, "c": {"a"}, "d": set()})
+
+
+def test_the_picture_of_the_family_is_that_of_its_table():
+    assert len(family.cases()) == family.PAGE.read_text(encoding="utf-8").count("`tests/") > 20
+    assert family.PICTURE.read_text(encoding="utf-8") == family.drawn(), "python tests/tools/family.py draws it again"
+
+
+def test_methods_that_are_cases_of_one_another_are_refused():
+    with pytest.raises(ValueError, match="cases of one another: a, b"):
+        family.columns([family.Case("a", "b", ""), family.Case("b", "a", "")])

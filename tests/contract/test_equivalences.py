@@ -116,6 +116,31 @@ def test_presets_are_what_they_say(preset: str, solver: str, average: str) -> No
     assert_same(a.weights(average=True), b.weights(average=True))
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
+def test_without_a_penalty_the_adaptive_methods_are_one(loss: str) -> None:
+    for beta in (1e-6, 1.0):
+        ftrl = run(f"ftrl,eta=0.3,beta={beta}", loss, fit_intercept=True)
+        other = run(f"adagrad-comid,eta=0.3,beta={beta}", loss, fit_intercept=True)
+        assert_same(ftrl.weights(), other.weights())
+        assert abs(ftrl.intercept() - other.intercept()) < 1e-11
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+def test_dual_averaging_by_l2_alone_is_pegasos(loss: str) -> None:
+    penalty = "l2,l2=0.5"
+    assert_same(run("rda,gamma=0", loss, penalty).weights(), run("pegasos", loss, penalty).weights())
+
+
+def test_adaline_is_sgd_on_the_squared_loss() -> None:
+    adaline = run("adaline,eta=0.05", "squared")
+    assert_same(adaline.weights(), run("sgd,schedule=constant,eta=0.05", "squared").weights())
+
+
+def test_a_suffix_of_all_steps_is_the_uniform_average() -> None:
+    suffix = run("sgd", "hinge", "l2,l2=0.5", f"suffix,alpha=1,total={N}")
+    assert_same(suffix.weights(average=True), run("sgd", "hinge", "l2,l2=0.5", "uniform").weights(average=True))
+
+
 # --- the searches of fully implicit learning --------------------------------------------------------------------------
 
 
