@@ -88,8 +88,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         Functions of one ``Progress``, called after every block of rows.
     n_jobs : int, default=None
         The threads that share many classes: None is 1, -1 all cores. They change nothing but the time.
-    l1, l2 : float, default=None
-        Strengths of the penalty as numbers, for searches: beside a penalty that does not name them. None leaves the penalty.
+    l1 : float, default=None
+        The penalty's l1 as a number, for searches: beside a penalty that does not name it. None leaves the penalty.
+    l2 : float, default=None
+        The penalty's l2 as a number, likewise.
     eta : float, default=None
         The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
 
