@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 EXTRAS = ("papers", "test")  # bench and river need the peers, which have bounds of their own
-COMMANDS = ("train", "predict", "evaluate", "inspect", "convert", "parts", "reproduce")
+COMMANDS = ("train", "predict", "evaluate", "explain", "inspect", "convert", "parts", "reproduce")
 WIDTH = 80
 
 FIT = """

@@ -104,6 +104,10 @@ class NamedRow:
             values.append(value)
         return (columns, values) if ascending else tidied(columns, values)
 
+    def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
+        """The row's entries with their names: (name, column, value)."""
+        return [(self.names[column], column, float(value)) for column, value in zip(*self.row(row, False), strict=True)]
+
     def _new(self, name: Any) -> int:
         if not isinstance(name, str):
             raise TypeError(f"row: expected text as the name of a value, got {name!r}.")
@@ -195,6 +199,18 @@ class TableRow:
                 values.append(1.0)
         return tidied(columns, values)
 
+    def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
+        """The row's entries with their names: (name, column, value). Categories that share a column have all their names."""
+        columns, values = self.row(row, False)
+        names = enc.names_of(self.description(), columns)
+        if self._encoding.categories == HASH:
+            own: dict[int, list[str]] = {}
+            for k, feature in enumerate(self._texts):
+                text = as_text(row.get(feature))
+                own.setdefault(self._hash(k, text)[0], []).append(enc.category(feature, text))
+            names = [" + ".join(own[column]) if column in own else name for column, name in zip(columns, names, strict=True)]
+        return list(zip(names, columns, values, strict=True))
+
     def _hash(self, k: int, value: str | None) -> tuple[int, float]:
         if len(self._hashed) >= MOST_HELD:
             self._hashed.clear()
@@ -213,6 +229,16 @@ class TableRow:
         if grow:
             self._encoding.take_values(stream.encoding["values"])  # type: ignore[index]
         return block.rows.indices.tolist(), block.rows.values.tolist()
+
+
+def as_text(value: Any) -> str | None:
+    """A value of a column of categories as the text that a table has for it."""
+    if value is None or isinstance(value, str):
+        return value
+    import pyarrow as pa
+
+    found: str | None = pa.scalar(value).cast(pa.string()).as_py()
+    return found
 
 
 def as_arrays(row: Row) -> Arrays:

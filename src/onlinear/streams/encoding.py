@@ -265,14 +265,15 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
     texts = encoding.texts
     hashed, shared = 0, None
     if encoding.categories == ONE_HOT:
-        own += [_category(texts[place].name, value) for place, value in encoding.values]
+        own += [category(texts[place].name, value) for place, value in encoding.values]
     elif texts:
         hashed = encoding.offset + (1 << encoding.hash_bits)
         shared = f"{texts[0].name} (hashed)" if len(texts) == 1 else "(hashed)"
     return [own[column] if column < len(own) else shared if column < hashed else None for column in columns]
 
 
-def _category(name: str, value: str | None) -> str:
+def category(name: str, value: str | None) -> str:
+    """What a category is called: its column and its text."""
     return f"{name} is missing" if value is None else f"{name}={value}"
 
 
