@@ -40,7 +40,8 @@ def test_the_terms_and_the_intercept_sum_to_the_score(kind, target, categories, 
     found = explained(model, tmp_path / "rows.csv", tmp_path, "--rows", 20)
     assert len(found) == 20
     predicted = model.predict(TABLE[:20]).tolist()
-    scores = (model.predict if kind is OnlineRegressor else model.decision_function)(TABLE[:20])
+    linear = streams.open(TABLE[:20], encoding=model.encoding_, unlabelled=True)
+    scores = np.concatenate([model.learner_.linear_scores(block.within(model.learner_.size)) for block in linear])
     for k, row in enumerate(found):
         assert row["row"].endswith(f"rows.csv:{k + 2}")
         assert row["predicted"] == pytest.approx(predicted[k]) if kind is OnlineRegressor else row["predicted"] == predicted[k]

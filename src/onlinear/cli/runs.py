@@ -28,7 +28,7 @@ from onlinear.training.training import Training
 
 BALANCED = "balanced"
 PARTS = ("loss", "penalty", "solver", "average", "scale")
-FIXED = (*PARTS, "intercept", "task", "classes", "scan", "n_features")  # what a model has that training continues from
+FIXED = (*PARTS, "clip", "intercept", "task", "classes", "scan", "n_features")  # what a model has that training continues from
 
 
 def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
@@ -118,7 +118,9 @@ def _model(settings: Settings, task: str, reader: Stream) -> Model:
     """The estimator that a run trains."""
     chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
     kind: type[Model] = Regressor
-    if task == CLASSIFY:
+    if task != CLASSIFY:
+        chosen["clip"] = settings.clip
+    else:
         kind, weights = Classifier, settings.class_weight
         if weights is not None:
             chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)

@@ -32,6 +32,7 @@ class Settings(NamedTuple):
     holdout: str | None = None  # a share of the rows, or a source
     early_stop: int | None = None
     class_weight: str | None = None  # balanced, or 0=1,1=20
+    clip: bool | None = None
     start: str | None = None  # the model file that training continues from
 
 
@@ -54,6 +55,7 @@ SETTINGS: dict[str, Rule] = {
     "holdout": OPTIONAL_TEXT,
     "early_stop": or_none(within(1)),
     "class_weight": OPTIONAL_TEXT,
+    "clip": or_none(is_flag),
     "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
 }
 _NAMES = or_none(trust.texts)

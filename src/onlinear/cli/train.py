@@ -92,6 +92,15 @@ def train(
     intercept: Annotated[
         bool, typer.Option("--intercept/--no-intercept", help="Fit an intercept.", rich_help_panel=MODEL)
     ] = True,
+    clip: Annotated[
+        bool | None,
+        typer.Option(
+            "--clip/--no-clip",
+            help="Squared loss: predict within the labels seen. Default: yes where no solver is named.",
+            show_default=False,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     task: Annotated[
         str,
         typer.Option(
@@ -337,7 +346,7 @@ def _write_option(name: str, value: Any) -> str:
     """An option as a user writes it."""
     option = f"--{name.replace('_', '-')}"
     if value is None or isinstance(value, bool):
-        return option if value else option.replace("--", "--no-", 1) if name == "intercept" else f"no {option}"
+        return option if value else option.replace("--", "--no-", 1) if name in ("intercept", "clip") else f"no {option}"
     text = " ".join(value) if name == "source" else ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return f"the source {text}" if name == "source" else f"{option} {text}"
 

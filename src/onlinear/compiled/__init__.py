@@ -33,7 +33,7 @@ from onlinear.compiled.lanes import (
     untouched,
     where,
 )
-from onlinear.compiled.loss_address import BoundLoss, bind_loss
+from onlinear.compiled.loss_address import BoundLoss, bind_loss, with_fields_at
 from onlinear.compiled.methods import adopt, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import (
     chosen,
@@ -106,4 +106,5 @@ __all__ = [
     "untouched",
     "value_at",
     "where",
+    "with_fields_at",
 ]

@@ -139,6 +139,13 @@ def bind_loss(loss: Any, implicit: bool = True) -> Any:
     fields = np.array([float(value) for value in loss])
     fields = _memory.setdefault(fields.tobytes(), fields)
     fields.flags.writeable = False
+    return with_fields_at(loss, fields, implicit)
+
+
+def with_fields_at(loss: Any, fields: np.ndarray, implicit: bool) -> Any:
+    """The loss as a kernel takes it, with its fields where ``fields`` holds them: they may change there, and outlive it."""
+    if not COMPILED:
+        return loss
     cls: Any = type(loss)
     kind: Any = BoundImplicitLoss if implicit and hasattr(loss, "theta") else BoundLoss
     names = [place.removesuffix("_at") for place in kind._fields[:-1]]

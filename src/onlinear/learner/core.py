@@ -23,6 +23,7 @@ from onlinear.learner.parts import SCALES, build_average, build_loss, build_pena
 from onlinear.learner.race import Race
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
+from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import Engine, Problem, State, can_multiply, is_joint
@@ -50,6 +51,7 @@ class Core(Guarded):
         *,
         targets: str = RAW,
         weights: str = RAW,
+        clip: bool = False,
         total: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -65,7 +67,7 @@ class Core(Guarded):
         self.growing, self.total = n_features is None, total
         self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
         self.race = self._start_race()
-        self.units = self._start_units(targets, weights, start is not None)
+        self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
         self.arrays_moved = False  # whether the state's arrays may be others than those that ``learn_one`` has seen
         self.stopped: str | None = None  # why it trains no more
         self._team: Team | None = None  # made by the first call with several outputs
@@ -129,8 +131,12 @@ class Core(Guarded):
             )
         return Race()
 
-    def _start_units(self, targets: str, weights: str, started: bool) -> Units | None:
+    def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
+        if clips and (targets == RAW or type(self.loss) is not Squared):
+            raise ValueError(
+                f"clip=True needs targets={RELATIVE!r} and the squared loss, got {targets!r} and {type(self.loss).__name__}."
+            )
         if targets == weights == RAW:
             return None
         name = self.engine.problem.name
@@ -149,8 +155,19 @@ class Core(Guarded):
             self.engines = [self.solver.engine(self.engine.problem) for _ in self.states]
             for engine in self.engines:
                 engine.alone = True
-        follows = {"targets": targets == RELATIVE, "weights": weights == RELATIVE}
-        return Units(self.loss, self.n_outputs, **follows, centred=self.fit_intercept, metric=self.engine.metric)
+        follows = {"targets": targets == RELATIVE, "weights": weights == RELATIVE, "clips": clips}
+        units = Units(self.loss, self.n_outputs, **follows, centred=self.fit_intercept, metric=self.engine.metric)
+        self.follow_units(units)
+        return units
+
+    def follow_units(self, units: Units | None) -> None:
+        """Step as the running units say now: their multipliers, and where predictions are clipped the losses that match."""
+        if units is None:
+            return
+        for k, (engine, by) in enumerate(zip(self.engines, units.multipliers.tolist(), strict=False)):
+            engine.multiply_steps(by)
+            if units.clip is not None:
+                engine.loss = units.clip.loss(k, engine.implicit)
 
     def _refuse_growing(self) -> None:
         """Raise ColumnsNeeded for parts that must know the number of columns."""
@@ -313,12 +330,6 @@ class Core(Guarded):
             block, largest = self.scaler.learn(block, weights)
         return block, largest, loss_weights(self.loss, weights)
 
-    def multiply_steps(self, units: Units | None) -> None:
-        """Set the step sizes as the running units say now."""
-        if units is not None:
-            for engine, by in zip(self.engines, units.multipliers.tolist(), strict=False):
-                engine.multiply_steps(by)
-
     def add_loss(self, k: int, scores: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:
         """Add rows to the sum of losses of output k: its scores and targets, (n,)."""
         add_losses(self.raw_loss, scores, y, s, self.loss_sums[k])
@@ -380,6 +391,12 @@ class Core(Guarded):
         """``scaled_weights`` in the columns' own units."""
         weights = self.scaled_weights(k, columns, average)
         return weights if self.scaler is None else self.must_be_finite(self.scaler.original(weights, columns))
+
+    def bounds(self) -> np.ndarray | None:
+        """What predictions are clipped to (K, 2), in the units of the targets; None where they are not."""
+        if self.units is None or self.units.clip is None:
+            return None
+        return self.units.clip.ranges + self.units.zero[:, None]
 
     def bias(self, k: int, average: bool) -> float:
         """Output k's intercept in the units of rows and targets as they were given."""

@@ -13,6 +13,7 @@ from onlinear.files import model_file
 from onlinear.learner import stored_learner
 from onlinear.learner.arguments import count, one_row, plain_row
 from onlinear.learner.certificates import gap_in_memory
+from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
@@ -64,6 +65,9 @@ class Learner(Core):
         the step sizes are multiplied by the running deviation of the targets.
     weights : {"raw", "relative"}, default="raw"
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.
+    clip : bool, default=False
+        Whether predictions are clipped to the smallest and largest target so far, and learned with the loss that matches: slope
+        clip(s) - y. For the squared loss with ``targets="relative"``. ``objective`` is that of the linear scores.
     total : int, default=None
         The number of rows that will be learned, where it is known. Some schedules and averages need it.
     n_jobs : int, default=None
@@ -306,7 +310,7 @@ class Learner(Core):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            The scores.
+            The scores; with ``clip=True`` within the targets seen.
 
         Raises
         ------
@@ -315,6 +319,10 @@ class Learner(Core):
         DivergenceError
             Where the state is not finite.
         """
+        return bounded(self.linear_scores(X), self.bounds())  # type: ignore[no-any-return]
+
+    def linear_scores(self, X: Any) -> np.ndarray:
+        """Scores <w, x> + b (n,) or (n, K), as ``predict`` gives them where it clips nothing."""
         self.refuse_if_diverged()
         source = self.check_width(rows.read(X))
         many = source.nnz > self.size  # entries: each column is computed once, not once for each entry
@@ -366,7 +374,7 @@ class Learner(Core):
             fits = one is not None and one.now is self.states[0].now and self.stopped is None
             if not fits or (score := one.score(indices, values)) is None:  # type: ignore[union-attr]
                 return self._predict_any(indices, values)
-            return score
+            return score if self.units is None else bounded(score, self.bounds())
         finally:
             self.reads_only = before
             lock.release()
@@ -434,7 +442,7 @@ class Learner(Core):
         y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
         if source.n == 0:
             raise ValueError("X has 0 rows; the objective is a mean over rows.")
-        scores = as_taken(self.loss, self.predict(X).reshape(source.n, self.n_outputs), 1)
+        scores = as_taken(self.loss, self.linear_scores(X).reshape(source.n, self.n_outputs), 1)
         total = 0.0
         for k in range(self.n_outputs):
             losses = LossSum(self.loss)
@@ -470,7 +478,7 @@ class Learner(Core):
         y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
         if source.n == 0:
             raise ValueError("X has 0 rows; a duality gap is about a mean over rows.")
-        scores = self.predict(X).reshape(source.n, self.n_outputs)
+        scores = self.linear_scores(X).reshape(source.n, self.n_outputs)
         columns = [(np.ascontiguousarray(scores[:, k]), np.ascontiguousarray(y[:, k])) for k in range(self.n_outputs)]
         return max(gap_in_memory(self, k, source, *column, weights).relative for k, column in enumerate(columns))
 

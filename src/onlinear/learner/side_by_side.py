@@ -49,7 +49,7 @@ class SideBySide:
         scores = np.empty((2, self._outputs, len(s)))
         for part in lead.units.split(y, weights, lead.t):
             for core in self._cores:
-                core.multiply_steps(lead.units)
+                core.follow_units(lead.units)
             piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
             scores[:, :, part] = self._learn_rows(piece, largest, y[part], s[part], first + part.start)
         return scores + np.tile(lead.units.zero, len(self._cores))[:, None]
@@ -67,6 +67,9 @@ class SideBySide:
                 done, culprit = self._team.learn(block, largest, y, s, last, *more)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
+        if lead.units is not None and lead.units.clip is not None:
+            for found in scores.reshape(-1, lead.n_outputs, len(s)):
+                lead.units.clip.clip(found, lead.units.moved)
         self._take_scores(scores[:, :, :done])
         self._add_losses(last, y, s, done)
         for k, core in enumerate(self._cores):

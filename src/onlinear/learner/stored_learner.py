@@ -34,6 +34,8 @@ def header_of(core: Core) -> Header:
     }
     if core.units is not None:
         header |= {"targets": RELATIVE if core.units.targets else RAW, "weights": RELATIVE if core.units.weights else RAW}
+        if core.units.clip is not None:
+            header["clip"] = True
     return header
 
 
@@ -64,6 +66,7 @@ def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str
         "n_outputs": header["n_outputs"],
         "targets": header.get("targets", RAW),
         "weights": header.get("weights", RAW),
+        "clip": header.get("clip", False),
         "total": header["total"],
     }
 

@@ -28,8 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import kernel
+from onlinear.compiled import function, kernel
 from onlinear.files import trust
+from onlinear.learner.clip import Clip
 from onlinear.solvers.core.engine import Steps
 
 RAW, RELATIVE = "raw", "relative"
@@ -39,15 +40,23 @@ BAND = 1.25
 COUNT, MEAN, SQUARES = range(3)
 
 
-@kernel
-def follow(y, s, first, weights, centred, spread, heaviest, sizes):  # type: ignore[no-untyped-def]
-    """Take in rows from ``first`` on; give the place of the first one after which a size has left its band, or their number.
+@function
+def left_band(size, known):  # type: ignore[no-untyped-def]
+    """Whether a size is beyond the band of the one that a multiplier was made for; numbers or arrays."""
+    return (size > known * BAND) | (size * BAND < known)
 
-    ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none.
+
+@kernel
+def follow(y, s, first, weights, centred, spread, heaviest, sizes, ranges):  # type: ignore[no-untyped-def]
+    """Take in rows from ``first`` on; give the place of the first one after which a size has left its band or a target its
+    range, or their number; and whether a size has.
+
+    ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none. ``ranges``: of
+    the targets (outputs, 2), or None.
     """
     for i in range(first, y.shape[0]):
         if s[i] > 0.0:
-            changed = False
+            changed, moved = False, False
             if s[i] > heaviest[0]:
                 heaviest[0] = s[i]
                 changed = weights and s[i] > sizes[0] * BAND
@@ -61,16 +70,28 @@ def follow(y, s, first, weights, centred, spread, heaviest, sizes):  # type: ign
                 else:
                     spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
                 size = sqrt(max(0.0, spread[k, SQUARES]))
-                changed = changed or size > sizes[1 + k] * BAND or size * BAND < sizes[1 + k]
-            if changed:
-                return i
-    return y.shape[0]
+                changed = changed or left_band(size, sizes[1 + k])
+                if ranges is not None:
+                    moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
+            if changed or moved:
+                return i, changed
+    return y.shape[0], False
 
 
 class Units:
     """The running units of one learner; ``targets`` and ``weights``: whether the step sizes follow them."""
 
-    def __init__(self, loss: Any, outputs: int, *, targets: bool, weights: bool, centred: bool, metric: bool = False) -> None:
+    def __init__(
+        self,
+        loss: Any,
+        outputs: int,
+        *,
+        targets: bool,
+        weights: bool,
+        centred: bool,
+        metric: bool = False,
+        clips: bool = False,
+    ) -> None:
         self.loss, self.targets, self.weights, self.centred = loss, targets, weights, centred
         self.metric = metric  # whether steps are divided by the size of the gradients so far
         self._weighs = weights and not metric  # whether weights of rows move the multipliers
@@ -78,6 +99,8 @@ class Units:
         self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
         self.heaviest = np.zeros(1)
         self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
+        self.clip = Clip(outputs) if clips else None
+        self.moved = False  # whether the stretch begins with a row whose target lies outside the range before it
         self.steps = np.array([[0.0, *np.ones(outputs)]])  # rows learned before, and the multiplier of each output since then
 
     @property
@@ -100,16 +123,22 @@ class Units:
         return np.asfortranarray(y - self.zero)
 
     def split(self, y: np.ndarray, s: np.ndarray, t: int) -> Iterator[slice]:
-        """Cut rows that follow the first t into stretches of one multiplier, which ``multipliers`` gives after each ``yield``;
-        y as ``subtract_zero`` gives it."""
+        """Cut rows that follow the first t into stretches of one multiplier, which ``multipliers`` gives after each ``yield``,
+        and of one range; y as ``subtract_zero`` gives it."""
         first, here, n = 0, 0, len(y)
         followed = y if self.targets else np.zeros((n, 0))
+        ranges, self.moved = None if self.clip is None else self.clip.ranges, False
         while here < n:
-            here = follow(followed, s, here, self._weighs, self.centred, self.spread, self.heaviest, self.sizes)
+            known = self._weighs, self.centred, self.spread, self.heaviest, self.sizes, ranges
+            here, sized = follow(followed, s, here, *known)
             if here < n:
                 if here > first:
                     yield slice(first, here)
-                self._renew(t + here)
+                if sized:
+                    self._renew(t + here)
+                if self.clip is not None:
+                    self.clip.widen(y[here])
+                    self.moved = True
                 first, here = here, here + 1
         if first < n:
             yield slice(first, n)
@@ -118,7 +147,9 @@ class Units:
         """Take new multipliers after t rows."""
         self.sizes[0] = self.heaviest[0]
         if self.targets:
-            self.sizes[1:] = np.sqrt(np.maximum(0.0, self.spread[:, SQUARES]))
+            sizes = np.sqrt(np.maximum(0.0, self.spread[:, SQUARES]))
+            left = left_band(sizes, self.sizes[1:])  # none where a weight moved: then all are renewed
+            self.sizes[1:] = np.where(left | ~left.any(), sizes, self.sizes[1:])
         of_weights = self.heaviest[0] ** -POWER if self._weighs else 1.0
         row = np.array([[t, *(of_weights * self._natural(size) for size in self.sizes[1:])]])
         self.steps = row if self.steps[-1, 0] == t and len(self.steps) == 1 else np.concatenate([self.steps, row])
@@ -133,7 +164,8 @@ class Units:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""
-        return {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
+        found = {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
+        return found if self.clip is None else found | {"units.ranges": self.clip.ranges}
 
     def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
         """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
@@ -154,6 +186,8 @@ class Units:
         spread = found["spread"]
         sizes = (spread[:, COUNT], spread[:, SQUARES], found["heaviest"], found["sizes"])
         trust.must(all(np.all(size >= 0.0) for size in sizes), "units of targets and weights below 0")
+        if self.clip is not None:
+            self.clip.restore(trust.array(arrays, "units.ranges", np.float64, outputs, 2))
         for name, array in found.items():
             setattr(self, name, np.array(array))
 

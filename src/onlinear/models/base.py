@@ -20,6 +20,7 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
+from onlinear.losses import Squared
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
@@ -28,6 +29,7 @@ from onlinear.penalties import ElasticNet, is_bare
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.streams import encoding
+from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
 
 
@@ -42,6 +44,9 @@ class Model(ABC):
     n_iter_: int
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
+    l1: float | None = None  # of pickles that are older than these
+    l2: float | None = None
+    eta: float | None = None
 
     @explain_arguments
     def __init__(
@@ -100,6 +105,7 @@ class Model(ABC):
             n_outputs=outputs,
             targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
             weights=RELATIVE if follows else RAW,
+            clip=follows and self.clips(),
             total=total,
             n_jobs=self.n_jobs,
         )
@@ -113,7 +119,8 @@ class Model(ABC):
         if self.eta is not None:
             return with_step(name, self.eta)
         if adapts:
-            return f"{name},eta={adaptive_eta(self.choice, build_loss(self.loss)):g}"
+            eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
+            return f"{name},eta={eta:g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{name},eta={eta:g}"
 
@@ -122,8 +129,11 @@ class Model(ABC):
         return with_strengths(self.penalty, self.l1, self.l2)
 
     def _adapts(self) -> bool:
-        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals."""
+        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
+        and for the squared loss of numbers without a penalty."""
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
+        if self._is_bare():
+            return self.task == REGRESS and type(loss) is Squared
         measured = self.task == CLASSIFY or is_residual(loss)
         return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
@@ -137,7 +147,7 @@ class Model(ABC):
             return self.average
         solver = self.solver
         if solver is None:
-            solver = "implicit-sgd" if self._is_bare() else "fiol"
+            solver = "implicit-ftrl" if self._adapts() else "implicit-sgd" if self._is_bare() else "fiol"
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
         penalty = build_penalty(self.chosen_penalty())
@@ -158,6 +168,10 @@ class Model(ABC):
         """Whether the step sizes may follow the running units of weights and targets."""
         engine = self._engine(solver, build_average(average, total=2))
         return engine is not None and can_multiply(engine)
+
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the targets seen."""
+        return False
 
     def chosen_scale(self) -> Any:
         """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
@@ -305,7 +319,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0)
+    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0, 2.0)
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray
@@ -401,10 +415,56 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0)
+    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0, 8.0)
     task = REGRESS
     kind = "regressor"
     columns_: int | None
+    clip: bool | None = None  # of pickles that are older than it
+
+    @explain_arguments
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        penalty: Any = "none",
+        solver: Any = None,
+        average: Any = None,
+        passes: int = 1,
+        shuffle: bool | str | None = None,
+        scale: str | None = None,
+        fit_intercept: bool = True,
+        clip: bool | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        eta: float | None = None,
+    ) -> None:
+        super().__init__(
+            loss,
+            penalty=penalty,
+            solver=solver,
+            average=average,
+            passes=passes,
+            shuffle=shuffle,
+            scale=scale,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            verbose=verbose,
+            callbacks=callbacks,
+            n_jobs=n_jobs,
+            l1=l1,
+            l2=l2,
+            eta=eta,
+        )
+        self.clip = clip
+
+    def clips(self) -> bool:
+        if self.clip is None:
+            return self.solver is None and type(build_loss(self.loss)) is Squared
+        return check_flag("clip", self.clip)
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:
         """The predictions that scores stand for."""

@@ -25,6 +25,7 @@ class Choice(NamedTuple):
     single: float  # without an average, a share of these
     scale: str
     adaptive: float  # step size times |l'|, as ``step``, of steps in the metric of the gradients
+    adaptive_averaged: float  # the same with an average
     adaptive_scale: str = "rms"
 
 
@@ -60,10 +61,11 @@ def natural_eta(choice: Choice, loss: Any) -> float:
     return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
 
 
-def adaptive_eta(choice: Choice, loss: Any) -> float:
+def adaptive_eta(choice: Choice, loss: Any, averaged: bool) -> float:
     """The step size that suits a loss, by its slope, in the metric of the gradients."""
     slope = abs(float(loss.slope(0.0, 1.0))) if getattr(loss, "labels", "real") == "signs" else 1.0
-    return choice.adaptive / slope if slope > 0.0 else choice.adaptive
+    step = choice.adaptive_averaged if averaged else choice.adaptive
+    return step / slope if slope > 0.0 else step
 
 
 def loss_labels(loss: Any) -> str:

@@ -102,7 +102,11 @@ class GapOfModel:
         weights = block.importance
         if places is not None and self._of_classes is not None:
             weights = weights * self._of_classes[places]
-        self._gaps.add(block.within(max(1, self._model.learner_.size)), scores, targets, weights)
+        learner = self._model.learner_
+        source = block.within(max(1, learner.size))
+        if learner.bounds() is not None:  # the gap is that of the linear model
+            scores = learner.linear_scores(source).reshape(block.n, -1)
+        self._gaps.add(source, scores, targets, weights)
 
     def result(self) -> float:
         """The largest relative gap of the outputs."""

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.learner.classes import best_class_of_row
+from onlinear.learner.clip import bounded
 from onlinear.models.base import Classifier, gives_probabilities
+from onlinear.models.predictor import Final
 from onlinear.streams import Stream
 from onlinear.streams.dict_rows import row_reader
 
@@ -45,6 +47,7 @@ class Explainer:
     def __init__(self, model: Any) -> None:
         self._model, learner = model, model.fitted_learner()
         self._weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+        self._bounds = learner.bounds if isinstance(learner, Final) else learner.bounds()
         self._biases = np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))
 
     def explain(self, entries: Iterable[Entry]) -> Explanation:
@@ -70,6 +73,7 @@ class Explainer:
         """What is predicted, how likely it is, and the class whose score is explained."""
         model = self._model
         if not isinstance(model, Classifier):
+            score = bounded(score, self._bounds)
             found = np.ravel(model.means_of(np.atleast_2d(score) if np.ndim(score) else np.array([score])))
             return (float(found[0]) if len(found) == 1 else found.tolist()), None, None
         place = best_class_of_row(score)

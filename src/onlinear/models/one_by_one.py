@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ class HeldScores:
         self._weights = learner.weights(average=True).tolist()
         self._bias = float(learner.intercept(average=True))
         self._reader = reader
+        bounds = learner.bounds if isinstance(learner, Final) else learner.bounds()
+        low, high = (inf, -inf) if bounds is None else bounds[0].tolist()
+        self._range = (low, high) if low <= high else None  # what predictions are clipped to
         self._plans: dict[tuple[str, ...], list[float] | None] = {}
 
     def score(self, row: Mapping[str, Any]) -> float | None:
@@ -50,7 +54,9 @@ class HeldScores:
         except TypeError:
             self._plans[names] = None
             return None
-        return score if type(score) is float and score == score else None
+        if type(score) is not float or score != score:
+            return None
+        return score if self._range is None else min(max(score, self._range[0]), self._range[1])
 
     def _plan(self, names: tuple[str, ...]) -> list[float] | None:
         """The weights of these names, where their columns ascend, as sums of rows run."""

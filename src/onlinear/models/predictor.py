@@ -15,6 +15,7 @@ from onlinear import rows
 from onlinear.files import trust
 from onlinear.learner import Learner, stored_parts
 from onlinear.learner.arguments import one_row
+from onlinear.learner.clip import are_ranges, bounded
 from onlinear.learner.parts import build_loss
 from onlinear.learner.predict_one import OneScore, bound_of
 from onlinear.learner.scores import score_block
@@ -44,11 +45,13 @@ class Final:
         growing: bool,
         t: int,
         progressive_loss: float,
+        bounds: np.ndarray | None = None,
     ) -> None:
         self.spec = spec
         self.loss = build_loss(spec["loss"])
         self.columns, self.values, self.intercepts = columns, values, intercepts
         self.size, self.growing, self.t, self.progressive_loss = size, growing, t, progressive_loss
+        self.bounds = bounds  # what predictions are clipped to (K, 2); None where they are not
 
     @classmethod
     def of(cls, learner: Learner | Final) -> Final:
@@ -66,6 +69,7 @@ class Final:
             growing=learner.growing,
             t=learner.t,
             progressive_loss=learner.progressive_loss,
+            bounds=learner.bounds(),
         )
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -89,13 +93,13 @@ class Final:
             columns, values = self._looked_up(k)
             for which, block in source.blocks():
                 out[which, k] = _scores(block, columns, values, bias)
-        return out[:, 0] if self.n_outputs == 1 else out
+        return bounded(out[:, 0] if self.n_outputs == 1 else out, self.bounds)
 
     def predict_one(self, indices: Any, values: Any) -> Any:
         """The score of one row, a float or (K,), given by its non-zeros; as ``predict`` gives it."""
         one = self._one_score()
         if one is not None and (score := one.score(indices, values)) is not None:
-            return score
+            return bounded(score, self.bounds)
         scores = self.predict(one_row(indices, values))
         return float(scores[0]) if self.n_outputs == 1 else scores[0]
 
@@ -162,14 +166,15 @@ class Final:
         arrays: Arrays = {"intercepts": self.intercepts}
         for k in range(self.n_outputs):
             arrays |= {f"{k}.columns": self.columns[k], f"{k}.values": self.values[k]}
-        return header, arrays
+        return header, arrays if self.bounds is None else arrays | {"bounds": self.bounds}
 
     @classmethod
     def thaw(cls, header: Header, arrays: Arrays, **parts: Any) -> Final:
         """What ``freeze`` described; a loss from outside the package is passed by role."""
         size, outputs, t, loss, growing = (header[name] for name in ("size", "n_outputs", "rows", "loss", "growing"))
         trust.must(trust.count(size, 0, LARGEST_COLUMN + 1), f"a final model of {size!r} features")
-        trust.must(trust.count(outputs, 1) and len(arrays) == 1 + 2 * outputs, f"a final model of {outputs!r} outputs")
+        known = 1 + ("bounds" in arrays)
+        trust.must(trust.count(outputs, 1) and len(arrays) == known + 2 * outputs, f"a final model of {outputs!r} outputs")
         trust.must(trust.count(t), f"{t!r} rows learned")
         trust.must(loss is None or trust.real(loss), f"a loss of {loss!r}")
         trust.must(type(growing) is bool, f"growing of {growing!r}")
@@ -182,11 +187,15 @@ class Final:
             trust.finite(f"{k}.values", values[k])
             inside = not len(columns[k]) or int(columns[k][-1]) < size
             trust.must(inside and np.all(columns[k][1:] > columns[k][:-1]), "columns that do not ascend below its features")
+        bounds = None
+        if "bounds" in arrays:
+            bounds = trust.array(arrays, "bounds", np.float64, outputs, 2)
+            trust.must(are_ranges(bounds), "bounds that no targets have")
         spec = {
             role: stored_parts.restore(role, header["spec"][role], parts, needed=role == "loss") for role in stored_parts.ROLES
         }
         found = float("nan") if loss is None else float(loss)
-        return cls(spec, columns, values, intercepts, size=size, growing=growing, t=t, progressive_loss=found)
+        return cls(spec, columns, values, intercepts, size=size, growing=growing, t=t, progressive_loss=found, bounds=bounds)
 
 
 def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: float) -> np.ndarray:

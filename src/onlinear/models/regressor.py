@@ -30,11 +30,11 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
-        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1 they are adaptive,
-        ``implicit-ftrl`` with eta = 2 (not for poisson). Else they are those of ``fiol``, or without a penalty of its faster
-        form ``implicit-sgd``; the size of step t is 50 / sqrt(t) for the squared loss, 20 / sqrt(t) for absolute, huber and
-        epsilon-insensitive, 2 / sqrt(t) for quantile, without an average a fifth of these, and follows the running largest
-        weight of the rows. All follow the running deviation of the targets.
+        The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1, and for the squared loss
+        without a penalty, they are adaptive: ``implicit-ftrl`` with eta = 2, or 8 with an average (not for poisson). Else they
+        are those of ``fiol``, or without a penalty of its faster form ``implicit-sgd``; the size of step t is 50 / sqrt(t) for
+        the squared loss, 20 / sqrt(t) for absolute, huber and epsilon-insensitive, 2 / sqrt(t) for quantile, without an average
+        a fifth of these, and follows the running largest weight of the rows. All follow the running deviation of the targets.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
@@ -49,6 +49,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ``"rms"`` where the default takes adaptive steps; for rls, csgd, adaline and batch solvers it is ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    clip : bool, default=None
+        For the squared loss: whether predictions stay within the targets seen, and are learned with the loss that matches
+        (``Learner``). None is yes where no solver is named; a named one whose steps cannot follow the targets never clips.
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False
@@ -67,7 +70,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     Attributes
     ----------
     coef_ : ndarray of shape (d,) or (K, d)
-        The weights as ``predict`` uses them, in the columns' own units, whatever the scale. A fresh array.
+        The weights as ``predict`` uses them, in the columns' own units, whatever the scale; with ``clip`` the linear part. A
+        fresh array.
     intercept_ : float or ndarray of shape (K,)
         The intercept, in the units of the targets.
     n_features_in_ : int
@@ -185,7 +189,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         Returns
         -------
         ndarray of the shape of y
-            <w, x> + b, or the mean that the loss makes of it (poisson: exp).
+            <w, x> + b, clipped to the targets seen with ``clip``, or the mean that the loss makes of it (poisson: exp).
 
         Raises
         ------

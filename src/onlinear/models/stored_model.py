@@ -51,6 +51,8 @@ def is_history(reports: Any) -> bool:
 def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as JSON holds them: without callbacks and threads, which a file does not keep."""
     params = {name: value for name, value in settings.items() if name not in ("callbacks", "n_jobs")}
+    if params.get("clip", True) is None:
+        del params["clip"]  # files that are older than it, and were saved again, keep their bytes
     for role in PARTS:
         params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
     if not isinstance(params["random_state"], (int, np.integer)):

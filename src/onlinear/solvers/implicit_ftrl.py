@@ -149,7 +149,7 @@ def segments(work, x, m, theta, l1):
         A, D = nought
         for k in range(np.int64(part), m, np.int64(4)):
             x_k = value_at(x, k)
-            first = WEIGHTS + 4 * k
+            first = WEIGHTS + 5 * k
             u, shrunk = lanes(work, first), x_k * lanes(work, first + 1)
             z = u + theta * x_k
             A -= shrunk * soft(z, l1)
@@ -308,7 +308,7 @@ class LazyImplicitFtrl(PlainEngine):
         return room_to_search(rows)
 
     def pack_aims(self, rows: Rows) -> np.ndarray:
-        return work_of_pack(4 * int(np.diff(rows.indptr).max(initial=0)))
+        return work_of_pack(5 * int(np.diff(rows.indptr).max(initial=0)))
 
     def check(self, state: State) -> None:
         super().check(state)

@@ -66,7 +66,8 @@ from onlinear.solvers.core.engine import (
     due,
     entries_to_fetch,
 )
-from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, time_to_visit, visit
+from onlinear.solvers.core.resting import steady_sum
+from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_sums, time_to_visit, visit
 
 
 def room_to_search(rows: Rows) -> np.ndarray:
@@ -103,13 +104,15 @@ def learn_rows(
         aim_1, aim_2, aim_3 = room(aims, 3 * most), room(aims, 4 * most), room(aims, 5 * most)
     if own is not None:
         kept = load(own, now, OWN)
+    if S is not None:
+        steady = penalty.l1 == 0.0 and penalty.l2 == 0.0  # weights that rest do not move: their sums take no search
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, A, table, t, now)
         c, moves = solver.begin_step(t + 1, clock, b, penalty), False
 
         begin, end = indptr[i], indptr[i + 1]
-        sums, falls = empty(solver.terms(untouched(V), nothing(), c, penalty)), nothing()
+        sums, falls, mean_sum = empty(solver.terms(untouched(V), nothing(), c, penalty)), nothing(), nothing()
         asks = end < known
         for k in range(begin, end, LANES):
             if asks:
@@ -126,6 +129,9 @@ def learn_rows(
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
             if B is not None:
                 falls += fallen(v, c.seen[1])
+            if S is not None and means is not None and steady:
+                so_far, stamps = gather(S, at)
+                mean_sum += (so_far + steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)) * x
         row = solver.scores(totals(sums), one, s[i], c, penalty)
         scores[i] = row[0]
         if means is not None:
@@ -133,7 +139,10 @@ def learn_rows(
             if B is not None:
                 means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, row[0])
             if S is not None:
-                means[i] = mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, row[0])
+                if steady:
+                    means[i] = mean_of_sums(average, t, total(mean_sum), now, row[0])
+                else:
+                    means[i] = mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, row[0])
         finite = isfinite(sum(row))
         theta = solver.pull(row, y[i], s[i], c, loss) if finite else 0.0
         if own is not None:
@@ -173,7 +182,7 @@ def learn_rows(
                 now[BIAS_TOTAL] += now[BIAS_SUM]
                 now[BIAS_SUM] = 0.0
         if theta != 0.0 or moves:
-            if S is not None:
+            if S is not None and not steady:
                 for k in range(begin, end):
                     j = np.uint64(indices[k])
                     S[0][j] += solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)
@@ -194,6 +203,10 @@ def learn_rows(
                     put_back(B, at, gather(B, at) + gained)
                 if M is not None:
                     put_back(M, at, gather(M, at) - theta * x)
+                if S is not None and steady:
+                    so_far, stamps = gather(S, at)
+                    so_far += steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)
+                    put_back(S, at, (so_far, nothing() + t))
                 put_back(V, at, new)
             b -= c.bias * theta * one
             if explicit is not None and (careful or abs(row[0]) > HUGE or abs(c.eta * theta) > HUGE):

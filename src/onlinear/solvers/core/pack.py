@@ -41,14 +41,31 @@ from onlinear.compiled import (
 )
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite
-from onlinear.solvers.core.engine import BIAS, CAREFUL, CLOCK, DECAY_LIMIT, HUGE, ONE, OWN, THETA, VISIT, T
+from onlinear.solvers.core.engine import (
+    BIAS,
+    BIAS_SUM,
+    BIAS_TOTAL,
+    CAREFUL,
+    CLOCK,
+    DECAY_LIMIT,
+    HUGE,
+    ONE,
+    OWN,
+    THETA,
+    VISIT,
+    T,
+    due,
+    mean_score,
+)
+from onlinear.solvers.core.resting import steady_sum
 from onlinear.solvers.core.visits import block_ends, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
+PLACES = np.uint64(5)  # rows of an entry that a search aims at: four numbers, and its weight
 FOUR, ONE_MORE, TWO_MORE, THREE_MORE = np.uint64(4), np.uint64(1), np.uint64(2), np.uint64(3)
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once
 PULLS, MARKS, TARGETS, SEARCH = 0, 1, 2, 3  # rows of a pack's room: theta, its marks, the targets, five of a search
-WEIGHTS = 8  # the row's weights, or four numbers of each entry, from here on
+WEIGHTS = 8  # the row's weights, or five numbers of each entry, from here on
 
 
 class Abreast(NamedTuple):
@@ -56,7 +73,7 @@ class Abreast(NamedTuple):
 
     y: (targets, n), of which row ``which[o]`` holds the targets of output o. strengths: the numbers of the penalties, and
     ``now``: the scalars of the states, one column for each output. vectors: the vectors of the states, of which row j holds
-    what the outputs have for feature j. scores: (outputs, n).
+    what the outputs have for feature j. scores: (outputs, n); means: the same of the averages, where they are asked for.
     """
 
     rows: Rows
@@ -68,6 +85,7 @@ class Abreast(NamedTuple):
     vectors: Mapping[str, np.ndarray]
     now: np.ndarray
     scores: np.ndarray
+    means: np.ndarray | None = None
 
     @property
     def job(self) -> tuple[Any, ...]:
@@ -101,14 +119,29 @@ def terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, pena
     if searches is not None:
         put_lanes(work, WEIGHTS + k - begin, solver.weight_of(v, c, penalty))
     if aims is not None:
-        put_lanes(work, WEIGHTS + FOUR * (k - begin), solver.weight_of(v, c, penalty))
+        put_lanes(work, WEIGHTS + PLACES * (k - begin) + FOUR, solver.weight_of(v, c, penalty))
     return solver.terms(v, np.float64(values[k]), c, penalty)
+
+
+@function
+def mean_at(indices, values, k, begin, V, S, work, aims, average, t, solver, c, penalty):
+    """What entry k adds to the scores of the averages after t steps."""
+    so_far, _ = settled(indices[k], k - begin, V, S, work, aims, average, t, solver, c, penalty)
+    return (so_far * np.float64(values[k]),)
+
+
+@function
+def settled(j, e, V, S, work, aims, average, t, solver, c, penalty):
+    """The sums of feature j, entry e of the row, up to step t, and t, for outputs side by side."""
+    so_far, stamps = lanes(S, j)
+    w = solver.weight_of(lanes(V, j), c, penalty) if aims is None else lanes(work, WEIGHTS + PLACES * e + FOUR)
+    return so_far + steady_sum(w, stamps, float(t), average), same_lanes(float(t))
 
 
 @function
 def aim_lanes(work, e):
     """The four numbers of the row's entry e that a search aims with."""
-    first = WEIGHTS + FOUR * e
+    first = WEIGHTS + PLACES * e
     return lanes(work, first), lanes(work, first + ONE_MORE), lanes(work, first + TWO_MORE), lanes(work, first + THREE_MORE)
 
 
@@ -118,8 +151,8 @@ def lean_of_row(indices, values, begin, end, V, work, solver, c, penalty):
     nought = empty(solver.leaned(aim_lanes(work, np.uint64(0)), 0.0, c))
     sums = nought, nought, nought, nought
     for k in range(begin, end):
-        first, x = WEIGHTS + FOUR * (k - begin), np.float64(values[k])
-        aim = solver.aimed(lanes(V, indices[k]), lanes(work, first), x, c, penalty)
+        first, x = WEIGHTS + PLACES * (k - begin), np.float64(values[k])
+        aim = solver.aimed(lanes(V, indices[k]), lanes(work, first + FOUR), x, c, penalty)
         put_lanes(work, first, aim[0])
         put_lanes(work, first + ONE_MORE, aim[1])
         put_lanes(work, first + TWO_MORE, aim[2])
@@ -128,14 +161,23 @@ def lean_of_row(indices, values, begin, end, V, work, solver, c, penalty):
     return whole(sums)
 
 
+@function
+def write_means(average, t, found, now, one, outputs, means, i):
+    """The scores of row i by the averages before the first t steps; ``found``: the sums over its columns, and the scores."""
+    for o in range(outputs):
+        sums, p = of_output(found, o)
+        means[o, i] = mean_score(average, t, sums + (now[BIAS_TOTAL, o] + now[BIAS_SUM, o]) * one, p)
+
+
 @kernel
 def learn_pack(
     rows, largest, y, which, s, loss, like, strengths, solver, clocked, explicit, keeps_theta, keeps_clock, own, searches, aims,
-    V, work, now, scores,
+    average, V, S, work, now, scores, means,
 ):  # fmt: skip
     """Learn rows until an output has something that is not finite; how many were learned, and that output or -1.
 
-    like, strengths: one output's penalty, and the numbers of all. searches, aims: True or None. The others are as in loop.py.
+    like, strengths: one output's penalty, and the numbers of all. searches, aims: True or None. average, S, means:
+    of weights without a penalty, or None. The others are as in loop.py.
     """
     indptr, indices, values = rows
     outputs, count = scores.shape[0], np.uint64(indices.shape[0])
@@ -165,6 +207,14 @@ def learn_pack(
         for k in range(fours, end):
             sums = turned(sums, terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty))
         row = solver.scores(whole(sums), one, s[i], c, penalty)
+        if means is not None:
+            nothing_yet = (same_lanes(0.0),)
+            mean_sums = nothing_yet, nothing_yet, nothing_yet, nothing_yet
+            for k in range(begin, end):
+                mean_sums = turned(
+                    mean_sums, mean_at(indices, values, k, begin, V, S, work, aims, average, t, solver, c, penalty)
+                )
+            write_means(average, t, laid_out((whole(mean_sums)[0], row[0])), now, one, outputs, means, i)
         row_apart, c_apart = laid_out(row), laid_out(c)
         active = 0
         for o in range(outputs):
@@ -201,6 +251,11 @@ def learn_pack(
                 active += work[PULLS, o] != 0.0
 
         t += 1
+        if S is not None:
+            put_lanes(now, BIAS_SUM, lanes(now, BIAS_SUM) + average.om(t) * c.b)
+            if due(t):
+                put_lanes(now, BIAS_TOTAL, lanes(now, BIAS_TOTAL) + lanes(now, BIAS_SUM))
+                put_lanes(now, BIAS_SUM, same_lanes(0.0))
         pulls, moving = lanes(work, PULLS), lanes(work, MARKS)
         put_each(c.after, now, CLOCK)
         if keeps_theta is not None:
@@ -217,6 +272,8 @@ def learn_pack(
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 if aims is not None:
                     new = solver.reached(aim_lanes(work, k - begin), x, pulls)
+                if S is not None:
+                    put_lanes(S, j, settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty))
                 put_lanes(V, j, new)
         elif active > FEW:
             for k in range(begin, end):
@@ -227,6 +284,12 @@ def learn_pack(
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 if aims is not None:
                     new = solver.reached(aim_lanes(work, k - begin), x, pulls)
+                if S is not None:
+                    put_lanes(
+                        S,
+                        j,
+                        chosen(moving, settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty), lanes(S, j)),
+                    )
                 put_lanes(V, j, chosen(moving, new, v))
         else:
             scored_apart = laid_out(scored)
@@ -241,6 +304,13 @@ def learn_pack(
                             new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
                         if aims is not None:
                             new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta)
+                        if S is not None:
+                            put_number(
+                                S,
+                                j,
+                                o,
+                                of_output(laid_out(settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty)), o),
+                            )
                         put_number(V, j, o, new)
         put_lanes(now, BIAS, lanes(now, BIAS) - scored.bias * pulls * one)
         if explicit is not None:

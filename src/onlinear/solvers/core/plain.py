@@ -43,6 +43,12 @@ def read_sums(solver, penalty, average, V, S, columns, now, out):
         out[e] = sums[j] + solver.idle_sum(at_column(V, j), stamps[j], int(now[T]), average, penalty)
 
 
+def side_by_side(vectors: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Copies of the vectors at columns, side by side as kernels take them: those of a pack's outputs stand far apart."""
+    copies = np.stack([vector[columns] for vector in vectors], axis=1).ravel()
+    return tuple(copies[place :: len(vectors)] for place in range(len(vectors)))
+
+
 def check_penalty(problem: Problem, others: str) -> None:
     """Raise for a penalty for which the weights have no closed form; ``others``: the solvers to use instead."""
     if type(problem.penalty) is not ElasticNet:
@@ -103,14 +109,16 @@ class PlainEngine(Engine):
 
     @property
     def packs(self) -> bool:
-        return self.measures_lanes and self.average is None and getattr(self.penalty, "takes_lanes", False)
+        steady = self.average is None or self.penalty == ElasticNet(0.0, 0.0)
+        return self.measures_lanes and steady and getattr(self.penalty, "takes_lanes", False)
 
     def pack(self, side: Abreast) -> Any:
         parts = (self.loss, self.penalty, side.strengths, self.solver)
         aims = self.pack_aims(side.rows)
         kind = (None, True, True, None, self.own_numbers, None, None if aims is None else True)
-        arrays = (tuple(side.vectors.values()), work_of_pack() if aims is None else aims, side.now)
-        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores)
+        V, S = (tuple(side.vectors[name] for name in names) for names in (self.letters, SUMS if self.average else ()))
+        arrays = (self.average, V, S or None, work_of_pack() if aims is None else aims, side.now)
+        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
@@ -152,7 +160,8 @@ class PlainEngine(Engine):
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
         parts = (self.solver, self.penalty, self.average)
-        read_sums(*parts, self.numbers(state), self.kept_sums(state), columns, state.now, out)
+        V, S = (side_by_side(vectors, columns) for vectors in (self.numbers(state), self.kept_sums(state) or ()))
+        read_sums(*parts, V, S, np.arange(len(columns), dtype=np.uint32), state.now, out)
         return out
 
     def check(self, state: State) -> None:

@@ -182,7 +182,7 @@ class PotentialEngine(Engine):
         work, searches = self.pack_work(side.rows)
         parts = (self.loss, self.penalty, side.strengths, self.solver)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
-        return learn_pack, (*side.job, *parts, *kind, side.vectors["V"], work, side.now, side.scores)
+        return learn_pack, (*side.job, *parts, *kind, None, side.vectors["V"], None, work, side.now, side.scores, None)
 
     @property
     def joins(self) -> bool:  # type: ignore[override]

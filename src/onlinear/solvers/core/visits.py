@@ -63,6 +63,12 @@ def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
     for k in range(indptr[i], indptr[i + 1]):
         j = indices[k]
         sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
+    return mean_of_sums(average, t, sums, now, p)
+
+
+@function
+def mean_of_sums(average, t, sums, now, p):
+    """The score by the average, from the sum over a row's columns; p where t = 0."""
     return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)
 
 
@@ -74,4 +80,4 @@ def mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, p):
     for k in range(indptr[i], indptr[i + 1]):
         j = np.uint64(indices[k])
         sums += (S[0][j] + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)) * values[k]
-    return mean_score(average, t, sums + (now[BIAS_TOTAL] + now[BIAS_SUM]) * now[ONE], p)
+    return mean_of_sums(average, t, sums, now, p)

@@ -191,11 +191,11 @@ class Pack(Rooms):
         self._bind()
         engine, mine = self._engine, slice(self._place, self._place + len(self._states))
         given = job.rows, job.largest, job.y, self._targets, job.s
-        side = Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine])
+        means = job.means[mine] if job.means is not None and scores_means(engine) else None
+        side = Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means)
         if engine.packs:
             done, culprit = engine.learn_pack(self._states, side)
         else:
-            means = job.means[mine] if job.means is not None and scores_means(engine) else None
             done, culprit = learn_beside(engine, side, means)
         return done, self._place + culprit if culprit >= 0 else -1
 

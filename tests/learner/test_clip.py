@@ -1,0 +1,142 @@
+"""Predictions clipped to the targets seen: the loss that matches, any cut of the rows, files, and what they are for."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from sklearn.datasets import load_diabetes
+
+from onlinear import Learner, ModelFileError, OnlineRegressor, PenaltyPath, load
+from onlinear.files import model_file
+from onlinear.learner.clip import Clipped
+
+OPTIONS = {"targets": "relative", "clip": True, "fit_intercept": True, "average": "adaptive"}
+SOLVERS = ["implicit-ftrl,eta=8", "implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((600, 5)) < 0.7, rng.standard_normal((600, 5)), 0.0)
+    return X, np.exp(X @ rng.standard_normal(5)) + 7.0
+
+
+def state(learner):
+    return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
+
+
+@pytest.mark.parametrize("s", [-9.0, -1.0, 0.3, 2.0, 14.0])
+@pytest.mark.parametrize("c", [0.01, 1.0, 1e4])
+def test_the_step_is_that_of_the_matching_loss(s, c):
+    loss, y = Clipped(-1.0, 3.0), 0.5
+    integral = quad(lambda u: min(max(u, -1.0), 3.0) - y, y, s, points=[-1.0, 3.0])[0]
+    assert loss.value(s, y) == pytest.approx(integral)
+    theta = brentq(lambda theta: theta - loss.slope(s - c * theta, y), -10.0, 10.0, xtol=1e-14)
+    assert loss.theta(s, c, y) == pytest.approx(theta, abs=1e-10)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_any_cut_of_the_rows_gives_the_same_bits(solver, rows, tmp_path):
+    X, y = rows
+    whole = Learner(solver, "squared", **OPTIONS).learn(X, y)
+    for size in (1, 7):
+        cut = Learner(solver, "squared", **OPTIONS)
+        for first in range(0, 600, size):
+            cut.learn(X[first : first + size], y[first : first + size])
+        assert state(cut) == state(whole)
+    half = Learner(solver, "squared", **OPTIONS).learn(X[:300], y[:300])
+    half.save(tmp_path / "half")
+    for again in (load(tmp_path / "half"), pickle.loads(pickle.dumps(half)), half):
+        assert state(again.learn(X[300:], y[300:])) == state(whole)
+        np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+
+
+def test_it_is_the_recursion(rows):
+    """Row by row, in the classes of numbers: the range takes the row in, the prediction is that of the range before."""
+    X, y = rows
+    learner = Learner("implicit-sgd,eta=3", "squared", targets="relative", clip=True, fit_intercept=True).learn(X, y)
+    w, total, low, high = np.zeros(6), 0.0, np.inf, -np.inf
+    for t, (x, target) in enumerate(zip(np.column_stack([np.ones(600), X]), y - y[0], strict=True), start=1):
+        score, c = w @ x, 3.0 / np.sqrt(t) * (x @ x)
+        total += 0.5 * ((np.clip(score, low, high) if low <= high else score) - target) ** 2
+        low, high = min(low, target), max(high, target)
+        w = w - 3.0 / np.sqrt(t) * Clipped(low, high).theta(score, c, target) * x
+    np.testing.assert_allclose(learner.weights(), w[1:], rtol=1e-9)
+    assert learner.progressive_loss == pytest.approx(total / 600)
+
+
+def test_several_targets_have_their_own_ranges(rows):
+    X, y = rows
+    both = Learner("fiol,eta=3", "squared", n_outputs=2, **OPTIONS).learn(X, np.column_stack([-y, y]))
+    alone = Learner("fiol,eta=3", "squared", **OPTIONS).learn(X, y)
+    np.testing.assert_array_equal(both.predict(100.0 * X)[:, 1], alone.predict(100.0 * X))
+    assert both.predict(100.0 * X)[:, 0].max() <= -y.min()
+    assert both.predict_one([0], [1e9]).tolist() == both.predict([[1e9, 0, 0, 0, 0]])[0].tolist()
+
+
+def test_every_way_of_prediction_is_clipped(rows, tmp_path):
+    X, y = rows
+    model = OnlineRegressor(random_state=0).fit(X, y)
+    far = 100.0 * X
+    found = model.predict(far)
+    assert found.min() >= y.min()
+    assert found.max() <= y.max()
+    assert np.abs(far @ model.coef_ + model.intercept_).max() > y.max()
+    model.save(tmp_path / "live")
+    model.save(tmp_path / "final", final=True)
+    for again in (load(tmp_path / "live"), load(tmp_path / "final")):
+        np.testing.assert_array_equal(again.predict(far), found)
+        for row, expected in zip(far[:30], found, strict=False):
+            assert again.predict_one(np.flatnonzero(row), row[row != 0.0]) == pytest.approx(expected, abs=1e-12)
+    assert model.learner_.objective(X, y) > np.mean((model.predict(X) - y) ** 2) / 2.0  # of the linear scores
+    path = PenaltyPath(OnlineRegressor(shuffle=False), ["none", "l1=1e-3"]).fit(X, y)
+    np.testing.assert_array_equal(
+        path.estimator_at(1).predict(far), OnlineRegressor("squared", penalty="l1=1e-3", shuffle=False).fit(X, y).predict(far)
+    )
+
+
+def test_it_is_the_default_where_no_solver_is_named(rows):
+    X, y = rows
+    for params, clips in (
+        ({}, True),
+        ({"clip": False}, False),
+        ({"solver": "fiol"}, False),
+        ({"solver": "fiol", "clip": True}, True),
+        ({"loss": "absolute"}, False),
+        ({"penalty": "l2=1e-3"}, True),
+        ({"solver": "rda", "clip": True}, False),
+    ):
+        assert (OnlineRegressor(**params).fit(X, y).learner_.bounds() is not None) == clips, params
+
+
+def test_targets_that_grow_lose_little():
+    n = 3000
+    X, y = np.arange(n)[:, None] / n, np.arange(n, dtype=np.float64)
+    losses = [OnlineRegressor(clip=clip).partial_fit(X, y).learner_.progressive_loss for clip in (True, False)]
+    assert losses[0] <= 1.1 * losses[1]
+
+
+def test_wrong_parts_and_ranges_are_refused(rows, tmp_path):
+    for parts, options in ((("fiol", "absolute"), {}), (("fiol", "squared"), {"targets": "raw"})):
+        with pytest.raises(ValueError, match="clip=True needs"):
+            Learner(*parts, **(OPTIONS | options))
+    with pytest.raises((TypeError, ValueError), match="clip"):
+        OnlineRegressor(clip="yes").fit(*rows)
+    Learner("fiol", "squared", **OPTIONS).learn(*rows).save(tmp_path / "m")
+    header, arrays = model_file.read(tmp_path / "m")
+    del header["digest"]
+    for ranges in ([[1.0, 0.0]], [[0.0, np.inf]], [[np.nan, 1.0]]):
+        model_file.write(tmp_path / "m", header, arrays | {"units.ranges": np.array(ranges)})
+        with pytest.raises(ModelFileError, match="range of targets"):
+            load(tmp_path / "m")
+
+
+def test_a_real_set_gains():
+    X, y = load_diabetes(return_X_y=True)
+    scores = [OnlineRegressor(clip=clip, passes=3, random_state=0).fit(X, y).score(X, y) for clip in (True, False)]
+    assert scores[0] > 0.4
+    assert scores[0] > scores[1] - 0.01
