@@ -1,7 +1,9 @@
 """Every loss of the module: slopes, convexity, the implicit step over its whole range, interpreted and compiled."""
 
 import math
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -379,3 +381,36 @@ def test_the_conjugate_is_infinite_beyond_the_slopes(loss):
             if low < t < high and not math.isinf(loss.value(1e4, y) + loss.value(-1e4, y)):
                 grows = max(t * s - loss.value(s, y) for s in (-1e9, 1e9)) > 1e6
                 assert math.isinf(loss.conjugate(t, y)) == grows
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "mathematics.md").read_text(encoding="utf-8")
+INVERSES = re.findall(r"^\| ([\w-]+) \| (theta|q) in \((.+), (.+)\) \| [sm] = (.+) \| (?:yes|no, \w+) \|$", PAGE, re.MULTILINE)
+
+
+def test_every_loss_has_its_inverse_slope():
+    assert sorted(name for name, *_ in INVERSES) == sorted(parts_of(vars(losses)))
+
+
+@pytest.mark.parametrize(("name", "letter", "low", "high", "inverse"), INVERSES)
+@pytest.mark.parametrize("y", [1.0, -1.0, 3.0])
+def test_the_table_of_inverse_slopes(name, letter, low, high, inverse, y):
+    loss = parts_of(vars(losses))[name]()
+    if (letter == "q" and abs(y) != 1.0) or (name == "poisson" and y < 0.0):
+        return
+    known = {"inf": math.inf, "log": math.log, "sign": np.sign, "y": y, **loss._asdict()}
+
+    def place(theta):
+        """The score whose slope is theta, by the table."""
+        found = eval(inverse, {}, known | {letter: -y * theta if letter == "q" else theta})
+        return y * found if letter == "q" else found
+
+    ends = sorted((-y if letter == "q" else 1.0) * eval(end, {}, known) for end in (low, high))
+    first, last = max(ends[0], -6.0), min(ends[1], 6.0)
+    for theta in np.linspace(first, last, 40)[1:-1]:
+        s = place(theta)
+        assert loss.slope(s - 1e-7, y) - 1e-6 <= theta <= loss.slope(s + 1e-7, y) + 1e-6
+        for D in (0.3, 4.0):  # c for which theta is the root of c - D theta = inverse(theta)
+            assert loss.theta(s + D * theta, D, y) == pytest.approx(theta, rel=1e-9, abs=1e-9)
+    far = 1e6 if name not in ("exponential", "poisson") else 30.0
+    for s, end in ((-far, ends[0]), (far, ends[1])):
+        assert math.isinf(end) or loss.slope(s, y) == pytest.approx(end, abs=1e-9)

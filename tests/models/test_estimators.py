@@ -941,3 +941,16 @@ def test_a_value_that_is_not_finite_is_told_with_the_name_of_its_column(value, t
         OnlineRegressor().fit(numbered, y)
     with pytest.raises(ValueError, match="at row 3, column 1;"):
         OnlineRegressor().fit(bad.to_numpy(), y)
+
+
+@pytest.mark.parametrize(("rows", "passes"), [(30, 100), (450, 45), (1000, 20), (25_000, 1)])
+def test_few_rows_are_learned_more_often(rows, passes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, 2))
+    y = np.where(X[:, 0] + rng.standard_normal(rows) > 0.0, 1, -1)
+    auto = OnlineClassifier(passes="auto", random_state=0).fit(X, y)
+    assert (auto.n_iter_, auto.t_) == (passes, passes * rows)
+    np.testing.assert_array_equal(auto.coef_, OnlineClassifier(passes=passes, random_state=0).fit(X, y).coef_)
+    assert OnlineClassifier(passes="auto").fit([(X, y)]).n_iter_ == OnlineClassifier().fit([(X, y)]).n_iter_
+    with pytest.raises(ValueError, match="at least 1, or 'auto'"):
+        OnlineClassifier(passes="all").fit(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from onlinear.learner import Learner
 from onlinear.rows import checks, learnable, read
 from onlinear.rows.scaling import Survey
 from onlinear.streams import Block, Stream
+
+AUTO = "auto"
+ENOUGH, MOST_PASSES = 20_000, 100  # rows that few rows are learned as often as, and the most passes for it
 
 
 def is_stream(X: Any, y: Any) -> bool:
@@ -46,10 +50,13 @@ def refuse_other_width(X: Any, size: int) -> None:
         raise ValueError(f"X has {X.shape[1]} features, but the model is expecting {size} features as input.")
 
 
-def check_passes(passes: Any) -> int:
-    """An integer of at least 1."""
+def check_passes(passes: Any, rows: int | None) -> int:
+    """An integer of at least 1; "auto" is so many that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``, and 1
+    where their number is not known."""
+    if isinstance(passes, str) and passes == AUTO:
+        return min(MOST_PASSES, ceil(ENOUGH / max(1, rows))) if rows is not None else 1
     if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
-        raise ValueError(f"passes must be an integer of at least 1, got {passes!r}.")
+        raise ValueError(f"passes must be an integer of at least 1, or {AUTO!r}, got {passes!r}.")
     return int(passes)
 
 

@@ -67,8 +67,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
         average would fill, nor for solvers without a form for it.
-    passes : int, default=1
-        Passes of ``fit`` over the rows; for a batch solver its iterations.
+    passes : int or "auto", default=1
+        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: 20,000 rows
+        in all, in at most 100 passes; a stream that does not know its rows once.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.

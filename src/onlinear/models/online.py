@@ -90,9 +90,10 @@ class Online(BaseEstimator, OneByOne, Model):  # type: ignore[misc]
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with unchanged_on_error(self), named_columns(X):
             self.history_, self.encoding_ = [], None
-            passes, shuffle, draw = check_passes(self.passes), self.chosen_shuffle(), make_generator(self.random_state)
+            shuffle, draw = self.chosen_shuffle(), make_generator(self.random_state)
             check_callbacks(self.callbacks)
             X, y = self.validate_rows(X, y, first=True)
+            passes = check_passes(self.passes, X.shape[0])
             y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
@@ -224,8 +225,9 @@ class Online(BaseEstimator, OneByOne, Model):  # type: ignore[misc]
             self._refuse_shuffle()
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
-        passes, callbacks = check_passes(passes), check_callbacks(self.callbacks)
+        callbacks = check_callbacks(self.callbacks)
         stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
+        passes = check_passes(passes, stream.rows if stream.rereadable else None)
         before = dict(vars(self))
         with unchanged_on_error(self):
             if anew:

@@ -145,8 +145,9 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
-            passes, shuffle, draw = check_passes(lead.passes), lead.chosen_shuffle(), make_generator(lead.random_state)
+            shuffle, draw = lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
+            passes = check_passes(lead.passes, X.shape[0])
             if not np.any(weights):
                 raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
             group = self._begin(fresh, outputs, total=len(y) * passes)

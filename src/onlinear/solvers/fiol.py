@@ -7,11 +7,13 @@ With theta in dl(<w_{t+1}, x>) the answer is w(theta) = prox_{eta r}(w_t - eta t
     theta in dl(A(theta)),      A(theta) = <x, w(theta)>,                                                     (MATH 8.2)
 
 where A is piecewise linear and non-increasing. On a segment A(theta) = c - D theta and the root is the scalar implicit step
-theta(c, D, y) of the loss (MATH 8.5), clamped to the segment. Three searches for the segment give the same root:
+theta(c, D, y) of the loss (MATH 8.5), clamped to the segment. Five searches for the segment give the same root:
 
     newton      take the segment at theta, jump to its root, until the segment reproduces theta; bracketed
     sort        Algorithm 1: sort the 2k breakpoints, then search them
-    partition   Algorithm 2: quick-select among them, expected O(k)
+    sweep       Algorithm 1 as it is printed: sort them, and go through them in order
+    partition   Algorithm 2: quick-select among them, O(k) unless the rows are made against it
+    random      Algorithm 2 as it is printed: random pivots, and only what lies in the range of l' (section 3.3), expected O(k)
 
 Which side of b the root lies on (MATH 8.6) is asked of the loss itself: theta(A(b) + b, 1, y) - b has the sign of root - b.
 
@@ -66,6 +68,7 @@ from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200
+FAR = 1e300  # a score where a loss has its last slope
 EXPECTED, LOW, HIGH, LEFT = range(SEARCH, SEARCH + 4)  # rows of a pack's room: score expected, bracket, whether to go on
 
 
@@ -204,9 +207,29 @@ class Sort(NamedTuple):
                 last = middle
         left = points[first - 1] if first > 0 else -inf
         right = points[first] if first < 2 * m else inf
-        inside = inner_point(left, right)
-        A, D = segment(x, v, m, inside, eta, penalty)
-        return clamped(loss, A + b - D_b * inside, D + D_b, inside, s, y, left, right)
+        return root_between(left, right, x, v, m, eta, penalty, loss, s, y, b, D_b)
+
+
+class Sweep(NamedTuple):
+    """Algorithm 1 as it is printed: the sorted breakpoints in order, with the sums of their segments carried along."""
+
+    reproduced: float = REPRODUCED
+
+    def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
+        x_k, v_k, points, owner = numbers(x, m), numbers(v, m), numbers(points, 2 * m), numbers(owner, 2 * m)
+        breakpoints(x_k, v_k, m, eta, penalty, points, owner)
+        sort_pairs(points, owner, 2 * m)
+        c, D = b, D_b
+        for e in range(2 * m):
+            c, D = with_entry(x_k, v_k, eta, penalty, owner[e], True, c, D)
+        first = 0
+        while first < 2 * m and side(loss, c - D * points[first], points[first], s, y) > 0.0:
+            c_out, D_out = with_entry(x_k, v_k, eta, penalty, owner[first], True, 0.0, 0.0)
+            c, D = with_entry(x_k, v_k, eta, penalty, owner[first], False, c - c_out, D - D_out)
+            first += 1
+        left = points[first - 1] if first > 0 else -inf
+        right = points[first] if first < 2 * m else inf
+        return root_between(left, right, x, v, m, eta, penalty, loss, s, y, b, D_b)
 
 
 class Partition(NamedTuple):
@@ -217,28 +240,105 @@ class Partition(NamedTuple):
     def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
         x, v, points, owner = numbers(x, m), numbers(v, m), numbers(points, 2 * m), numbers(owner, 2 * m)
         breakpoints(x, v, m, eta, penalty, points, owner)
-        c, D, left, right = b, D_b, -inf, inf
-        first, last = 0, 2 * m
-        while first < last:
-            at = points[first + int(self.pivot * (last - 1 - first))]
-            below, above = three_way(points, owner, first, last, at)
-            c_at, D_at = c, D
-            for e in range(above, last):
-                c_at, D_at = with_entry(x, v, eta, penalty, owner[e], True, c_at, D_at)
-            for e in range(first, below):
-                c_at, D_at = with_entry(x, v, eta, penalty, owner[e], False, c_at, D_at)
-            towards = side(loss, c_at - D_at * at, at, s, y)
-            if towards == 0.0:
-                return at
-            if towards < 0.0:
-                for e in range(below, last):
-                    c, D = with_entry(x, v, eta, penalty, owner[e], True, c, D)
-                last, right = below, at
-            else:
-                for e in range(first, above):
-                    c, D = with_entry(x, v, eta, penalty, owner[e], False, c, D)
-                first, left = above, at
-        return clamped(loss, c, D, 0.0, s, y, left, right)
+        return select(self, 0, x, v, 0, 2 * m, b, D_b, -inf, inf, eta, penalty, loss, s, y, points, owner)
+
+    def place(self, first, last, draws):
+        """Where in first .. last - 1 the pivot is; ``draws``: what the next place takes."""
+        return first + int(self.pivot * (last - 1 - first)), draws
+
+
+class RandomPivots(NamedTuple):
+    """Algorithm 2 as it is printed: random pivots, among the breakpoints in the range of l' (section 3.3).
+
+    Each row begins the same sequence of pivots, so that a run is reproducible.
+    """
+
+    seed: float = 1.0
+
+    def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
+        x, v, points, owner = numbers(x, m), numbers(v, m), numbers(points, 2 * m), numbers(owner, 2 * m)
+        breakpoints(x, v, m, eta, penalty, points, owner)
+        low, high = s * loss.slope(-FAR, y), s * loss.slope(FAR, y)
+        last, _ = parted(points, owner, 0, 2 * m, high)  # those from the end of the range on
+        _, first = parted(points, owner, 0, last, low)
+        c, D = b, D_b
+        for e in range(last, 2 * m):
+            c, D = with_entry(x, v, eta, penalty, owner[e], True, c, D)
+        for e in range(first):
+            c, D = with_entry(x, v, eta, penalty, owner[e], False, c, D)
+        return select(self, int(self.seed), x, v, first, last, c, D, low, high, eta, penalty, loss, s, y, points, owner)
+
+    def place(self, first, last, draws):
+        """Where in first .. last - 1 the pivot is, by a linear congruence; ``draws``: what the next place takes."""
+        draws = (draws * 1103515245 + 12345) & 0x7FFFFFFF
+        return first + ((draws >> 8) * (last - first) >> 23), draws
+
+
+@function
+def parted(points, owner, first, last, at):
+    """``three_way``, also at an end that is infinite."""
+    if at == inf:
+        return last, last
+    if at == -inf:
+        return first, first
+    return three_way(points, owner, first, last, at)
+
+
+@function
+def select(search, draws, x, v, first, last, c, D, left, right, eta, penalty, loss, s, y, points, owner):
+    """The root between left and right by quick-select among the breakpoints first .. last - 1, from the sums of the others."""
+    while first < last:
+        place, draws = search.place(first, last, draws)
+        at = points[place]
+        below, above = three_way(points, owner, first, last, at)
+        c_at, D_at = c, D
+        for e in range(above, last):
+            c_at, D_at = with_entry(x, v, eta, penalty, owner[e], True, c_at, D_at)
+        for e in range(first, below):
+            c_at, D_at = with_entry(x, v, eta, penalty, owner[e], False, c_at, D_at)
+        towards = side(loss, c_at - D_at * at, at, s, y)
+        if towards == 0.0:
+            return at
+        if towards < 0.0:
+            for e in range(below, last):
+                c, D = with_entry(x, v, eta, penalty, owner[e], True, c, D)
+            last, right = below, at
+        else:
+            for e in range(first, above):
+                c, D = with_entry(x, v, eta, penalty, owner[e], False, c, D)
+            first, left = above, at
+    return clamped(loss, c, D, 0.0, s, y, left, right)
+
+
+@function
+def root_between(left, right, x, v, m, eta, penalty, loss, s, y, b, D_b):
+    """The root on the segment between two breakpoints, whose sums are made anew."""
+    inside = inner_point(left, right)
+    A, D = segment(x, v, m, inside, eta, penalty)
+    return clamped(loss, A + b - D_b * inside, D + D_b, inside, s, y, left, right)
+
+
+@function
+def sort_pairs(points, owner, count):
+    """Sort points, each with its owner (heapsort: in place, O(count log count) for any order)."""
+    for end in range(count // 2 - 1, -1, -1):
+        sift(points, owner, end, count)
+    for end in range(count - 1, 0, -1):
+        swap(points, owner, 0, end)
+        sift(points, owner, 0, end)
+
+
+@function
+def sift(points, owner, root, end):
+    """Let the pair at ``root`` of a heap sink to its place."""
+    while 2 * root + 1 < end:
+        child = 2 * root + 1
+        if child + 1 < end and points[child] < points[child + 1]:
+            child += 1
+        if points[root] >= points[child]:
+            break
+        swap(points, owner, root, child)
+        root = child
 
 
 @function
@@ -301,7 +401,7 @@ def clamped(loss, A, D, theta, s, y, left, right):
     return min(max(s * loss.theta(A + D * theta, s * D, y), left), right)
 
 
-INNER = {"newton": Newton(), "sort": Sort(), "partition": Partition()}
+INNER = {"newton": Newton(), "sort": Sort(), "sweep": Sweep(), "partition": Partition(), "random": RandomPivots()}
 for _inner in INNER.values():
     adopt(type(_inner))
 
