@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "extension": [JSON],
     "latency": [JSON],
     "one_row": [JSON],
+    "one_by_one": [("--write", "{root}/docs/one-by-one.md"), JSON],
     "parser": [JSON],
     "files": [JSON],
     "many": [("--wall", ""), ("--write", "{root}/docs/path.md"), JSON],
@@ -48,7 +49,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
-OWN_PAGE = ("throughput", "many", "layouts", "penalty_path", "defaults")  # they write where their tables stand
+OWN_PAGE = ("throughput", "many", "layouts", "one_by_one", "penalty_path", "defaults")  # they write where their tables stand
 IF_NAMED = ("defaults",)
 PAGES = ("docs/benchmarks.md", "docs/benchmarks-method.md")  # results, and how they were reached with all their tables
 

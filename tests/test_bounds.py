@@ -27,7 +27,12 @@ def test_a_requirement_without_a_plain_lower_bound_is_refused(wrong):
 
 
 def test_every_extra_has_what_it_is_for():
-    assert set(PROJECT["optional-dependencies"]) == {"papers", "bench", "test"}  # docs: with the site that it would make
+    assert set(PROJECT["optional-dependencies"]) == {
+        "papers",
+        "bench",
+        "river",
+        "test",
+    }  # docs: with the site
 
 
 def test_the_script_tries_every_command():

@@ -21,7 +21,7 @@ FLOORS = [
     {"learner", "streams"},
     {"training"},
     {"models"},
-    {"papers", "jit", "estimators", "path", "final"},
+    {"papers", "jit", "estimators", "path", "final", "river"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(FLOORS) for name in layer}

@@ -190,7 +190,7 @@ def test_what_is_refused():
         (PenaltyPath(COMID, []), ValueError, "at least one penalty"),
         (PenaltyPath(COMID, "l1,l1=0.1"), ValueError, "must be a list"),
         (PenaltyPath(COMID, ["none", "l1,l1=-1"]), ValueError, r"penalties\[1\]: .*l1"),
-        (PenaltyPath(COMID, [3]), TypeError, r"penalties\[0\]: "),
+        (PenaltyPath(COMID, [True]), TypeError, r"penalties\[0\]: "),
         (PenaltyPath(COMID, PENALTIES, n_jobs=0), ValueError, "n_jobs must be"),
         (PenaltyPath(OnlineClassifier("squared", solver="batch-drs"), ["l1,l1=0.1"]), ValueError, "needs all rows at once"),
     ):

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-EXTRAS = ("papers", "test")  # bench needs the peers, which have bounds of their own
-COMMANDS = ("train", "predict", "evaluate", "inspect", "convert", "reproduce")
+EXTRAS = ("papers", "test")  # bench and river need the peers, which have bounds of their own
+COMMANDS = ("train", "predict", "evaluate", "explain", "inspect", "convert", "parts", "reproduce")
 WIDTH = 80
 
 FIT = """

@@ -5,10 +5,10 @@ One module per command; each registers itself when it is imported here.
 
 import logging
 
-from onlinear.cli import convert, evaluate, inspect, predict, reproduce, train
+from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, reproduce, train
 from onlinear.cli.command import app
 
-__all__ = ["app", "convert", "evaluate", "inspect", "main", "predict", "reproduce", "train"]
+__all__ = ["app", "convert", "evaluate", "explain", "inspect", "main", "parts", "predict", "reproduce", "train"]
 
 
 def main() -> None:

@@ -111,6 +111,8 @@ def _columns(encoding: dict[str, Any]) -> str:
     """How a stream's features became columns, in words."""
     if encoding.get("format") == "vw":
         return f"Vowpal Wabbit features, hashed to 2^{encoding.get('hash_bits')} columns"
+    if encoding.get("format") == "names":
+        return f"{len(encoding['names'])} names and categories of dicts"
     if encoding.get("format") == "svmlight":
         return f"numbered; in svmlight text from {encoding.get('base')}"
     features = [kind for _, kind in encoding["features"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onlinear import streams
@@ -15,19 +15,30 @@ from onlinear.streams.blocks import Wrapped
 
 def open_rows(source: list[str], reading: Reading, model: Any = None, *, with_target: bool = False) -> Stream:
     """The rows of a source, read ahead, their columns numbered as the model's."""
-    options = reading._asdict()
-    encoding = getattr(model, "encoding_", None)
     with usage():
-        if with_target and options["target"] is None and encoding is not None and _is_table(source, options, encoding):
-            options["target"] = encoding.get("target")
-        stream = streams.open(source, **options, encoding=encoding)
-        if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
-            raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
-    return Ahead(stream)
+        if with_target:
+            return Ahead(open_labelled(source, reading._asdict(), model))
+        return Ahead(_as_numbered(streams.open(source, **reading._asdict(), encoding=getattr(model, "encoding_", None)), model))
+
+
+def open_labelled(source: list[str], options: Mapping[str, Any], model: Any) -> Stream:
+    """The rows of a source with their targets, their columns numbered as the model's."""
+    encoding, wanted = getattr(model, "encoding_", None), dict(options)
+    if wanted.get("target") is None and encoding is not None and _is_table(source, wanted, encoding):
+        wanted["target"] = encoding.get("target")
+    return _as_numbered(streams.open(source, **wanted, encoding=encoding), model)
+
+
+def _as_numbered(stream: Stream, model: Any) -> Stream:
+    """The stream; raises ValueError where its columns are numbered differently from those of the model."""
+    encoding = getattr(model, "encoding_", None)
+    if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
+        raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
+    return stream
 
 
 def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any]) -> bool:
-    kind = formats.one_format(source, options["format"], encoding)
+    kind = formats.one_format(source, options.get("format", "auto"), encoding)
     if kind not in suffixes.TABLES:
         return False
     from onlinear.streams.converted import is_converted

@@ -8,11 +8,13 @@ from typing import Any
 
 from onlinear import streams
 from onlinear.cli.checkpoints import Checkpoints, Saved
+from onlinear.cli.reading import open_labelled
 from onlinear.cli.settings import Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import writing
 from onlinear.models.base import Classifier, Model, Regressor
 from onlinear.models.loading import load
+from onlinear.models.predictor import Final
 from onlinear.streams import Stream
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.bundled import Bundled
@@ -26,6 +28,7 @@ from onlinear.training.training import Training
 
 BALANCED = "balanced"
 PARTS = ("loss", "penalty", "solver", "average", "scale")
+FIXED = (*PARTS, "clip", "intercept", "task", "classes", "scan", "n_features")  # what a model has that training continues from
 
 
 def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
@@ -46,25 +49,69 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
     if checkpoints is not None:
         checkpoints.settings = settings
         writing.clean(checkpoints.path)  # a run that was killed may have left its last one half written
-    reader = streams.open(list(settings.source), **settings.reading)
+    start = None if settings.start is None else _trained(settings)
+    reader = _open(settings) if start is None else open_labelled(list(settings.source), settings.reading, start)
     share, others = _holdout(settings, reader)
     stream = reader if share is None else Marked(reader, share)
     classes, weights = _classes(settings, stream, None if saved is None else saved.state.run)
+    if isinstance(start, Classifier):
+        classes, weights = start.classes_.tolist(), weights or _own_weights(start, settings)
     window = settings.shuffle_rows
     if window is None:
         window = reader.rows or 0 if isinstance(reader, Bundled) else 0
     shuffled = streams.Shuffled(stream, window, settings.seed) if window else None
     options = Options(
-        settings.passes, settings.task, settings.loss, classes, settings.n_features, others, weights, settings.early_stop
+        settings.passes,
+        settings.task if start is None else start.task,
+        settings.loss,
+        classes,
+        settings.n_features,
+        others,
+        weights,
+        start is not None,
+        settings.early_stop,
     )
 
     def make(task: str) -> Trainable:
         if settings.class_weight is not None and task != CLASSIFY:
             raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
+        if start is not None:
+            return start
         return _model(settings, task, reader) if saved is None else load(saved.path)
 
     state = None if saved is None else saved.state
     return Training(Ahead(shuffled or stream), options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
+
+
+def _open(settings: Settings) -> Stream:
+    """The rows of a run, as its options say."""
+    return streams.open(list(settings.source), **settings.reading)
+
+
+def _trained(settings: Settings) -> Model:
+    """The model that training continues from; raises ValueError for one that cannot learn, and for options that it fixes."""
+    path = str(settings.start)
+    for name in FIXED:
+        if getattr(settings, name) != Settings._field_defaults[name]:
+            raise ValueError(f"--{name.replace('_', '-')} is a setting of the model {path}, which --from does not change.")
+    model = load(path)
+    if not isinstance(model, Model):
+        raise ValueError(f"{path} holds a bare learner, which knows no task: --from takes what train or save wrote.")
+    if isinstance(model.learner_, Final):
+        raise ValueError(
+            f"{path} is a final model, which can only predict: --from needs a file that was written without --final."
+        )
+    return model
+
+
+def _own_weights(model: Classifier, settings: Settings) -> Mapping[Any, float] | None:
+    """The weights of classes that a model was trained with."""
+    if model.class_weight == BALANCED and settings.class_weight is None:
+        raise ValueError(
+            f"{settings.start} was trained with --class-weight balanced: say --class-weight balanced to count the labels of "
+            "these rows, or name the weights."
+        )
+    return model.class_weight if isinstance(model.class_weight, dict) else None
 
 
 def _model(settings: Settings, task: str, reader: Stream) -> Model:

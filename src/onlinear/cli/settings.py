@@ -33,6 +33,7 @@ class Settings(NamedTuple):
     early_stop: int | None = None
     class_weight: str | None = None  # balanced, or 0=1,1=20
     clip: bool | None = None
+    start: str | None = None  # the model file that training continues from
 
 
 SETTINGS: dict[str, Rule] = {
@@ -55,6 +56,7 @@ SETTINGS: dict[str, Rule] = {
     "early_stop": or_none(within(1)),
     "class_weight": OPTIONAL_TEXT,
     "clip": or_none(is_flag),
+    "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
 }
 _NAMES = or_none(trust.texts)
 READING: dict[str, Rule] = {

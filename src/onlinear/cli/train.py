@@ -45,6 +45,8 @@ onlinear train clicks.parquet --target click --exclude id --model clicks.onlinea
 onlinear train big.svm --model big.onlinear --checkpoint big.checkpoint --checkpoint-every 30s
 
 onlinear train --resume big.checkpoint
+
+onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 """
 DEFAULT_INTERVAL = "60s"  # between checkpoints
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
@@ -173,6 +175,15 @@ def train(
         str | None,
         typer.Option(help="Continue from this checkpoint; it holds all other options.", metavar="FILE", rich_help_panel=RUN),
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Continue training this model; it has its own parts, classes and columns. --passes counts further passes.",
+            metavar="MODEL",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Write the model to this file.", metavar="FILE", rich_help_panel=OUTPUT)
     ] = None,
@@ -227,6 +238,8 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
         raise UsageError("--classes and --scan exclude each other.")
     if given["early_stop"] is not None and given["holdout"] is None and given["resume"] is None:
         raise UsageError("--early-stop needs --holdout (it monitors the held-out loss).")
+    if given["start"] is not None and (given["checkpoint"] is not None or given["resume"] is not None):
+        raise UsageError("--from excludes --checkpoint and --resume: a run that continues from a model keeps no checkpoints.")
     if given["quiet"] and given["json"]:
         raise UsageError("--quiet and --json exclude each other.")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from onlinear.rows import LARGEST_COLUMN
+from onlinear.rows import LARGEST_COLUMN, Rows, Source, plain
 
 
 def count(name: str, value: Any) -> int:
@@ -30,6 +31,22 @@ def first_weights(start: Any, n_features: int | None, outputs: int) -> np.ndarra
     if not np.all(np.isfinite(weights)):
         raise ValueError("start must be finite.")
     return weights
+
+
+def plain_row(indices: Any, values: Any) -> Source | None:
+    """A row of integer columns that ascend and of finite float64 values none of which is 0; None for any other."""
+    if type(indices) is not np.ndarray or type(values) is not np.ndarray or values.dtype != np.float64:
+        return None
+    n = len(values) if values.ndim == 1 and indices.shape == values.shape and indices.dtype.kind in "iu" else 0
+    columns = indices.tolist() if n else []
+    if n == 0 or columns[0] < 0 or columns[-1] > LARGEST_COLUMN or any(a >= b for a, b in pairwise(columns)):
+        return None
+    sizes = np.abs(values)
+    if not 0.0 < sizes.min() <= sizes.max() < np.inf:
+        return None
+    size = columns[-1] + 1
+    starts = np.array([0, n], np.uint64)
+    return Source(1, size, size, float(sizes.max()), Rows(starts, indices.astype(np.uint32), plain(values)))
 
 
 def one_row(indices: Any, values: Any) -> Any:

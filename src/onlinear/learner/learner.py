@@ -11,7 +11,7 @@ from onlinear import rows
 from onlinear.certified import refuse_uncertified
 from onlinear.files import model_file
 from onlinear.learner import stored_learner
-from onlinear.learner.arguments import count, one_row
+from onlinear.learner.arguments import count, one_row, plain_row
 from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
@@ -196,7 +196,8 @@ class Learner(Core):
     def _learn_any(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn any row, by the way that blocks of rows take."""
         self.refuse_if_diverged()
-        row = one_row(indices, values)
+        row: Any = None if self.centres_rows else plain_row(indices, values)
+        row = one_row(indices, values) if row is None else row
         if self.centres_rows:
             row.resize((1, max(row.shape[1], self.size)))
             row = row.toarray()
@@ -402,7 +403,8 @@ class Learner(Core):
 
     def _predict_any(self, indices: Any, values: Any) -> Any:
         """Score any row, by the way that blocks of rows take; hold all weights where that is worth it."""
-        scores, t = self.predict(one_row(indices, values)), self.t
+        row = plain_row(indices, values)
+        scores, t = self.predict(one_row(indices, values) if row is None else row), self.t
         self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
         held = self._score is not None and self._score.now is self.states[0].now and self._score.t == t
         if not held and self._read_since[1] > 1 + self.size // WORTH:

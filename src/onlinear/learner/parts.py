@@ -267,6 +267,11 @@ def build_penalty(spec: Any) -> Any:
     return Box(**values) if "lower" in values or "upper" in values else ElasticNet(**values)
 
 
+def named_settings(spec: str) -> tuple[str, dict[str, Any]]:
+    """The name of a penalty that is given as text, and its settings."""
+    return split(_with_name(spec), "penalty", PENALTIES)
+
+
 def _with_name(spec: str) -> str:
     """The text of a penalty with its name in front: "l1=1e-5" is "l1,l1=1e-5"."""
     if "=" not in spec.partition(",")[0]:

@@ -44,6 +44,12 @@ def refuse_unseen(X: Any) -> None:
         raise TypeError("X must hold numbers, got text: encode it as numbers first, e.g. with sklearn's FeatureHasher.")
 
 
+def refuse_other_width(X: Any, size: int) -> None:
+    """Raise ValueError for checked rows of another number of columns than a model's."""
+    if X.shape[1] != size:
+        raise ValueError(f"X has {X.shape[1]} features, but the model is expecting {size} features as input.")
+
+
 def check_passes(passes: Any, rows: int | None) -> int:
     """An integer of at least 1; "auto" is so many that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``, and 1
     where their number is not known."""

@@ -24,6 +24,7 @@ from onlinear.losses import Squared
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
+from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
@@ -46,6 +47,9 @@ class Model(ABC):
     n_iter_: int
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
+    l1: float | None = None  # of pickles that are older than these
+    l2: float | None = None
+    eta: float | None = None
 
     @explain_arguments
     def __init__(
@@ -63,6 +67,9 @@ class Model(ABC):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        eta: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -79,6 +86,9 @@ class Model(ABC):
         self.verbose = verbose
         self.callbacks = callbacks
         self.n_jobs = n_jobs
+        self.l1 = l1
+        self.l2 = l2
+        self.eta = eta
         self.tol = tol
         self.max_passes = max_passes
         self.warm_start = warm_start
@@ -96,7 +106,7 @@ class Model(ABC):
         return Learner(
             solver,
             self.loss,
-            self.penalty,
+            self.chosen_penalty(),
             average,
             scale=self.chosen_scale(),
             fit_intercept=self.fit_intercept,
@@ -112,24 +122,32 @@ class Model(ABC):
     def _solver(self) -> Any:
         """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
         if self.solver is not None:
-            return self.solver
-        if self._adapts():
+            return with_step(self.solver, self.eta)
+        adapts = self._adapts()
+        name = "implicit-ftrl" if adapts else "implicit-sgd" if self._is_bare() else "fiol"
+        if self.eta is not None:
+            return with_step(name, self.eta)
+        if adapts:
             eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
-            return f"implicit-ftrl,eta={eta:g}"
+            return f"{name},eta={eta:g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
-        return f"{'implicit-sgd' if self._is_bare() else 'fiol'},eta={eta:g}"
+        return f"{name},eta={eta:g}"
+
+    def chosen_penalty(self) -> Any:
+        """The penalty, with the strengths that are given as numbers."""
+        return with_strengths(self.penalty, self.l1, self.l2)
 
     def _adapts(self) -> bool:
         """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
         and for the squared loss of numbers without a penalty."""
-        penalty, loss = build_penalty(self.penalty), build_loss(self.loss)
+        penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
         if self._is_bare():
             return self.task == REGRESS and type(loss) is Squared
         measured = self.task == CLASSIFY or is_residual(loss)
         return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
 
     def _is_bare(self) -> bool:
-        return is_bare(build_penalty(self.penalty))
+        return is_bare(build_penalty(self.chosen_penalty()))
 
     def _average(self) -> Any:
         """The average: as named, else that of the preset, else an adaptive one; none where it would fill zeros that the
@@ -141,7 +159,7 @@ class Model(ABC):
             solver = "implicit-ftrl" if self._adapts() else "implicit-sgd" if self._is_bare() else "fiol"
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
-        penalty = build_penalty(self.penalty)
+        penalty = build_penalty(self.chosen_penalty())
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
         engine = None if sparse else self._engine(solver, build_average(ADAPTIVE))
         return ADAPTIVE if engine is not None and engine.lazy and engine.scores_means else "none"
@@ -149,7 +167,7 @@ class Model(ABC):
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
         try:
-            penalty = build_penalty(self.penalty)
+            penalty = build_penalty(self.chosen_penalty())
             built, _ = build_solver(solver, penalty, total=2)
             return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))
         except (ValueError, TypeError):
@@ -208,9 +226,10 @@ class Model(ABC):
         """Take what the rows have shown: columns, how features became columns, and the classes; None for numbers."""
         self.n_features_in_, self.encoding_ = features, encoding
 
-    def end_passes(self, passes: int, best: Learner | None) -> None:
-        """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
-        self.n_iter_ = passes
+    def end_passes(self, passes: int | None, best: Learner | None) -> None:
+        """Say how many passes the learner has made, None where it was trained before; ``best``: the learner of an earlier pass,
+        to be taken instead."""
+        self.n_iter_ = self.n_iter_ if passes is None else passes
         if best is not None:
             self.learner_ = best
             self.history_ = [entry for entry in self.history_ if entry["rows"] <= best.t]
@@ -263,13 +282,13 @@ class Model(ABC):
         learner = self.fitted_learner()
         if isinstance(learner, Final) and learner.names is not None:
             return [learner.names.get(int(j)) for j in columns]
-        names = getattr(self, "feature_names_in_", None)
+        names = vars(self).get("feature_names_in_")
         if names is None and self.encoding_ is not None:
             return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
     def describe(self, learner: Learner | Final) -> Header:
-        names = getattr(self, "feature_names_in_", None)
+        names = vars(self).get("feature_names_in_")
         described = {
             "params": store_params(self.settings()),
             "features": self.n_features_in_,
@@ -331,6 +350,9 @@ class Classifier(Model):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        eta: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -348,6 +370,9 @@ class Classifier(Model):
             verbose=verbose,
             callbacks=callbacks,
             n_jobs=n_jobs,
+            l1=l1,
+            l2=l2,
+            eta=eta,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
@@ -428,6 +453,9 @@ class Regressor(Model):
         verbose: bool | int = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        eta: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -445,6 +473,9 @@ class Regressor(Model):
             verbose=verbose,
             callbacks=callbacks,
             n_jobs=n_jobs,
+            l1=l1,
+            l2=l2,
+            eta=eta,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import MethodType
 from typing import Any
@@ -16,8 +16,11 @@ from onlinear.learner.classes import best_class_of_row, one_against_rest, output
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
+from onlinear.models.tables import names_target
+from onlinear.models.turns import unchanged_on_error
 from onlinear.rows import checks
 from onlinear.streams import Stream
+from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced, class_totals
 from onlinear.text.form import check_number
 
@@ -30,6 +33,9 @@ class IfProbable:
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
+        held = None if model is None else model._row_scores  # noqa: SLF001 (a method of the class)
+        if held is not None and held.learner is vars(model).get("learner_") and held.probability is not None:
+            return MethodType(self._method, model)
         if model is not None and not gives_probabilities(model):
             raise AttributeError(
                 f"{type(model).__name__} with loss={model.loss!r} has no {self._method.__name__}: this loss gives scores, not "
@@ -83,6 +89,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         Functions of one ``Progress``, called after every block of rows.
     n_jobs : int, default=None
         The threads that share many classes: None is 1, -1 all cores. They change nothing but the time.
+    l1 : float, default=None
+        The penalty's l1 as a number, for searches: beside a penalty that does not name it. None leaves the penalty.
+    l2 : float, default=None
+        The penalty's l2 as a number, likewise.
+    eta : float, default=None
+        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` on arrays ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
@@ -103,7 +115,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     n_features_in_ : int
         The columns known. It grows with the rows of a stream.
     feature_names_in_ : ndarray of str
-        The names of the columns, where a data frame gave them.
+        The names of the columns, where a data frame gave them; of a table with text, the names of its own columns.
     n_iter_ : int
         The passes made by ``fit``; with ``tol`` its outer iterations.
     n_passes_ : int
@@ -158,11 +170,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,), default=None
-            The classes, at least two: numbers or text. None for a stream.
+        y : array-like of shape (n,) or str, default=None
+            The classes, at least two: numbers or text; or the name of the column of a table that holds them. None for a stream.
         sample_weight : array-like of shape (n,), default=None
             What multiplies the loss of each row, at least 0; None is 1. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
@@ -197,11 +210,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,), default=None
-            The classes. None for a stream.
+        y : array-like of shape (n,) or str, default=None
+            The classes, or the name of the column of a table that holds them. None for a stream.
         classes : array-like of shape (K,) or "scan", default=None
             All classes there will be. The first call needs them; for a stream as in ``fit``.
         sample_weight : array-like of shape (n,), default=None
@@ -228,7 +242,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -250,7 +264,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -273,7 +287,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -293,15 +307,85 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self.probabilities_of(self._scores(X))
 
-    def predict_one(self, indices: Any, values: Any) -> Any:
-        """The class of one row, given by its non-zeros, in some microseconds.
+    def learn_one(self, row: Mapping[str, Any], y: Any, weight: float = 1.0, classes: Any = None) -> OnlineClassifier:
+        """Train on one row, a dict from names to values.
 
         Parameters
         ----------
-        indices : array-like of shape (nnz,), integers
-            The columns, from 0. Ascending ones without repeats are fastest.
-        values : array-like of shape (nnz,)
-            The values at these columns, in their own units. Arrays of float64 or float32 are fastest.
+        row : mapping of str to number, text, bool or None
+            The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
+            names are those of its columns, by its rules.
+        y : class
+            The class.
+        weight : float, default=1.0
+            What multiplies the loss of the row, at least 0.
+        classes : array-like of shape (K,), default=None
+            All classes there will be. The first call needs them, unless y is True or False, 0 or 1.
+
+        Returns
+        -------
+        OnlineClassifier
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input; the estimator stays as it was.
+        DivergenceError
+            Where the state stops being finite.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineClassifier
+        >>> model = OnlineClassifier()
+        >>> for row, y in [({"price": 2.5, "site": "a"}, True), ({"price": 0.5, "site": "b"}, False)] * 20:
+        ...     _ = model.learn_one(row, y)
+        >>> model.predict_one({"price": 2.0, "site": "a"})
+        True
+        """
+        if not self.is_fitted:
+            self._start_classes(y, classes)
+        held = vars(self).get("_row_targets")
+        if held is None or held[0] is not self.classes_:
+            held = self._row_targets = self.classes_, self._targets_by_class()
+        target = held[1].get(y)
+        if target is None:
+            raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
+        self.learn_dict(row, target[0], weight * target[1])
+        return self
+
+    def _start_classes(self, y: Any, classes: Any) -> None:
+        """Name the classes and make the learner, at the first row."""
+        with unchanged_on_error(self):
+            if classes is None and isinstance(y, (bool, np.bool_)):
+                classes = [False, True]
+            elif classes is None and isinstance(y, (int, np.integer)) and y in (0, 1):
+                classes = [0, 1]
+            if classes is None:
+                raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
+            self.classes_ = at_least_two(np.unique(np.asarray(classes)))
+            self._check_class_weight(balance=False)
+            self.start_with_dicts(outputs_of(len(self.classes_)))
+
+    def _targets_by_class(self) -> dict[Any, tuple[Any, float]]:
+        """The target and the weight of the rows of each class."""
+        count = len(self.classes_)
+        outputs = outputs_of(count)
+        targets = one_against_rest(np.arange(count), outputs, self.negative_target(outputs))
+        weights = self._class_weights(np.arange(count), np.ones(count), balance=False)
+        found = targets[:, 0].tolist() if outputs == 1 else list(targets)
+        return dict(zip(self.classes_.tolist(), zip(found, weights.tolist(), strict=True), strict=True))
+
+    def predict_one(self, indices: Any, values: Any = None) -> Any:
+        """The class of one row, given by its non-zeros or as a dict, in some microseconds.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
+            The columns, from 0. Ascending ones without repeats are fastest. Or the values by name; names that are not known
+            count as 0.
+        values : array-like of shape (nnz,), default=None
+            The values at these columns, in their own units. Arrays of float64 or float32 are fastest. None with a dict.
 
         Returns
         -------
@@ -323,18 +407,25 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         >>> str(model.predict_one(np.array([1]), np.array([3.0])))
         'yes'
         """
+        if values is None:
+            if type(indices) is dict and (score := self.quick_score(indices)) is not None:
+                return self._row_scores.labels[score > 0.0]  # type: ignore[union-attr]
+            if is_record(indices):
+                self.fitted_learner()
+                return self.classes_.item(best_class_of_row(self.score_dict(indices)))
         return self.classes_[best_class_of_row(self.fitted_learner().predict_one(indices, values))]
 
     @IfProbable
-    def predict_proba_one(self, indices: Any, values: Any) -> dict[Any, float]:
-        """The probability of each class for one row, given by its non-zeros, for the losses that ``predict_proba`` takes.
+    def predict_proba_one(self, indices: Any, values: Any = None) -> dict[Any, float]:
+        """The probability of each class for one row, given by its non-zeros or as a dict, for the losses that
+        ``predict_proba`` takes.
 
         Parameters
         ----------
-        indices : array-like of shape (nnz,), integers
-            The columns, from 0.
-        values : array-like of shape (nnz,)
-            The values at these columns, in their own units.
+        indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
+            The columns, from 0; or the values by name.
+        values : array-like of shape (nnz,), default=None
+            The values at these columns, in their own units. None with a dict.
 
         Returns
         -------
@@ -350,7 +441,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         AttributeError
             For a loss that gives no probabilities.
         """
-        score = self.fitted_learner().predict_one(indices, values)
+        if values is None and type(indices) is dict and (score := self.quick_score(indices)) is not None:
+            held: Any = self._row_scores
+            chance = float(held.probability(np.float64(score)))
+            no, yes = held.labels
+            return {no: 1.0 - chance, yes: chance}
+        learner = self.fitted_learner()
+        record = values is None and is_record(indices)
+        score = self.score_dict(indices) if record else learner.predict_one(indices, values)
         chances = self.probabilities_of(np.array([score]))[0]
         return dict(zip(self.classes_.tolist(), chances.tolist(), strict=True))
 
@@ -360,7 +458,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -379,6 +477,35 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose class ``predict`` finds, by weight.
+
+        Parameters
+        ----------
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows.
+        y : array-like of shape (n,) or str, default=None
+            The classes, or the name of the column of a table that holds them. None for a stream, and for a table whose columns
+            are those the model was trained on.
+        sample_weight : array-like of shape (n,) or str, default=None
+            The weights of the rows, or the name of their column. None for a stream.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        if isinstance(X, Stream) or names_target(X, y):
+            return 1.0 - self.stream_measures(X, y, sample_weight)["error"]  # type: ignore[operator]
+        return float(super().score(X, y, sample_weight))
 
     @property
     def coef_(self) -> np.ndarray:
@@ -404,9 +531,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         if balance:
             self.classes_ = np.unique(y)
         else:
-            self._name_classes(classes, first)
-        if len(self.classes_) < 2:
-            raise ValueError(f"there is one class only ({quote(self.classes_)}); a classifier needs at least two classes.")
+            self.classes_ = named_classes(classes, None if first else self.classes_)
+        at_least_two(self.classes_)
         return self._targets(y, sample_weight, balance)
 
     def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -415,31 +541,17 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     def _targets(self, y: Any, sample_weight: Any, balance: bool) -> tuple[np.ndarray, np.ndarray, int]:
         """Targets, weights and outputs of rows of the known classes."""
-        places = self._places(y)
+        places = places_among(self.classes_, y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * self._class_weights(places, weights, balance)[places]
         outputs = outputs_of(len(self.classes_))
         return one_against_rest(places, outputs, self.negative_target(outputs)), weights, outputs
 
-    def _places(self, y: np.ndarray) -> np.ndarray:
-        """Each label's place among the classes."""
-        known = set(self.classes_.tolist())
-        strange = [label for label in np.unique(y).tolist() if label not in known]
-        if strange:
-            row = int(np.argmax(y == strange[0]))
-            raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(self.classes_)}.")
-        return np.searchsorted(self.classes_, y)
-
-    def _name_classes(self, classes: Any, first: bool) -> None:
-        if classes is None:
-            if first:
-                raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
-            return
-        named = np.unique(np.asarray(classes))
-        if first:
-            self.classes_ = named
-        elif not np.array_equal(named, self.classes_):
-            raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(self.classes_)}.")
+    def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The places of labels among the classes, and the classes: those of ``y`` in ``fit``, else those named."""
+        check_classification_targets(y)
+        found = at_least_two(np.unique(y) if anew else named_classes(classes, known))
+        return places_among(found, y).astype(np.float64), found
 
     def _class_weights(self, places: np.ndarray, weights: np.ndarray, balance: bool) -> np.ndarray:
         self._check_class_weight(balance)
@@ -467,6 +579,39 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
         self._check_class_weight(balance)
         if not isinstance(self.class_weight, str):
-            return self.class_weight
+            named = getattr(stream, "named", None)
+            if named is None or self.class_weight is None:
+                return self.class_weight
+            place = {name: k for k, name in enumerate(named.tolist())}
+            return {place.get(name, name): weight for name, weight in self.class_weight.items()}
         totals = class_totals(stream)
         return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+
+
+def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """The classes of ``partial_fit``: those known, else those named, which the first call must name."""
+    if classes is None:
+        if known is None:
+            raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
+        return known
+    named = np.unique(np.asarray(classes))
+    if known is not None and not np.array_equal(named, known):
+        raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(known)}.")
+    return named if known is None else known
+
+
+def at_least_two(classes: np.ndarray) -> np.ndarray:
+    """The classes; raises ValueError where there is one only."""
+    if len(classes) < 2:
+        raise ValueError(f"there is one class only ({quote(classes)}); a classifier needs at least two classes.")
+    return classes
+
+
+def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each label's place among the classes, which ascend."""
+    known = set(classes.tolist())
+    strange = [label for label in np.unique(y).tolist() if label not in known]
+    if strange:
+        row = int(np.argmax(y == strange[0]))
+        raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")
+    return np.searchsorted(classes, y)

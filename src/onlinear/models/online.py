@@ -18,22 +18,42 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from onlinear import streams
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import split
-from onlinear.models.arguments import check_passes, fix_scales, is_stream, make_generator, refuse_unseen
+from onlinear.models.arguments import (
+    check_passes,
+    fix_scales,
+    is_stream,
+    make_generator,
+    refuse_other_width,
+    refuse_unseen,
+)
 from onlinear.models.base import Classifier, Regressor
-from onlinear.models.evaluation import gap_of_stream
+from onlinear.models.evaluation import evaluate, gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
+from onlinear.models.one_by_one import OneByOne, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
+from onlinear.models.tables import (
+    Given,
+    as_dicts,
+    feature_names,
+    has_other_than_numbers,
+    is_table,
+    names_target,
+    open_labelled,
+    open_rows,
+)
 from onlinear.models.tolerance import Certified, names_certified, weights_of
 from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
 from onlinear.solvers import SOLVERS
-from onlinear.streams import Stream, StreamError
+from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
+from onlinear.streams.encoding import describe_names
 from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
 from onlinear.training.options import CLASSIFY, REGRESS, Options
@@ -43,18 +63,33 @@ from onlinear.training.training import Training
 ROWS_AS_GIVEN: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
 
-class Online(BaseEstimator, Certified):  # type: ignore[misc]
+class TableNames:
+    """``feature_names_in_`` of a model of tables; one that was trained on a frame of numbers has an attribute of that name."""
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        names = None if model is None else feature_names(vars(model).get("encoding_"))
+        if names is None:
+            raise AttributeError("feature_names_in_: the model was trained on rows without names of columns.")
+        return names
+
+
+class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
     """What the two estimators share."""
+
+    feature_names_in_ = TableNames()
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
     @in_turn
     def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Train from the start, in ``passes`` passes over arrays or a stream."""
+        tabular = is_table(X) and (names_target(X, y) or has_other_than_numbers(X))
+        if self.tol is not None and (tabular or is_stream(X, y)):
+            raise ValueError("tol= needs the rows as arrays; a stream is trained in passes=, without a certificate.")
         if is_stream(X, y):
-            if self.tol is not None:
-                raise ValueError("tol= needs the rows as arrays; a stream is trained in passes=, without a certificate.")
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
+        if tabular:
+            return self._learn_table(X, y, sample_weight, classes, self.passes, anew=True)
         if classes is not None:
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with unchanged_on_error(self), named_columns(X):
@@ -73,8 +108,9 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
             learner = self.new_learner(outputs, total=len(y) * passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
-            if learner.engine.batch and certified is None:
-                return self._solve(learner, X, y, weights, passes)
+            if learner.engine.batch:
+                self._solve(learner, X, y, weights, passes)
+                return self if certified is None else self._certify(certified, X, y, weights, weights_of(learner), passes)
             source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, passes
         source = source.held() if passes > 1 or shuffle else source
@@ -123,6 +159,8 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
             self.learner_.learn()  # which refuses
         if is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
+        if is_table(X) and (names_target(X, y) or self._reads_tables() or has_other_than_numbers(X)):
+            return self._learn_table(X, y, sample_weight, classes, 1, anew=False)
         first = not hasattr(self, "learner_")
         with unchanged_on_error(self), named_columns(X):
             check_callbacks(self.callbacks)
@@ -137,11 +175,73 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
         return self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
 
-    def _learn_stream(self, blocks: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Self:
+    def _learn_table(self, X: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Self:
+        """Learn the rows of a table in memory as a stream; ``fit`` permutes them as it permutes those of arrays."""
+        described = self.encoding_ if not anew and self._reads_tables() else None
+        if y is None and described is None:
+            raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
+        if names_target(X, y):
+            stream = open_labelled(X, y, sample_weight, described)
+        else:
+            stream = self._with_targets(X, y, sample_weight, described, anew, classes)
+            classes = None
+        if anew and classes is None and self.task == CLASSIFY and not isinstance(stream, Given):
+            classes = "scan"  # the rows are in memory
+        shuffle = self.chosen_shuffle() if anew else False
+        if shuffle == "replacement":
+            raise ValueError(
+                f"X holds more than numbers, and its rows cannot be drawn with replacement: give shuffle=True or False "
+                f"(solver={self.solver!r}, shuffle={self.shuffle!r})."
+            )
+        shuffled = Shuffled(stream, max(1, stream.rows or 1), make_generator(self.random_state)) if shuffle else None
+        return self._learn_stream(shuffled or stream, None, None, classes, passes, anew=anew, shuffled=shuffled)
+
+    def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any) -> Given:
+        """A table with its targets and weights, which come as arrays."""
+        rows = streams.open(X, encoding=described, unlabelled=True)
+        n = rows.rows or 0
+        weights = None if sample_weight is None else checks.weights(sample_weight, n)
+        checks.refuse_masked(y, "y")
+        known = None if anew else getattr(self, "classes_", None)
+        targets, named = self.target_places(np.asarray(y), classes, known, anew)
+        return Given(rows, checks.column(targets, "y", n), weights, named)
+
+    def start_with_dicts(self, outputs: int) -> None:
+        """Make the learner, of columns that rows as dicts will name; leave all as it was where that fails."""
+        with unchanged_on_error(self):
+            check_callbacks(self.callbacks)
+            self.history_, self.encoding_, self.n_features_in_, self.n_iter_ = [], None, None, 1
+            learner = self.new_learner(outputs, total=None)
+            if learner.engine.batch:
+                raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
+            self.encoding_ = describe_names([])
+            self.learner_ = learner
+
+    def _reads_dicts(self) -> bool:
+        """Whether rows as dicts have taught it which columns there are."""
+        described = getattr(self, "encoding_", None)
+        return described is not None and described["format"] == "names"
+
+    def _reads_tables(self) -> bool:
+        """Whether tables have taught it which columns there are."""
+        return feature_names(getattr(self, "encoding_", None)) is not None
+
+    def _learn_stream(
+        self,
+        blocks: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        passes: Any,
+        *,
+        anew: bool,
+        shuffled: Shuffled | None = None,
+    ) -> Self:
         """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
         if y is not None or sample_weight is not None:
             raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
-        self._refuse_shuffle()
+        if shuffled is None:
+            self._refuse_shuffle()
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
         callbacks = check_callbacks(self.callbacks)
@@ -151,9 +251,12 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
         with unchanged_on_error(self):
             if anew:
                 forget(self)
+            generator = None if shuffled is None else shuffled.state()
             options = self._options(stream, classes, passes)
             weights = self._stream_weights(stream, anew)
-            training = Training(stream, options._replace(class_weights=weights), lambda task: self)
+            if shuffled is not None and generator is not None:
+                shuffled.restore(generator)  # a pass that looks at labels has taken an order
+            training = Training(stream, options._replace(class_weights=weights), lambda task: self, shuffled=shuffled)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
         with ExitStack() as stack:
             if self.verbose:
@@ -178,6 +281,9 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
         if self.task == REGRESS:
             return Options(passes, REGRESS)
+        named = getattr(stream, "named", None)
+        if named is not None:  # the rows hold places of classes
+            return Options(passes, CLASSIFY, None, list(range(len(named))))
         if isinstance(classes, str) and classes == "scan":
             classes = scan(stream)
         known = getattr(self, "classes_", None)
@@ -198,6 +304,8 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
             if stream.columns is not None:
                 self.feature_names_in_ = np.array(stream.columns, dtype=object)
         training.describe_rows()
+        if getattr(stream, "named", None) is not None:
+            self.classes_ = stream.named  # type: ignore[attr-defined]
         if not anew:
             self.history_, self.n_iter_ = before.get("history_", []), before.get("n_iter_", 1)
             self.encoding_ = self.encoding_ or before.get("encoding_")
@@ -314,12 +422,18 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
         self.fitted_learner()
         if isinstance(X, Stream):
             return self._stream_scores(X)
+        if is_table(X) and self._reads_dicts():
+            return self.learner_.predict(self.dicts_as_rows(as_dicts(X)))
+        if is_table(X) and (self._reads_tables() or has_other_than_numbers(X)):
+            return self._stream_scores(open_rows(X, self.encoding_, getattr(self, "feature_names_in_", None)))
         if self._needs_no_check(X):
             return self.learner_.predict(X)
         refuse_unseen(X)
         with named_columns(X):
-            if isinstance(self.learner_, Final):
-                X = check_array(X, **ROWS_AS_GIVEN)  # without the names, of which a final model keeps some
+            if isinstance(self.learner_, Final) or self._reads_tables():
+                X = check_array(X, **ROWS_AS_GIVEN)  # without the names: those of a table's columns are not those of X
+                refuse_other_width(X, self.learner_.size)
+                return self.learner_.predict(X)
             return self.learner_.predict(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
 
     def _stream_scores(self, stream: Stream) -> np.ndarray:
@@ -327,6 +441,40 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
         width = max(1, self.learner_.size)
         found = [self.learner_.predict(block.within(width)) for block in stream]
         return np.concatenate(found) if found else self.learner_.predict(sp.csr_matrix((0, width)))
+
+    def stream_measures(self, X: Any, y: str | None, sample_weight: Any) -> dict[str, float | None]:
+        """What ``evaluate`` measures of a stream, or of a table with its own targets."""
+        self.fitted_learner()
+        if isinstance(X, Stream):
+            if y is not None or sample_weight is not None:
+                raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+            return evaluate(self, X).measures
+        if y is None and not self._reads_tables():
+            raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
+        return evaluate(self, open_labelled(X, y, sample_weight, self.encoding_)).measures
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns of ``coef_``.
+
+        Parameters
+        ----------
+        input_features : None
+            Not used; scikit-learn's transformers have it.
+
+        Returns
+        -------
+        ndarray of str, of shape (n_features_in_,)
+            As a table or data frame names them: ``price``, ``site=a.org`` of a one-hot category, ``site (hashed)`` of columns
+            that categories share. ``x0``, ``x1``, ... where there are no names.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        """
+        columns = np.arange(self.fitted_learner().size)
+        names = self.feature_names(columns)
+        return np.array([f"x{j}" if name is None else name for j, name in zip(columns, names, strict=True)], dtype=object)
 
     def _coef(self, average: bool) -> np.ndarray:
         return np.ascontiguousarray(self.fitted_learner().weights(average=average).T)
@@ -342,7 +490,7 @@ class Online(BaseEstimator, Certified):  # type: ignore[misc]
         return float(np.mean(self._coef(average=False) == 0.0))
 
     def __getstate__(self) -> dict[str, Any]:
-        return without_turn(super().__getstate__())
+        return without_rows(without_turn(super().__getstate__()))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")

@@ -31,6 +31,7 @@ from onlinear.models.estimators import KINDS, OnlineClassifier
 from onlinear.models.feed import Feed, orders
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.online import Online
+from onlinear.models.strengths import with_strengths
 from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
@@ -48,8 +49,9 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
     ----------
     estimator : OnlineClassifier or OnlineRegressor
         The settings of all models; its own penalty is not used. Batch solvers are refused.
-    penalties : list of str or penalty objects
-        The K penalties, such as ``[f"l1,l1={l1:g}" for l1 in np.geomspace(1e-6, 1e-3, 32)]``.
+    penalties : list of str, float or penalty objects
+        The K penalties, such as ``["l1=1e-4", "l1=1e-3"]``. A number is the strength of an l1 penalty:
+        ``np.geomspace(1e-6, 1e-3, 32)``.
     grow : bool, default=False
         Whether rows may bring new columns from call to call. A column that no row has had so far has weight 0.
     n_jobs : int, default=None
@@ -207,10 +209,11 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")
         for place, penalty in enumerate(self.penalties):
             try:
-                build_penalty(penalty)
+                build_penalty(_as_penalty(penalty))
             except (ValueError, TypeError) as error:
                 raise type(error)(f"penalties[{place}]: {error}") from None
-        return [clone(self.estimator).set_params(penalty=penalty) for penalty in self.penalties]
+        own = {"l1": None, "l2": None}  # its own penalty is not used
+        return [clone(self.estimator).set_params(penalty=_as_penalty(penalty), **own) for penalty in self.penalties]
 
     def _rows_for(
         self, lead: Online, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
@@ -335,6 +338,13 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
 
     def __getstate__(self) -> dict[str, Any]:
         return without_turn(super().__getstate__()) | ({"_group": None} if hasattr(self, "_models") else {})
+
+
+def _as_penalty(penalty: Any) -> Any:
+    """A number as the text of an l1 penalty; any other penalty as it is."""
+    if isinstance(penalty, (int, float, np.integer, np.floating)) and not isinstance(penalty, bool):
+        return with_strengths("none", penalty, None)
+    return penalty
 
 
 def _model(k: int, header: Header, arrays: Arrays) -> Online:

@@ -31,6 +31,7 @@ class Final:
 
     scaler = None
     names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
+    stopped = None  # it cannot diverge
     _one: OneScore | None = None  # made by the first predict_one
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from sklearn.base import RegressorMixin
 from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
 from onlinear.models.online import Online
+from onlinear.models.tables import names_target
 from onlinear.rows import checks
+from onlinear.streams import Stream
+from onlinear.streams.frames import is_record
 
 
 class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
@@ -57,6 +61,12 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         Functions of one ``Progress``, called after every block of rows.
     n_jobs : int, default=None
         The threads that share many targets: None is 1, -1 all cores. They change nothing but the time.
+    l1 : float, default=None
+        The penalty's l1 as a number, for searches: beside a penalty that does not name it. None leaves the penalty.
+    l2 : float, default=None
+        The penalty's l2 as a number, likewise.
+    eta : float, default=None
+        The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` on arrays ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
@@ -76,7 +86,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     n_features_in_ : int
         The columns known. It grows with the rows of a stream.
     feature_names_in_ : ndarray of str
-        The names of the columns, where a data frame gave them.
+        The names of the columns, where a data frame gave them; of a table with text, the names of its own columns.
     n_iter_ : int
         The passes made by ``fit``; with ``tol`` its outer iterations.
     n_passes_ : int
@@ -124,11 +134,12 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,) or (n, K), default=None
-            The targets. None for a stream.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream.
         sample_weight : array-like of shape (n,), default=None
             What multiplies the loss of each row, at least 0; None is 1. None for a stream.
 
@@ -160,11 +171,12 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
-            The rows, in their own units. A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units. A table is a data frame, an Arrow table or a list of dicts, and may hold text
+            (docs/tables.md). A stream, or an iterable of blocks (X, y) or (X, y, weight), brings its targets and
             weights; its rows are learned in its order.
-        y : array-like of shape (n,) or (n, K), default=None
-            The targets. None for a stream.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream.
         sample_weight : array-like of shape (n,), default=None
             What multiplies the loss of each row, at least 0; None is 1. None for a stream.
 
@@ -189,7 +201,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse container or data frame of shape (n, d), or stream
+        X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
 
         Returns
@@ -206,15 +218,88 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         return self.means_of(self._scores(X))
 
-    def predict_one(self, indices: Any, values: Any) -> Any:
-        """The prediction of one row, given by its non-zeros, in some microseconds.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R2, the share of the targets' variance that predictions explain.
 
         Parameters
         ----------
-        indices : array-like of shape (nnz,), integers
-            The columns, from 0. Ascending ones without repeats are fastest.
-        values : array-like of shape (nnz,)
-            The values at these columns, in their own units. Arrays of float64 or float32 are fastest.
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows.
+        y : array-like of shape (n,) or (n, K), or str, default=None
+            The targets, or the name of the column of a table that holds them. None for a stream, and for a table whose columns
+            are those the model was trained on.
+        sample_weight : array-like of shape (n,) or str, default=None
+            The weights of the rows, or the name of their column. None for a stream.
+
+        Returns
+        -------
+        float
+            At most 1; nan where all targets of a stream are equal.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input.
+        """
+        if isinstance(X, Stream) or names_target(X, y):
+            found = self.stream_measures(X, y, sample_weight)["r2"]
+            return float("nan") if found is None else found
+        return float(super().score(X, y, sample_weight))
+
+    def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, None]:
+        """The targets of a table's rows, and no classes."""
+        return y, None
+
+    def learn_one(self, row: Mapping[str, Any], y: Any, weight: float = 1.0) -> OnlineRegressor:
+        """Train on one row, a dict from names to values.
+
+        Parameters
+        ----------
+        row : mapping of str to number, text, bool or None
+            The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
+            names are those of its columns, by its rules.
+        y : float
+            The target.
+        weight : float, default=1.0
+            What multiplies the loss of the row, at least 0.
+
+        Returns
+        -------
+        OnlineRegressor
+            This estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input; the estimator stays as it was.
+        DivergenceError
+            Where the state stops being finite.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineRegressor
+        >>> model = OnlineRegressor().learn_one({"rooms": 3, "city": "Graz"}, 250.0)
+        >>> model.get_feature_names_out().tolist()
+        ['rooms', 'city=Graz']
+        """
+        if not self.is_fitted:
+            self.columns_ = None
+            self.start_with_dicts(1)
+        self.learn_dict(row, float(y), weight)
+        return self
+
+    def predict_one(self, indices: Any, values: Any = None) -> Any:
+        """The prediction of one row, given by its non-zeros or as a dict, in some microseconds.
+
+        Parameters
+        ----------
+        indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
+            The columns, from 0. Ascending ones without repeats are fastest. Or the values by name; names that are not known
+            count as 0.
+        values : array-like of shape (nnz,), default=None
+            The values at these columns, in their own units. Arrays of float64 or float32 are fastest. None with a dict.
 
         Returns
         -------
@@ -228,6 +313,13 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ValueError, TypeError
             For wrong input.
         """
+        if values is None:
+            if type(indices) is dict and (score := self.quick_score(indices)) is not None:
+                mean = self._row_scores.mean  # type: ignore[union-attr]
+                return score if mean is None else float(mean(np.float64(score)))
+            if is_record(indices):
+                self.fitted_learner()
+                return float(np.ravel(self.means_of(np.array([self.score_dict(indices)])))[0])
         score = self.fitted_learner().predict_one(indices, values)
         found = self.means_of(np.array([score]))[0]
         return found if np.ndim(found) else float(found)

@@ -14,6 +14,7 @@ from onlinear.learner.stored_learner import Header
 from onlinear.solvers import SOLVERS
 
 PARTS = ("solver", "loss", "penalty", "average")
+NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; they stand where they are given
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
 LATER = {
     "tol": None,
@@ -67,7 +68,7 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
         params["random_state"] = None
     if isinstance(params.get("class_weight"), dict):
         params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
-    return {name: plain(value) for name, value in params.items()}
+    return {name: plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
 
 
 def store_classes(classes: np.ndarray) -> Header:

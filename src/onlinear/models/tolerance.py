@@ -39,7 +39,7 @@ class Certified(Model):
 
     def certified_learner(self, outputs: int) -> Learner:
         """The learner that ``fit`` solves; raises ValueError where no gap can be certified."""
-        loss, penalty = build_loss(self.loss), build_penalty(self.penalty)
+        loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
         refuse_uncertified(loss, penalty)
         solver = self.solver
         if not names_certified(solver):
@@ -52,7 +52,7 @@ class Certified(Model):
         return Learner(
             solver,
             self.loss,
-            self.penalty,
+            self.chosen_penalty(),
             scale=self.chosen_scale(),
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,

@@ -19,9 +19,10 @@ from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.formats import FORMATS
+from onlinear.streams.frames import NAME, as_arrow, is_table
 from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
-from onlinear.streams.suffixes import TABLES, is_uri
+from onlinear.streams.suffixes import ARROW, TABLES, is_uri
 from onlinear.streams.svmlight import Svmlight
 from onlinear.text.form import unknown
 
@@ -29,7 +30,7 @@ __all__ = ["BUNDLED", "FORMATS", "Block", "Shuffled", "Stream", "StreamError", "
 
 
 def open(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Any,
     *,
     format: str = "auto",
     base: int | None = None,
@@ -58,9 +59,11 @@ def open(
 
     Parameters
     ----------
-    source : str, path, or sequence of them
+    source : str, path, sequence of them, or table
         Files (text also as .gz, .xz, .bz2, .zst), patterns such as ``part-*.svm``, folders of Parquet, Arrow or CSV files, URIs
         such as ``s3://bucket/folder`` that pyarrow opens, ``-`` for standard input, or a bundled data set (``BUNDLED``).
+        Or a table in memory: a pandas or polars data frame, an Arrow table or batch, or a list of dicts. It is read as a
+        Parquet file of it would be.
     format : str, default "auto"
         One of ``FORMATS``: svmlight, vw, parquet, arrow, csv, columns (any of the last three), or auto: by suffix, else
         svmlight. Parquet and Arrow files of converted rows (``onlinear convert``) are recognised by their metadata.
@@ -121,27 +124,29 @@ def open(
     >>> stream.rows, learner.weights().shape
     (442, (10,))
     """
-    names = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    if not names:
-        raise ValueError("source must name at least one file.")
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)
+    asked = {name: value for name, value in locals().items() if name in formats.ONLY_FOR}
+    shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
+    if is_table(source):
+        return _open_memory(source, format, asked, shared, encoding, block_bytes)
+    names = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if not names:
+        raise ValueError("source must name at least one file, or be a table.")
     paths = [path for name in names for path in _expand(os.fspath(name))]
     if format == "auto" and len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
         return Bundled(paths[0])
     for path in paths:
         _must_exist(path)
     kind = formats.one_format(paths, format, encoding)
-    options = {name: value for name, value in locals().items() if name in formats.ONLY_FOR}
-    formats.must_fit(kind, options, hash_bits, encoding)
+    formats.must_fit(kind, asked, hash_bits, encoding)
     if kind == "svmlight":
         first = _encoding.base_of(encoding, base)
         return Svmlight(tuple(paths), base=first, ordered=not sort, max_errors=max_errors, block_bytes=block_bytes)
     if encoding is not None and _encoding.format_of(encoding) == "svmlight":
         encoding = None  # it has no names
     if kind in TABLES:
-        shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
-        return _open_tables(paths, kind, options, shared, encoding, block_bytes)
+        return _open_tables(paths, kind, asked, shared, encoding, block_bytes)
     from onlinear.streams.vowpal import Vowpal
 
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
@@ -158,15 +163,42 @@ def _open_tables(
     block_bytes: int,
 ) -> Stream:
     """Open files of named columns, or of converted rows. ``options`` are those of tables, ``shared`` those of vw too."""
-    from onlinear.streams.column_plan import TableOptions
-    from onlinear.streams.columns import Columns
     from onlinear.streams.converted_reader import Converted
 
     places = _places(paths)
     if formats.hold_converted_rows(places, kind, options):
         return Converted(tuple(place.path for place in places))
+    return _columns(places, kind, {**options, **shared}, encoding, block_bytes)
+
+
+def _open_memory(
+    source: Any,
+    format: str,
+    options: Mapping[str, Any],
+    shared: Mapping[str, Any],
+    encoding: Mapping[str, Any] | None,
+    block_bytes: int,
+) -> Stream:
+    """Open a table in memory, by the rules that an Arrow file of it has."""
+    from onlinear.streams.places import Place
+
+    if format not in ("auto", "columns", ARROW):
+        raise ValueError(f"format={format!r} is for files, and the source is a table in memory: leave format out.")
+    formats.must_fit(ARROW, options, shared["hash_bits"], encoding)
+    numbered = encoding is None or _encoding.format_of(encoding) == "svmlight"  # which has no names
+    names = () if encoding is None or numbered else [name for name, _ in encoding["features"]]
+    table = as_arrow(source, names)
+    return _columns([Place(NAME, "", table=table)], ARROW, {**options, **shared}, None if numbered else encoding, block_bytes)
+
+
+def _columns(
+    places: Sequence[Any], kind: str, options: Mapping[str, Any], encoding: Mapping[str, Any] | None, block_bytes: int
+) -> Stream:
+    from onlinear.streams.column_plan import TableOptions
+    from onlinear.streams.columns import Columns
+
     own = {name: value for name, value in options.items() if name in TableOptions._fields and value is not None}
-    return Columns(places, kind, TableOptions(**own, **shared), encoding, block_bytes)
+    return Columns(places, kind, TableOptions(**own), encoding, block_bytes)
 
 
 def local_files(source: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def write_numbers(
     if pa.types.is_null(array.type):
         array = array.cast(pa.date32() if kind == DATE else pa.float64())
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decode(array)
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if kind == DATE:
         out[:] = _count_since_1970(array, dates or "seconds")
@@ -99,7 +99,14 @@ def _count_since_1970(array: Any, unit: str) -> np.ndarray:
 
 def text_array(array: Any) -> Any:
     """A column as a large_string array."""
-    return (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).cast(pa.large_string())
+    return (_decode(array) if pa.types.is_dictionary(array.type) else array).cast(pa.large_string())
+
+
+def _decode(array: Any) -> Any:
+    """A dictionary's values, one for each row."""
+    if pa.types.is_string_view(array.type.value_type):  # which pyarrow cannot take apart
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array.dictionary_decode()
 
 
 def text_arrays(arrays: Sequence[Any]) -> Any:

@@ -29,6 +29,7 @@ from onlinear.streams.table import Table, TableSettings
 from onlinear.streams.tables import open_table
 
 MOST_ROWS = 1 << 16  # of a block
+ROWS_OF_RECORDS = 1 << 8  # that are dicts at a time
 MOST_COUNTED = 1000  # files whose rows are counted in advance
 
 
@@ -123,6 +124,16 @@ class Columns(Reader):
                         began = perf_counter()
                 self._advance(table, before, text, 0)
             self.timing.read += perf_counter() - began
+
+    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The rows as dicts of their features, each with its place in the source, as ``file:row``."""
+        names = [feature.name for feature in self._plan.encoding.features]
+        for place in self.places:
+            with closing(self._open(place)) as table:
+                self._plan.must_agree(table)
+                for first, batch in table.batches(names, ROWS_OF_RECORDS):
+                    for k, record in enumerate(batch.to_pylist()):
+                        yield f"{place.name}:{first + k}", record
 
     def _advance(self, table: Table, before: int, text: int, rows: int) -> None:
         self.text_bytes = text + table.text_bytes

@@ -75,6 +75,17 @@ class Encoding:
             self.values.append([text, value])
         return found
 
+    def take_values(self, values: Iterable[Any]) -> None:
+        """Number the values of another dictionary that continues this one."""
+        for text, value in values:
+            self.number(text, value)
+
+    def forget_values(self, count: int) -> None:
+        """Drop the values beyond the first ``count``."""
+        for text, value in self.values[count:]:
+            del self._numbers[text, value]
+        del self.values[count:]
+
     def has_column(self, text: int, value: str | None) -> bool:
         """Whether a value of ``texts[text]`` has its column."""
         return (text, value) in self._numbers
@@ -133,6 +144,21 @@ def describe_numbering(base: int) -> dict[str, Any]:
     return {"version": VERSION, "format": "svmlight", "base": base}
 
 
+def describe_names(names: list[str]) -> dict[str, Any]:
+    """The description of columns that are numbered as names appear; ``names`` is the list itself, which grows."""
+    return {"version": VERSION, "format": "names", "names": names}
+
+
+def names_in(description: Mapping[str, Any]) -> list[str]:
+    """The names of a description of named columns, copied; raises ValueError where it has none."""
+    names = description.get("names")
+    if not isinstance(names, list) or len(names) > MOST_VALUES or not all(isinstance(name, str) for name in names):
+        raise ValueError("encoding: expected a list of names.")
+    if len(set(names)) != len(names):
+        raise ValueError("encoding: expected each name once.")
+    return list(names)
+
+
 def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> int:
     """The first index of svmlight text: that of a description, else as asked, else 1; raises ValueError where they differ."""
     if description is None or format_of(description) != "svmlight":
@@ -150,13 +176,13 @@ def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> 
 
 def must_be_known(description: Mapping[str, Any]) -> None:
     """Raise ValueError for a mapping that describes no features."""
-    {"columns": read, "vw": bits_of, "svmlight": base_of}[format_of(description)](description)
+    {"columns": read, "vw": bits_of, "svmlight": base_of, "names": names_in}[format_of(description)](description)
 
 
 def format_of(description: Mapping[str, Any]) -> str:
-    """``columns``, ``vw`` or ``svmlight``."""
+    """``columns``, ``vw``, ``svmlight`` or ``names``."""
     found = description.get("format") if isinstance(description, Mapping) else None
-    if found not in ("columns", "vw", "svmlight") or description.get("version") != VERSION:
+    if found not in ("columns", "vw", "svmlight", "names") or description.get("version") != VERSION:
         raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
     return str(found)
 
@@ -211,6 +237,8 @@ def _policy(name: Any) -> str:
 
 def upto(description: Mapping[str, Any], size: int) -> dict[str, Any]:
     """The description as it was when only columns below ``size`` had been given: a reading thread may be ahead."""
+    if description.get("format") == "names":
+        return {**description, "names": list(description["names"][:size])}
     if description.get("format") != "columns":
         return dict(description)
     features = (Feature(*pair) for pair in description["features"])
@@ -225,6 +253,9 @@ def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
 
 def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> list[str | None]:
     """The names of some columns, in memory for these alone: a description may have 2^30."""
+    if description is not None and description.get("format") == "names":
+        given = description["names"]
+        return [given[column] if column < len(given) else None for column in columns]
     if description is None or description.get("format") != "columns":
         return [None for _ in columns]
     encoding = read(description)
@@ -234,14 +265,15 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
     texts = encoding.texts
     hashed, shared = 0, None
     if encoding.categories == ONE_HOT:
-        own += [_category(texts[place].name, value) for place, value in encoding.values]
+        own += [category(texts[place].name, value) for place, value in encoding.values]
     elif texts:
         hashed = encoding.offset + (1 << encoding.hash_bits)
         shared = f"{texts[0].name} (hashed)" if len(texts) == 1 else "(hashed)"
     return [own[column] if column < len(own) else shared if column < hashed else None for column in columns]
 
 
-def _category(name: str, value: str | None) -> str:
+def category(name: str, value: str | None) -> str:
+    """What a category is called: its column and its text."""
     return f"{name} is missing" if value is None else f"{name}={value}"
 
 

@@ -73,6 +73,10 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
     if hash_bits is not None and kind == "svmlight":
         raise ValueError("hash_bits is for columns and vw, whose features have names; svmlight's have numbers.")
     described = "svmlight" if encoding is None else format_of(encoding)
+    if described == "names":
+        raise ValueError(
+            "encoding: the columns are those of dicts, row by row; give a list of dicts or a data frame to predict."
+        )
     if "svmlight" not in (kind, described) and (described == "vw") != (kind == "vw"):
         raise ValueError(f"encoding: expected one of {kind} input, got one of {described}.")
 

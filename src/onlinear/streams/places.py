@@ -18,12 +18,16 @@ NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Place(NamedTuple):
-    """Where a file is: its ``name`` in messages, and its ``path`` inside ``filesystem`` (None: this machine's)."""
+    """Where a file is: its ``name`` in messages, and its ``path`` inside ``filesystem`` (None: this machine's).
+
+    A table in memory has no path: it is ``table``, an Arrow table.
+    """
 
     name: str
     path: str
     filesystem: Any = None
     keys: tuple[tuple[str, Any], ...] = ()  # columns that its folders' names ``key=value`` give
+    table: Any = None
 
 
 def find_places(name: str) -> list[Place]:

@@ -21,8 +21,8 @@ class Shuffled(Wrapped):
     stream : Stream
         The stream to shuffle.
     window : int
-        The number of rows that are permute_blocks together, at least 1.
-    seed : int, optional
+        The number of rows that are permuted together, at least 1.
+    seed : int or numpy.random.Generator, optional
         The seed of ``numpy.random.default_rng``. Default: another order every time.
 
     Examples
@@ -34,7 +34,7 @@ class Shuffled(Wrapped):
     True
     """
 
-    def __init__(self, stream: Stream, window: int, seed: int | None = None) -> None:
+    def __init__(self, stream: Stream, window: int, seed: int | np.random.Generator | None = None) -> None:
         if window < 1:
             raise ValueError(f"window must be at least 1 row, got {window!r}.")
         super().__init__(stream)

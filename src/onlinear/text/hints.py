@@ -5,6 +5,8 @@ Tests check that no such name is one of this package, and that the advice can be
 
 from __future__ import annotations
 
+import re
+
 _IMPLICIT = "The default solver needs no tuned step (leave solver out)"
 _BATCH = (
     f"It needs all rows at once; methods here take one row at a time. {_IMPLICIT}, and more passes (passes=20) come closer to "
@@ -103,15 +105,21 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("max", "high"), ("upper",)),
 }
 
+
+def elsewhere(kind: str, name: str) -> list[str]:
+    """What other libraries call a part of this kind: names whose advice begins with ``name``."""
+    return [other for other, advice in _PARTS.get(kind, {}).items() if re.match(rf"(It|The nearest) is '{name}[',]", advice)]
+
+
 _ARGUMENTS: dict[str, str] = {
     "alpha": "Write penalty='l2=1e-4' for SGDClassifier's alpha=1e-4; with l1: penalty='l1=1e-4'.",
     "C": "Write penalty='l2=...' with 1 / (C * rows): the objective here is the mean over the rows.",
-    **dict.fromkeys(("l1", "reg_l1"), "Write penalty='l1=1e-5'."),
-    **dict.fromkeys(("l2", "reg_l2", "weight_decay"), "Write penalty='l2=1e-5'."),
+    "reg_l1": "Write l1=1e-5.",
+    **dict.fromkeys(("reg_l2", "weight_decay"), "Write l2=1e-5."),
     **dict.fromkeys(("lam", "lambda_", "reg", "regularizer"), "Write penalty='l1=1e-5' or penalty='l2=1e-5'."),
     "l1_ratio": "Write both strengths: penalty='l1=1e-5,l2=1e-6' (alpha * l1_ratio and alpha * (1 - l1_ratio)).",
     **dict.fromkeys(
-        ("eta0", "eta", "lr", "learning_rate_init", "step_size"), "The step size is a setting: solver='fiol,eta=20'."
+        ("eta0", "lr", "learning_rate_init", "step_size"), "The step size is eta=20, or a setting: solver='fiol,eta=20'."
     ),
     "learning_rate": "Steps are settings of the solver: solver='fiol,eta=20', solver='sgd,schedule=constant,eta=0.1'.",
     "power_t": "Steps are settings of the solver: solver='sgd,schedule=power,power=0.25,eta=0.1'.",

@@ -27,6 +27,7 @@ class Options(NamedTuple):
     features: int | None = None  # fixed in advance, or None: the columns seen
     holdout: Callable[[], Stream] | None = None  # opens rows that are scored after each pass, instead of marked ones
     class_weights: Mapping[Any, float] | None = None  # by which rows count beside their own weights, held-out ones too
+    continues: bool = False  # whether the model was trained before: its history and its count of passes stay
     patience: int | None = None  # passes without a better loss of the held-out rows before the run ends; None: never early
 
 

@@ -37,11 +37,18 @@ class Reporter:
     ``scored``: what the model that would be saved has scored; the learner sums the losses of its last iterate itself.
     """
 
-    def __init__(self, model: Trainable, learner: Learner, place: Place, labels: Labels | None) -> None:
+    def __init__(
+        self, model: Trainable, learner: Learner, place: Place, labels: Labels | None, *, continues: bool = False
+    ) -> None:
         self._model, self._learner, self._place, self._labels = model, learner, place, labels
         self.scored = ScoredRows(learner.loss, labels is None)
         count = None if labels is None else labels.count
         self.quality = Quality(learner, count, model.negative_target(learner.n_outputs))
+        self._continues = continues
+        race = learner.race
+        # What the learner's sums hold of rows before this run.
+        self._before = learner.total_loss if continues else 0.0
+        self._predicted_before = race.predicted_loss if continues and race is not None else 0.0
         self.reported = 0  # rows of the last report
         self._last_then, self._averaged_then = Sums(), Sums()  # at the last report: of the last iterate, of the average
 
@@ -64,7 +71,7 @@ class Reporter:
         """A report of the rows so far, which the model adds to its history; ``held``: the held-out rows of this pass."""
         rows, weight, last = self._place.rows, self.scored.weight, None
         doubled = rows == self.due
-        sums = Sums(self._learner.total_loss, weight)
+        sums = Sums(self._learner.total_loss - self._before, weight)
         loss, since = sums.means(self._last_then)
         self._last_then, self.reported = sums, rows
         if self._learner.averaged:
@@ -77,7 +84,8 @@ class Reporter:
         error, quality = self.scored.measures.values()
         holdout = held.loss if held.rows else None
         report = Report(rows, loss, since, error, quality, count_nonzeros(self._learner, average=True), holdout, last)
-        self._remember(report)
+        if not self._continues:
+            self._remember(report)
         return report
 
     def _remember(self, report: Report) -> None:
@@ -89,8 +97,8 @@ class Reporter:
     def total_loss(self) -> float:
         """The sum of the losses of what predicts, over the rows learned."""
         if self._learner.race is not None:
-            return self._learner.race.predicted_loss
-        return self.scored.losses.value if self._learner.averaged else self._learner.total_loss
+            return self._learner.race.predicted_loss - self._predicted_before
+        return self.scored.losses.value if self._learner.averaged else self._learner.total_loss - self._before
 
     def constant(self) -> Constant | None:
         """The best constant for the rows learned so far."""

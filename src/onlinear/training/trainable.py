@@ -39,8 +39,9 @@ class Trainable(Protocol):
     def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:
         """Take what the rows have shown: columns, how features became columns, and the classes; None for numbers."""
 
-    def end_passes(self, passes: int, best: Learner | None) -> None:
-        """Say how many passes the learner has made; ``best``: the learner of an earlier pass, to be taken instead."""
+    def end_passes(self, passes: int | None, best: Learner | None) -> None:
+        """Say how many passes the learner has made, None where it was trained before; ``best``: the learner of an earlier pass,
+        to be taken instead."""
 
     def freeze(self) -> tuple[Header, Arrays]:
         """Settings and state, as a model file holds them."""

@@ -99,7 +99,8 @@ class Training:
         self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         self.model = make(self.task)
         head = self._start_learner(head)
-        self.model.start_history()
+        if not self.options.continues:
+            self.model.start_history()
         self.holding = head[0].held is not None
         self.width = max(block.size for block in head)  # columns met so far
 
@@ -161,7 +162,7 @@ class Training:
         negative = self.model.negative_target(self.learner.n_outputs)
         self._intake = Intake(self.learner, self.stream, self.labels, negative)
         self._held = HeldOut(self.learner, self._intake, self._place, self.labels is None)
-        self._reporter = Reporter(self.model, self.learner, self._place, self.labels)
+        self._reporter = Reporter(self.model, self.learner, self._place, self.labels, continues=self.options.continues)
         self._pieces = Pieces(self._place)
         self.in_pieces = self.averaged and not self.learner.racing  # whether rows wait to be scored by the average
         if saved is not None:
@@ -336,11 +337,10 @@ class Training:
     def _finish(self) -> None:
         """Take the best model where it was kept, and describe the rows to the model."""
         best = self.best if self.best is not None and self.best.number < self.number else None
-        if best is None:
-            self.model.end_passes(self.number, None)
-        else:
+        if best is not None:
             self.learner = best.learner()
-            self.model.end_passes(best.number, self.learner)
+        passes = self.number if best is None else best.number
+        self.model.end_passes(None if self.options.continues else passes, None if best is None else self.learner)
         self.describe_rows()
 
     # --- what is known -----------------------------------------------------------------------------------------------

@@ -1,0 +1,79 @@
+"""What a call with one row as a dict costs, beside River's: ten numbers by name, the least of nine runs, in microseconds.
+
+python benchmarks/one_by_one.py [--write docs/one-by-one.md] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from river import linear_model
+
+from onlinear import OnlineClassifier, OnlineRegressor
+from pages import fill, machine
+
+ROWS, NAMES, RUNS = 2000, 10, 9
+
+
+def least(call: Callable[[dict[str, float]], Any], rows: list[dict[str, float]]) -> float:
+    """Microseconds of a call, the least of several runs."""
+    found = float("inf")
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        for row in rows:
+            call(row)
+        found = min(found, time.perf_counter() - began)
+    return 1e6 * found / len(rows)
+
+
+def both(model: Any, row: dict[str, float]) -> None:
+    model.predict_one(row)
+    model.learn_one(row, row["x0"] > 0.0)
+
+
+def measure(model: Any, rows: list[dict[str, float]], numbers: bool) -> list[float | None]:
+    for row in rows:
+        model.learn_one(row, row["x0"] if numbers else row["x0"] > 0.0)
+    learned = least(lambda row: model.learn_one(row, row["x0"] if numbers else row["x0"] > 0.0), rows[:300])
+    turns = least(lambda row: both(model, row), rows[:300])
+    chance = None if numbers else least(model.predict_proba_one, rows)
+    return [least(model.predict_one, rows), chance, learned, turns]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", metavar="PAGE")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    draw = np.random.default_rng(0).normal(size=(ROWS, NAMES))
+    rows = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in draw]
+    models = [
+        ('`OnlineClassifier(solver="ftrl")`', OnlineClassifier(solver="ftrl"), False),
+        ("`OnlineClassifier()`", OnlineClassifier(), False),
+        ("River, `LogisticRegression`", linear_model.LogisticRegression(), False),
+        ('`OnlineRegressor(solver="ftrl")`', OnlineRegressor(solver="ftrl"), True),
+        ("River, `LinearRegression`", linear_model.LinearRegression(), True),
+    ]
+    found = {name: measure(model, rows, numbers) for name, model, numbers in models}
+    lines = ["| microseconds | predict | probabilities | learn | predict, then learn |", "|---|---:|---:|---:|---:|"]
+    for name, values in found.items():
+        cells = " | ".join("-" if value is None else f"{value:.1f}" for value in values)
+        lines.append(f"| {name} | {cells} |")
+    text = "\n".join([*lines, "", f"({machine()}.)"])
+    print(text)
+    if args.write:
+        fill(Path(args.write), "one-by-one", text)
+    if args.json:
+        Path(args.json).write_text(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""``onlinear explain``: why a model scores rows as it does, by the names of their features."""
+
+from __future__ import annotations
+
+import json as js
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onlinear.cli.command import Reading, app, guarded, reads, usage
+
+if TYPE_CHECKING:
+    from onlinear.models.explaining import Explanation
+
+
+@app.command()
+@reads
+@guarded
+def explain(
+    model: Annotated[str, typer.Argument(help="A model file.", show_default=False)],
+    source: Annotated[list[str], typer.Argument(help="Rows, in any format that train reads.", show_default=False)],
+    rows: Annotated[int, typer.Option("--rows", help="How many rows to explain, from the first.", min=1)] = 1,
+    top: Annotated[int, typer.Option("--top", help="How many of the largest terms to show.", min=1)] = 10,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per row, with all terms.")] = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Show the terms of the score of rows: weight times value of each feature, by name, the largest first."""
+    from onlinear import streams
+    from onlinear.models.base import Model
+    from onlinear.models.explaining import Explainer, entries_of
+    from onlinear.models.loading import load
+
+    learned = load(model)
+    with usage():
+        if not isinstance(learned, Model):
+            raise ValueError(f"{model} holds a bare learner, which knows no task: explain takes classifiers and regressors.")
+        options = {**reading._asdict(), "unlabelled": True}
+        stream = streams.open(source, **options, encoding=learned.encoding_)
+    explainer = Explainer(learned)
+    for where, entries in islice(entries_of(stream, learned.encoding_), rows):
+        found = explainer.explain(entries)
+        if json:
+            typer.echo(js.dumps({"row": where, **found._asdict(), "terms": [term._asdict() for term in found.terms]}))
+            continue
+        for line in describe(where, found, top):
+            typer.echo(line)
+
+
+def describe(where: str, found: Explanation, top: int) -> list[str]:
+    """An explanation as lines."""
+    from onlinear.streams.labels import shown
+
+    whose = "" if found.output is None else f" of {shown(found.output)}"
+    chance = "" if found.probability is None else f", probability {found.probability:.4g}"
+    predicted = shown(found.predicted) if not isinstance(found.predicted, list) else ", ".join(map(shown, found.predicted))
+    lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
+    lines.append(f"{'contribution':>14}{'weight':>14}{'value':>12}  feature")
+    for term in found.terms[:top]:
+        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {_short(term.name, 38)}")
+    rest: Any = sum(term.contribution for term in found.terms[top:])
+    if len(found.terms) > top:
+        lines.append(f"{rest:>+14.6g}{'':>26}  {len(found.terms) - top:,} others")
+    return [*lines, f"{found.intercept:>+14.6g}{'':>26}  intercept", ""]
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."

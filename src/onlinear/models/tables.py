@@ -1,0 +1,96 @@
+"""Tables in memory in front of the estimators: which are read as arrays, which as streams, and their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from onlinear import streams
+from onlinear.streams import Block, Stream, encoding
+from onlinear.streams.blocks import Wrapped
+from onlinear.streams.encoding import BOOLEAN, NUMBER, Encoding, Feature
+from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table
+
+__all__ = [
+    "Given",
+    "as_dicts",
+    "feature_names",
+    "has_other_than_numbers",
+    "is_table",
+    "names_target",
+    "open_labelled",
+    "open_rows",
+]
+
+
+class Given(Wrapped):
+    """The rows of a table with targets and weights that come as arrays; row i has ``y[i]`` and ``weights[i]``.
+
+    ``named``: the classes whose places the targets are; None for numbers.
+    """
+
+    def __init__(self, stream: Stream, y: np.ndarray, weights: np.ndarray | None, named: np.ndarray | None) -> None:
+        super().__init__(stream)
+        self._y, self._weights, self.named = y, weights, named
+
+    def __iter__(self) -> Iterator[Block]:
+        for block in self._stream:
+            rows = block.lines - 1
+            yield block._replace(y=self._y[rows], weights=None if self._weights is None else self._weights[rows])
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """None: the targets are numbers, or places of classes."""
+        return None
+
+
+def names_target(X: Any, y: Any) -> bool:
+    """Whether X is a table whose targets are one of its own columns."""
+    return is_table(X) and (y is None or isinstance(y, str))
+
+
+def has_other_than_numbers(X: Any) -> bool:
+    """Whether a table has columns that arrays of numbers cannot hold: text, categories, dates; and rows as dicts."""
+    if not is_frame(X):
+        return True
+    if all(getattr(dtype, "kind", "O") in "fiubc" for dtype in getattr(X, "dtypes", "O")):
+        return False  # a pandas frame of numbers, without a copy
+    from onlinear.streams.column_plan import kind_of
+
+    return any(kind_of(held) not in (NUMBER, BOOLEAN) for held in as_arrow(X).schema.types)
+
+
+def open_labelled(X: Any, y: str | None, weight: Any, described: Any) -> Stream:
+    """A table with its own targets: the column ``y``, or that of the encoding ``described``; ``weight`` names a column too."""
+    if not (weight is None or isinstance(weight, str)):
+        raise ValueError("y names a column of the table, so sample_weight must name one too, or be None.")
+    return streams.open(X, target=y, weight=weight, encoding=described, unlabelled=False)
+
+
+def open_rows(X: Any, described: Any, names: Any) -> Stream:
+    """A table without targets, in the columns of a model: by its ``encoding_``, else by the names of its columns.
+
+    Raises ValueError for a model that knows no names.
+    """
+    if described is not None and encoding.format_of(described) == "columns":
+        return streams.open(X, encoding=described, unlabelled=True)
+    if names is None:
+        raise ValueError("X is a table, and the model was trained on rows without names of columns: give rows of numbers.")
+    columns = Encoding(Feature(str(name), NUMBER) for name in names)
+    return streams.open(X, encoding=columns.description(), unlabelled=True)
+
+
+def as_dicts(X: Any) -> Any:
+    """The rows of a table as dicts."""
+    if not is_frame(X):
+        return [X] if is_record(X) else X
+    return as_arrow(X).to_pylist()
+
+
+def feature_names(described: Any) -> np.ndarray | None:
+    """The names of a table's columns that are features, by the encoding of a model; None where it has none."""
+    if described is None or encoding.format_of(described) != "columns":
+        return None
+    return np.array([name for name, _ in described["features"]], dtype=object)

@@ -1,0 +1,279 @@
+"""Single rows as dicts from names to values, in the columns of an encoding.
+
+A table's encoding keeps its rules: kinds of columns, missing values, hashing (``TableRow``). Where no table came first, columns
+are numbered as names appear (``NamedRow``):
+
+    a number, True or False      the column of its name
+    text                         1 in the column ``name=text``
+    None                         no entry, as for a name that the row lacks
+
+Both give what the rows of a table would, by plain Python where values are plain, else by the way of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onlinear.streams import encoding as enc
+from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
+from onlinear.streams.hashing import key_hash
+
+Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
+Arrays = tuple[np.ndarray, np.ndarray]
+MOST_PLANS = 1 << 8
+EXACT = 2**53  # whole numbers up to here are doubles
+MOST_HELD = 1 << 16  # hashes that are kept
+PLAIN = (float, int, bool)
+
+
+class NamedRow:
+    """Columns numbered as names appear; ``names`` grows."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self._place = {name: k for k, name in enumerate(names)}
+        self._plans: dict[tuple[str, ...], Arrays] = {}  # of rows that are all numbers, in the order of the columns
+
+    def description(self) -> dict[str, Any]:
+        """How columns are numbered, for ``encoding_``."""
+        return enc.describe_names(self.names)
+
+    @property
+    def count(self) -> int:
+        """Names known."""
+        return len(self.names)
+
+    def columns_of(self, names: Sequence[str]) -> list[int | None] | None:
+        """The columns of numbers of these names, None for those that are not known."""
+        return [self._place.get(name) for name in names]
+
+    def forget_after(self, count: int) -> None:
+        """Drop the names beyond the first ``count``: those of a row that was refused."""
+        if count == len(self.names):
+            return
+        self._plans.clear()
+        for name in self.names[count:]:
+            del self._place[name]
+        del self.names[count:]
+
+    def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
+        """``row`` as arrays, which the next call may write to."""
+        names, values = tuple(row), row.values()
+        plan = self._plans.get(names)
+        if plan is not None:
+            try:
+                sum(values)  # text is no number, though NumPy would read it as one
+                plan[1][:] = list(values)
+                return plan
+            except (TypeError, ValueError):
+                pass
+        found = as_arrays(self.row(row, grow))
+        if all(type(value) in PLAIN for value in values) and found[0].tolist() == self.columns_of(names):
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[names] = found
+        return found
+
+    def row(self, row: Mapping[str, Any], grow: bool) -> Row:
+        """The row's columns and values; a name that is not known gets a column if ``grow``, else no entry."""
+        columns: list[int] = []
+        values: list[float] = []
+        before, place, ascending = -1, self._place, True
+        for name, value in row.items():
+            kind = type(value)
+            if kind is str:
+                name, value = f"{name}={value}", 1.0
+            elif kind not in PLAIN:
+                value = plain_number(name, value)
+                if isinstance(value, str):
+                    name, value = f"{name}={value}", 1.0
+            column = place.get(name, -1)
+            if column < 0:
+                if not grow or value is None:
+                    continue
+                column = self._new(name)
+            if value is None:
+                continue
+            if column <= before:
+                ascending = False
+            before = column
+            columns.append(column)
+            values.append(value)
+        return (columns, values) if ascending else tidied(columns, values)
+
+    def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
+        """The row's entries with their names: (name, column, value)."""
+        return [(self.names[column], column, float(value)) for column, value in zip(*self.row(row, False), strict=True)]
+
+    def _new(self, name: Any) -> int:
+        if not isinstance(name, str):
+            raise TypeError(f"row: expected text as the name of a value, got {name!r}.")
+        if len(self.names) >= enc.MOST_VALUES:
+            raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {name!r}.")
+        self._place[name] = column = len(self.names)
+        self.names.append(name)
+        return column
+
+
+def plain_number(name: str, value: Any) -> Any:
+    """A value as a number of Python, as text, or as None for a missing one; raises TypeError for anything else."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (*PLAIN, str)):
+        return str(value) if isinstance(value, str) else value
+    raise TypeError(f"row: expected a number, text, True, False or None for {name!r}, got {type(value).__name__}.")
+
+
+class TableRow:
+    """The columns of a table's encoding, whose one-hot dictionary grows."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._numeric = [feature.name for feature in encoding.numeric]
+        self._texts = [feature.name for feature in encoding.texts]
+        self._kinds = [feature.kind for feature in encoding.numeric]
+        self._hashed: dict[tuple[int, str | None], tuple[int, float]] = {}
+
+    @property
+    def count(self) -> int:
+        """Categories with columns of their own."""
+        return len(self._encoding.values)
+
+    def columns_of(self, names: Sequence[str]) -> list[int | None] | None:
+        """The columns of these names, where a row that has them, all numbers, has no other entries; else None."""
+        place = {name: k for k, name in enumerate(self._numeric)}
+        if self._texts or enc.DATE in self._kinds or not set(place) <= set(names):
+            return None
+        return [place.get(name) for name in names]
+
+    def forget_after(self, count: int) -> None:
+        """Drop the categories beyond the first ``count``: those of a row that was refused."""
+        self._encoding.forget_values(count)
+
+    def description(self) -> dict[str, Any]:
+        """How columns are numbered, for ``encoding_``."""
+        return self._encoding.description()
+
+    def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
+        """``row`` as arrays."""
+        return as_arrays(self.row(row, grow))
+
+    def row(self, row: Mapping[str, Any], grow: bool) -> Row:
+        """The row's columns and values; a category that is not known gets a column if ``grow``, else no entry."""
+        found = self._by_hand(row, grow)
+        return self._as_table(row, grow) if found is None else found
+
+    def _by_hand(self, row: Mapping[str, Any], grow: bool) -> Row | None:
+        """The row where all its values are plain and as the encoding has them; else None."""
+        encoding = self._encoding
+        numbers, categories = encoding.missing
+        columns: list[int] = []
+        values: list[float] = []
+        missing: list[int] = []
+        for k, name in enumerate(self._numeric):
+            value: Any = row.get(name)
+            if self._kinds[k] != enc.DATE and type(value) in PLAIN and -EXACT <= value <= EXACT:
+                columns.append(k)
+                values.append(float(value))
+            elif value is None and numbers == INDICATOR:
+                missing.append(len(self._numeric) + k)
+            elif not (value is None and numbers == OMIT):
+                return None
+        columns += missing
+        values += [1.0] * len(missing)
+        for k, name in enumerate(self._texts):
+            value = row.get(name)
+            if type(value) is not str and not (value is None and categories != enc.ERROR):
+                return None
+            if value is None and categories == OMIT:
+                continue
+            if encoding.categories == HASH:
+                column, sign = self._hashed.get((k, value)) or self._hash(k, value)
+                columns.append(column)
+                values.append(sign)
+            elif grow or encoding.has_column(k, value):
+                columns.append(encoding.number(k, value))
+                values.append(1.0)
+        return tidied(columns, values)
+
+    def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
+        """The row's entries with their names: (name, column, value). Categories that share a column have all their names."""
+        columns, values = self.row(row, False)
+        names = enc.names_of(self.description(), columns)
+        if self._encoding.categories == HASH:
+            own: dict[int, list[str]] = {}
+            for k, feature in enumerate(self._texts):
+                text = as_text(row.get(feature))
+                own.setdefault(self._hash(k, text)[0], []).append(enc.category(feature, text))
+            names = [" + ".join(own[column]) if column in own else name for column, name in zip(columns, names, strict=True)]
+        return list(zip(names, columns, values, strict=True))
+
+    def _hash(self, k: int, value: str | None) -> tuple[int, float]:
+        if len(self._hashed) >= MOST_HELD:
+            self._hashed.clear()
+        name = self._texts[k]
+        h = key_hash(name if value is None else f"{name}={value}")
+        column = self._encoding.offset + (h & ((1 << self._encoding.hash_bits) - 1))
+        found = self._hashed[k, value] = column, -1.0 if h >> 31 else 1.0
+        return found
+
+    def _as_table(self, row: Mapping[str, Any], grow: bool) -> Row:
+        """The row, by the way of a table; raises StreamError for values that a table may not have."""
+        from onlinear import streams
+
+        stream = streams.open([dict(row)], encoding=self.description(), unlabelled=True)
+        (block,) = stream
+        if grow:
+            self._encoding.take_values(stream.encoding["values"])  # type: ignore[index]
+        return block.rows.indices.tolist(), block.rows.values.tolist()
+
+
+def as_text(value: Any) -> str | None:
+    """A value of a column of categories as the text that a table has for it."""
+    if value is None or isinstance(value, str):
+        return value
+    import pyarrow as pa
+
+    found: str | None = pa.scalar(value).cast(pa.string()).as_py()
+    return found
+
+
+def as_arrays(row: Row) -> Arrays:
+    """Columns and values as arrays."""
+    return np.array(row[0], np.int64), np.array(row[1], np.float64)
+
+
+def tidied(columns: list[int], values: list[float]) -> Row:
+    """Columns ascending, values of repeated ones summed in the order they stand."""
+    before = -1
+    for column in columns:
+        if column <= before:
+            break
+        before = column
+    else:
+        return columns, values
+    order = sorted(range(len(columns)), key=columns.__getitem__)
+    found: dict[int, float] = {}
+    for k in order:
+        found[columns[k]] = found.get(columns[k], 0.0) + values[k]
+    return list(found), list(found.values())
+
+
+def row_reader(description: Mapping[str, Any] | None) -> NamedRow | TableRow:
+    """What reads dicts in the columns of a description; None: a new numbering by names.
+
+    Raises ValueError for columns that are numbered in their source, or hashed from Vowpal Wabbit text.
+    """
+    if description is None:
+        return NamedRow([])
+    kind = enc.format_of(description)
+    if kind == "names":
+        return NamedRow(enc.names_in(description))
+    if kind == "columns":
+        return TableRow(enc.read(description))
+    raise ValueError(
+        f"row: the model was trained on {kind} text, whose features a dict does not name: give indices and values."
+    )

@@ -1,0 +1,89 @@
+"""Tables in memory: data frames, Arrow tables and lists of dicts as Arrow tables, in the rows' order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "the table"  # of a table in memory, in messages
+
+
+def is_table(source: Any) -> bool:
+    """Whether ``source`` is a table in memory: a data frame, an Arrow table or batch, a list of dicts, or one dict."""
+    return is_frame(source) or is_record(source) or is_records(source)
+
+
+def is_frame(source: Any) -> bool:
+    """Whether ``source`` is a data frame or an Arrow table or batch."""
+    if isinstance(source, type):
+        return False
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_batches") or _is_pandas(source)
+
+
+def is_record(source: Any) -> bool:
+    """Whether ``source`` is a dict, and no sparse container that is one too."""
+    return isinstance(source, Mapping) and not hasattr(source, "shape")
+
+
+def is_records(source: Any) -> bool:
+    """Whether ``source`` is a list of dicts."""
+    return isinstance(source, Sequence) and len(source) > 0 and is_record(source[0])
+
+
+def _is_pandas(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+
+
+def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
+    """A table in memory as an Arrow table. The index of a pandas frame is no column; names of columns become text.
+
+    ``names``: columns that a list of dicts has even where no dict names them.
+
+    Raises
+    ------
+    TypeError
+        For columns that hold values of several types, and for rows that are no dicts.
+    """
+    import pyarrow as pa
+
+    try:
+        if isinstance(source, pa.Table):
+            return source
+        if isinstance(source, pa.RecordBatch):
+            return pa.Table.from_batches([source])
+        if _is_pandas(source):
+            named = source.rename(columns=str)
+            return pa.Table.from_pandas(named, preserve_index=False).replace_schema_metadata(None)
+        if is_record(source):
+            return _of_records([source], names)
+        return _of_records(source, names) if is_records(source) else pa.table(source)
+    except (pa.ArrowException, UnicodeError, ValueError) as error:
+        message = " ".join(str(part) for part in error.args) or type(error).__name__
+        raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
+
+
+def _of_records(rows: Sequence[Any], names: Iterable[str]) -> pa.Table:
+    """Dicts as a table: the columns in the order in which they appear, a value that a dict lacks missing."""
+    import pyarrow as pa
+
+    columns = dict.fromkeys(names)
+    for k, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"{NAME}: expected a dict for each row, got {type(row).__name__} at row {k}.")
+        columns.update(dict.fromkeys(row))
+    strange = next((name for name in columns if not isinstance(name, str)), None)
+    if strange is not None:
+        raise TypeError(f"{NAME}: expected text as the name of a column, got {strange!r}.")
+    return pa.table({name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in columns})
+
+
+def pieces(table: pa.Table, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
+    """The rows in order, at most ``rows`` at a time, as (number of the first one from 1, record batch of ``columns``)."""
+    first = 1
+    for batch in table.select(list(columns)).to_batches(max_chunksize=rows):
+        if batch.num_rows:
+            yield first, batch
+        first += batch.num_rows

@@ -1,0 +1,92 @@
+"""``train --from``: a run that continues from a model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from test_command import run
+
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
+
+
+@pytest.fixture
+def files(tmp_path):
+    draw = np.random.default_rng(0)
+    for name in ("old", "new"):
+        price, site = draw.normal(size=300), draw.choice(["a", "b"], 300)
+        lines = [f"{int(p + (s == 'a') > 0)},{p:.3f},{s}" for p, s in zip(price, site, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["click,price,site", *lines]) + "\n")
+    run("train", tmp_path / "old.csv", "--target", "click", "--model", tmp_path / "old.onlinear", "--quiet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_it_is_partial_fit_byte_for_byte(files, passes):
+    run("train", "--from", files / "old.onlinear", files / "new.csv", "--passes", passes, "-m", files / "m", "--quiet")
+    model = load(files / "old.onlinear")
+    for _ in range(passes):
+        model.partial_fit(streams.open(files / "new.csv", encoding=model.encoding_, unlabelled=False))
+    model.save(files / "wanted")
+    assert (files / "m").read_bytes() == (files / "wanted").read_bytes()
+    assert load(files / "m").t_ == 300 * (1 + passes)
+
+
+def test_more_passes_of_a_finished_run_are_the_passes_of_one_run(files):
+    run("train", "--from", files / "old.onlinear", files / "old.csv", "-m", files / "old.onlinear", "--quiet")
+    run("train", files / "old.csv", "--target", "click", "--passes", 2, "-m", files / "two", "--quiet")
+    once, twice = load(files / "old.onlinear"), load(files / "two")
+    assert np.array_equal(once.coef_, twice.coef_)
+    assert np.array_equal(once.intercept_, twice.intercept_)
+
+
+@pytest.mark.parametrize("average", ["none", "uniform", "adaptive"])
+def test_what_is_shown_is_of_the_rows_of_this_run(files, average):
+    run("train", files / "old.csv", "--target", "click", "--average", average, "-m", files / "m", "--quiet")
+    shown = run("train", "--from", files / "m", files / "new.csv", "--json").splitlines()
+    model = load(files / "m")
+    stream = streams.open(files / "new.csv", encoding=model.encoding_, unlabelled=False)
+    (block,) = stream
+    first = model.learner_.predict(block.cut(0, 1).source)[0]
+    report = next(line for line in map(json.loads, shown) if line.get("rows") == 1)
+    # The row moves the scales of its columns before it is scored.
+    assert report["loss"] == pytest.approx(np.log1p(np.exp(-first if block.y[0] else first)), rel=0.05)
+
+
+def test_weights_of_classes_continue(files):
+    old, new = files / "old.csv", files / "new.csv"
+    run("train", old, "--target", "click", "--class-weight", "0=1,1=3", "-m", files / "m", "-q")
+    run("train", "--from", files / "m", new, "-m", files / "m2", "-q")
+    model = load(files / "m")
+    model.partial_fit(streams.open(new, encoding=model.encoding_, unlabelled=False)).save(files / "wanted")
+    assert (files / "m2").read_bytes() == (files / "wanted").read_bytes()
+    run("train", old, "--target", "click", "--class-weight", "balanced", "-m", files / "m", "-q")
+    assert "say --class-weight balanced" in run("train", "--from", files / "m", new, code=2)
+    run("train", "--from", files / "m", new, "--class-weight", "balanced", "-q")
+
+
+def test_numbers_and_svmlight(tmp_path):
+    (tmp_path / "rows.svm").write_text("".join(f"{i % 5}.5 0:{i % 5} 2:1\n" for i in range(50)))
+    run("train", tmp_path / "rows.svm", "--base", 0, "-m", tmp_path / "m", "-q")
+    run("train", "--from", tmp_path / "m", tmp_path / "rows.svm", "-m", tmp_path / "m2", "-q")
+    model = load(tmp_path / "m")
+    assert isinstance(model, OnlineRegressor)
+    model.partial_fit(streams.open(tmp_path / "rows.svm", base=0)).save(tmp_path / "wanted")
+    assert (tmp_path / "m2").read_bytes() == (tmp_path / "wanted").read_bytes()
+
+
+def test_what_cannot_continue_says_why(files):
+    new = files / "new.csv"
+    load(files / "old.onlinear").save(files / "final", final=True)
+    assert "is a final model" in run("train", "--from", files / "final", new, code=2)
+    Learner("sgd", "logistic").learn([[1.0]], [1.0]).save(files / "bare")
+    assert "holds a bare learner" in run("train", "--from", files / "bare", new, code=2)
+    assert "--loss is a setting of the model" in run("train", "--from", files / "old.onlinear", new, "--loss", "hinge", code=2)
+    assert "--from excludes --checkpoint" in run(
+        "train", "--from", files / "old.onlinear", new, "--checkpoint", files / "c", code=2
+    )
+    assert "no model file" in run("train", "--from", files / "nothing", new, code=1).lower()
+    (files / "other.csv").write_text("click,price\n1,2\n")
+    assert "expected a column 'site'" in run("train", "--from", files / "old.onlinear", files / "other.csv", code=1)
+    assert isinstance(load(files / "old.onlinear"), OnlineClassifier)

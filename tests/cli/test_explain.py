@@ -1,0 +1,95 @@
+"""``onlinear explain``: the terms of a score, by name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_command import run
+
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, load, streams
+
+ROOT = Path(__file__).parent.parent.parent
+DRAW = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {"price": DRAW.normal(size=200).round(3), "site": DRAW.choice(["a", "b", "c"], 200), "code": DRAW.integers(0, 5, 200)}
+)
+TABLE["click"] = (TABLE.price + (TABLE.site == "a") > 0.3).astype(int)
+TABLE["spent"] = 2.0 * TABLE.price + 3.0
+TABLE["colour"] = np.where(TABLE.price > 0.7, "r", np.where(TABLE.price > -0.3, "g", "b"))
+FEATURES = ["price", "site", "code"]
+
+
+def explained(model, source, tmp_path, *options):
+    model.save(tmp_path / "model")
+    return [json.loads(line) for line in run("explain", tmp_path / "model", source, "--json", *options).splitlines()]
+
+
+@pytest.mark.parametrize("categories", ["hash", "one-hot"])
+@pytest.mark.parametrize(
+    ("kind", "target"), [(OnlineClassifier, "click"), (OnlineRegressor, "spent"), (OnlineClassifier, "colour")]
+)
+def test_the_terms_and_the_intercept_sum_to_the_score(kind, target, categories, tmp_path):
+    stream = streams.open(TABLE, target=target, features=FEATURES, text=["code"], categories=categories)
+    model = kind().fit(stream, **({"classes": "scan"} if kind is OnlineClassifier else {}))
+    TABLE[FEATURES].to_csv(tmp_path / "rows.csv", index=False)
+    found = explained(model, tmp_path / "rows.csv", tmp_path, "--rows", 20)
+    assert len(found) == 20
+    predicted = model.predict(TABLE[:20]).tolist()
+    linear = streams.open(TABLE[:20], encoding=model.encoding_, unlabelled=True)
+    scores = np.concatenate([model.learner_.linear_scores(block.within(model.learner_.size)) for block in linear])
+    for k, row in enumerate(found):
+        assert row["row"].endswith(f"rows.csv:{k + 2}")
+        assert row["predicted"] == pytest.approx(predicted[k]) if kind is OnlineRegressor else row["predicted"] == predicted[k]
+        wanted = scores[k] if np.ndim(scores[k]) == 0 else max(scores[k])
+        total = row["intercept"] + sum(term["contribution"] for term in row["terms"])
+        assert row["score"] == pytest.approx(wanted) == pytest.approx(total)
+        sizes = [abs(term["contribution"]) for term in row["terms"]]
+        assert sizes == sorted(sizes, reverse=True)
+        names = {term["name"] for term in row["terms"]}
+        assert names <= {"price", f"site={TABLE.site[k]}", f"code={TABLE.code[k]}"}
+
+
+def test_lines_for_people(tmp_path):
+    model = OnlineClassifier().fit(streams.open(TABLE, target="click", features=FEATURES))
+    model.save(tmp_path / "model")
+    TABLE.to_parquet(tmp_path / "rows.parquet")
+    shown = run("explain", tmp_path / "model", tmp_path / "rows.parquet", "--top", 1)
+    assert "rows.parquet:1: " in shown
+    assert "score of 1: " in shown
+    assert f"site={TABLE.site[0]}" in shown
+    assert "1 others" in shown
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    assert shown.rstrip().endswith("intercept")
+
+
+def test_rows_of_numbers_have_columns_for_names(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:2 3:1\n0 2:1\n" * 20)
+    run("train", tmp_path / "rows.svm", "-m", tmp_path / "model", "-q")
+    found = explained(load(tmp_path / "model"), tmp_path / "rows.svm", tmp_path)
+    assert {term["name"] for term in found[0]["terms"]} == {"column 0", "column 2"}
+    Learner("sgd", "logistic").learn([[1.0]], [1.0]).save(tmp_path / "bare")
+    assert "holds a bare learner" in run("explain", tmp_path / "bare", tmp_path / "rows.svm", code=2)
+
+
+def test_categories_that_share_a_column_have_all_their_names(tmp_path):
+    stream = streams.open(TABLE, target="click", features=["site", "code"], text=["code"], hash_bits=1)
+    model = OnlineClassifier().fit(stream)
+    TABLE.to_csv(tmp_path / "rows.csv", index=False)
+    names = [term["name"] for row in explained(model, tmp_path / "rows.csv", tmp_path, "--rows", 50) for term in row["terms"]]
+    assert any(" + " in name for name in names)
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/tables.md").read_text()
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page.partition("## Why a row")[0], re.DOTALL | re.MULTILINE)[:3]:
+        exec(block, names)
+    shown = run("explain", "tumours.onlinear", "new.csv").rstrip()
+    wanted = page.partition("    new.csv:2: ")[2].partition("\n## ")[0].rstrip()
+    assert shown == "new.csv:2: " + "\n".join(line.removeprefix("    ") for line in wanted.splitlines())

@@ -1,0 +1,158 @@
+"""Estimators on single rows as dicts: the model of the same rows as arrays, and its predictions."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+
+DRAW = np.random.default_rng(4)
+X = np.round(DRAW.normal(size=(300, 4)), 3)
+DICTS = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in X]
+Y = X[:, 0] + 0.5 * X[:, 1] > 0.1
+CLASSIFIERS = [
+    OnlineClassifier(),
+    OnlineClassifier(solver="ftrl"),
+    OnlineClassifier(penalty="l1=1e-3", solver="comid"),
+    OnlineClassifier("hinge", scale="none", average="uniform"),
+]
+REGRESSORS = [OnlineRegressor(), OnlineRegressor(solver="ftrl"), OnlineRegressor("huber", penalty="l2=1e-3")]
+
+
+@pytest.mark.parametrize("settings", CLASSIFIERS)
+def test_classes_row_by_row_are_partial_fit(settings):
+    model = clone(settings)
+    for row, y in zip(DICTS, Y, strict=True):
+        model.learn_one(row, y)
+    arrays = clone(settings).partial_fit(X, Y, classes=[False, True])
+    assert np.array_equal(model.coef_, arrays.coef_)
+    assert np.array_equal(model.intercept_, arrays.intercept_)
+    wanted = arrays.predict(X).tolist()
+    assert [model.predict_one(row) for row in DICTS] == wanted
+    assert model.predict(DICTS).tolist() == model.predict(pd.DataFrame(DICTS)).tolist() == wanted
+    assert type(model.predict_one(DICTS[0])) is bool
+    if hasattr(model, "predict_proba"):
+        wanted = arrays.predict_proba(X)
+        for row, (no, yes) in zip(DICTS, wanted, strict=True):
+            assert model.predict_proba_one(row) == pytest.approx({False: no, True: yes}, rel=1e-14)
+
+
+@pytest.mark.parametrize("settings", REGRESSORS)
+def test_numbers_row_by_row_are_partial_fit(settings):
+    y = 3.0 * X[:, 0] - X[:, 2] + 5.0
+    model = clone(settings)
+    for row, target in zip(DICTS, y, strict=True):
+        model.learn_one(row, target)
+    arrays = clone(settings).partial_fit(X, y)
+    assert np.array_equal(model.coef_, arrays.coef_)
+    wanted = arrays.predict(X).tolist()
+    for order in (DICTS, [dict(reversed(row.items())) for row in DICTS]):
+        assert [model.predict_one(row) for row in order] == wanted
+    assert model.predict(DICTS[0]).tolist() == wanted[:1]
+
+
+def test_predictions_follow_what_is_learned():
+    model = OnlineClassifier(solver="ftrl")
+    for row, y in zip(DICTS[:50], Y, strict=False):
+        model.learn_one(row, y)
+        scores = [model.predict_proba_one(row)[True] for _ in range(4)]
+        assert scores == pytest.approx([model.predict_proba(row)[0, 1]] * 4, rel=1e-14)
+
+
+def test_text_names_appear_and_rows_may_lack_names():
+    model = OnlineClassifier()
+    for k in range(60):
+        model.learn_one({"site": "ab"[k % 2], "n": 1}, k % 2)
+    assert model.classes_.tolist() == [0, 1]
+    assert model.get_feature_names_out().tolist() == ["site=a", "n", "site=b"]
+    assert [model.predict_one({"site": s}) for s in "ab"] == [0, 1]
+    score = model.predict_proba_one({})
+    assert score == model.predict_proba_one({"unknown": 5.0, "site": "c"})
+    model.learn_one({"new": 1.0}, 1)
+    assert model.get_feature_names_out().tolist()[-1] == "new"
+    assert model.n_features_in_ == 4
+
+
+def test_copies_and_files_predict_and_continue_alike(tmp_path):
+    model = OnlineClassifier(solver="ftrl")
+    for row, y in zip(DICTS[:200], Y, strict=False):
+        model.learn_one({**row, "kind": "p" if row["x3"] > 0 else "q"}, y)
+    model.predict_one(DICTS[0])
+    model.save(tmp_path / "model")
+    others = [pickle.loads(pickle.dumps(model)), load(tmp_path / "model")]
+    for other in others:
+        for row, y in zip(DICTS[200:], Y[200:], strict=True):
+            other.learn_one(row, y)
+    for row, y in zip(DICTS[200:], Y[200:], strict=True):
+        model.learn_one(row, y)
+    assert all(np.array_equal(model.coef_, other.coef_) for other in others)
+    model.save(tmp_path / "final", final=True)
+    final = load(tmp_path / "final")
+    assert [final.predict_one(row) for row in DICTS] == [model.predict_one(row) for row in DICTS]
+    with pytest.raises(ValueError, match="can only predict"):
+        final.learn_one(DICTS[0], True)
+
+
+def test_a_model_of_a_table_takes_rows_by_its_rules():
+    rows = [{"price": float(v), "site": "ab"[k % 2], "y": int(v > 0)} for k, v in enumerate(X[:, 0])]
+    for categories in ("hash", "one-hot"):
+        stream = streams.open(rows, target="y", categories=categories, missing="omit")
+        model = OnlineClassifier().fit(stream)
+        wanted = model.predict(rows).tolist()
+        assert [model.predict_one(row) for row in rows] == wanted
+        assert model.predict_one({"site": "never"}) in (0, 1)
+        other = load_again(model)
+        model.learn_one({"price": 1.0, "site": "c"}, 1)
+        other.partial_fit([{"price": 1.0, "site": "c", "y": 1}])
+        assert np.array_equal(model.coef_, other.coef_)
+        assert model.encoding_ == other.encoding_
+
+
+def load_again(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def test_weights_and_several_classes():
+    model = OnlineClassifier(class_weight={"r": 2.0})
+    other = OnlineClassifier(class_weight={"r": 2.0})
+    y, weights = np.array(list("rgb"))[np.arange(90) % 3], 1.0 + np.arange(90) % 2
+    for row, label, weight in zip(DICTS, y, weights, strict=False):
+        model.learn_one(row, label, float(weight), classes=list("rgb"))
+    other.partial_fit(X[:90], y, classes=list("rgb"), sample_weight=weights)
+    assert np.array_equal(model.coef_, other.coef_)
+    assert model.predict_one(DICTS[0]) == other.predict(X[:1])[0]
+    assert model.predict_proba_one(DICTS[0]) == pytest.approx(dict(zip("bgr", other.predict_proba(X[:1])[0], strict=True)))
+
+
+def test_what_is_refused_changes_nothing():
+    model = OnlineClassifier()
+    with pytest.raises(NotFittedError):
+        model.predict_one({"a": 1.0})
+    with pytest.raises(ValueError, match="needs classes="):
+        model.learn_one({"a": 1.0}, "yes")
+    assert not hasattr(model, "learner_")
+    assert not hasattr(model, "classes_")
+    model.learn_one({"a": 1.0}, True)
+    for row, words in [
+        ({"b": np.nan}, "NaN"),
+        ({"b": np.inf}, "infinity"),
+        ({"b": [1]}, "expected a number"),
+        ({1: 2}, "name"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=words):
+            model.learn_one(row, True)
+    with pytest.raises(ValueError, match="the class 'x'"):
+        model.learn_one({"c": 1.0}, "x")
+    assert model.get_feature_names_out().tolist() == ["a"]
+    assert model.t_ == 1
+    arrays = OnlineClassifier().fit([[1.0], [2.0]], [0, 1])
+    with pytest.raises(ValueError, match="without names"):
+        arrays.predict_one({"a": 1.0})
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        OnlineRegressor(solver="batch-drs").learn_one({"a": 1.0}, 1.0)

@@ -1,0 +1,80 @@
+"""l1=, l2= and eta= are the texts of parts with these numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import GridSearchCV
+
+from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear.solvers.comid import Comid
+
+X, Y = load_breast_cancer(return_X_y=True)
+SAME = [
+    ({"l1": 1e-3}, {"penalty": "l1=1e-3"}),
+    ({"l2": 0.1}, {"penalty": "l2=0.1"}),
+    ({"l1": 1e-3, "l2": 1}, {"penalty": "l1=1e-3,l2=1"}),
+    ({"l1": 1e-3, "penalty": "l2=0.1,lower=0"}, {"penalty": "l1=1e-3,l2=0.1,lower=0"}),
+    ({"l1": 1e-3, "penalty": "l2"}, {"penalty": "l1=1e-3,l2=1e-5"}),
+    ({"l2": 1e-3, "penalty": "tv=0.1", "solver": "comid"}, {"penalty": "tv=0.1,l2=1e-3", "solver": "comid"}),
+    ({"l1": 0.0}, {}),
+    ({"eta": 0.5}, {"solver": "implicit-sgd,eta=0.5"}),
+    ({"eta": 0.5, "l1": 1e-3, "solver": "comid"}, {"penalty": "l1=1e-3", "solver": "comid,eta=0.5"}),
+    ({"eta": 2, "solver": "sgd,schedule=constant"}, {"solver": "sgd,schedule=constant,eta=2"}),
+]
+
+
+@pytest.mark.parametrize(("numbers", "texts"), SAME, ids=str)
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+def test_numbers_are_the_texts(kind, numbers, texts):
+    y = Y if kind is OnlineClassifier else Y.astype(float)
+    settings = {"random_state": 0, "loss": "hinge"} if kind is OnlineClassifier else {"random_state": 0, "loss": "absolute"}
+    one, other = kind(**settings, **numbers).fit(X[:200], y[:200]), kind(**settings, **texts).fit(X[:200], y[:200])
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.intercept_, other.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"l1": 1e-3, "penalty": "l1=1e-4"}, "l1=0.001 and penalty='l1=1e-4' both name l1"),
+        ({"l1": 1e-3, "penalty": "l1"}, "both name l1"),
+        ({"l2": 1e-3, "penalty": "elastic-net,l1=1"}, "both name l2"),
+        ({"l1": -1.0}, r"l1 must be in \[0"),
+        ({"l1": "1e-3"}, "l1 must be a number"),
+        ({"eta": 1.0, "solver": "comid,eta=2"}, "both name eta"),
+        ({"eta": 0.0}, r"eta must be in \(0"),
+        ({"eta": 1.0, "solver": "pa"}, "setting 'eta' is not known"),
+        ({"eta": 1.0, "solver": Comid()}, "eta=1 and a solver object exclude each other"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(settings, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        OnlineClassifier(**settings).fit(X[:50], Y[:50])
+
+
+def test_searches_take_them_and_files_keep_them(tmp_path):
+    search = GridSearchCV(OnlineClassifier(random_state=0), {"l1": [1e-4, 1.0], "eta": [0.1, 1.0]}, cv=2).fit(X, Y)
+    assert search.best_params_["l1"] == 1e-4
+    model = search.best_estimator_
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (again.l1, again.l2, again.eta) == (1e-4, None, search.best_params_["eta"])
+    again.save(tmp_path / "again")
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "again").read_bytes()
+    assert b'"l1"' not in bytes_of(OnlineClassifier(random_state=0).fit(X, Y), tmp_path)[:4000]
+
+
+def bytes_of(model, folder):
+    model.save(folder / "plain")
+    return (folder / "plain").read_bytes().replace(b'\\"', b'"')
+
+
+def test_a_path_takes_numbers():
+    numbers = PenaltyPath(OnlineClassifier(random_state=0, l1=5.0), [1e-4, np.float64(1e-2), "l2=0.1"]).fit(X, Y)
+    texts = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-4", "l1=1e-2", "l2=0.1"]).fit(X, Y)
+    assert np.array_equal(numbers.coefs_, texts.coefs_)
+    assert numbers.penalties_ == ["l1=0.0001", "l1=0.01", "l2=0.1"]
+    with pytest.raises(ValueError, match=r"penalties\[1\]: l1: l1 must be in"):
+        PenaltyPath(OnlineClassifier(), [1e-4, -1.0]).fit(X, Y)

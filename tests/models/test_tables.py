@@ -1,0 +1,199 @@
+"""Estimators on tables in memory: the model of a file of the table, whatever holds the table."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+
+from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.streams import StreamError
+
+N = 400
+DRAW = np.random.default_rng(3)
+SITE = DRAW.choice(["a.org", "b.org", "c.org"], N)
+PRICE = np.round(DRAW.normal(size=N), 3)
+ROWS = [
+    {
+        "price": None if i % 7 == 0 else float(PRICE[i]),
+        "site": None if i % 11 == 0 else str(SITE[i]),
+        "new": bool(i % 2),
+        "day": datetime.datetime(2024, 1, 1) + datetime.timedelta(days=i % 30),
+        "count": int(i % 9),
+        "click": "yes" if PRICE[i] + (SITE[i] == "a.org") > 0.4 else "no",
+        "spent": float(2 * PRICE[i] + (SITE[i] == "a.org")),
+    }
+    for i in range(N)
+]
+FRAME, TABLE = pd.DataFrame(ROWS), pa.Table.from_pylist(ROWS)
+OPTIONS = {"missing": "indicator", "dates": "days"}
+HOLDERS = {
+    "pandas": FRAME,
+    "categories": FRAME.astype({"site": "category"}),
+    "polars": pl.DataFrame(ROWS),
+    "dicts": ROWS,
+    "batches": pa.Table.from_batches(TABLE.to_batches(max_chunksize=64)),
+}
+TASKS = {
+    "classes": (OnlineClassifier, "click", "spent", {"classes": "scan"}),
+    "numbers": (OnlineRegressor, "spent", "click", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    pq.write_table(TABLE, folder / "rows.parquet", row_group_size=100)
+    pacsv.write_csv(TABLE, folder / "rows.csv")
+    return {"parquet": folder / "rows.parquet", "csv": folder / "rows.csv"}
+
+
+def bytes_of(model, path):
+    model.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("categories", ["hash", "one-hot"])
+@pytest.mark.parametrize("task", TASKS)
+def test_files_and_tables_give_a_byte_identical_model(task, categories, files, tmp_path):
+    kind, target, other, arguments = TASKS[task]
+    found = {}
+    for name, source in {"arrow": TABLE, **HOLDERS, **files}.items():
+        stream = streams.open(source, target=target, exclude=[other], categories=categories, **OPTIONS)
+        model = kind().fit(stream, **arguments)
+        if name == "csv":  # its rows are not counted in advance, and a model says whether they were
+            assert model.learner_.total is None
+            model.learner_.total = N
+        found[name] = bytes_of(model, tmp_path / "model")
+    assert len(set(found.values())) == 1, [name for name in found if found[name] != found["arrow"]]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_of_a_file_scores_tables_and_rows(task, files):
+    kind, target, other, arguments = TASKS[task]
+    model = kind().fit(streams.open(files["parquet"], target=target, exclude=[other], **OPTIONS), **arguments)
+    wanted = model.predict(streams.open(files["csv"], encoding=model.encoding_))
+    for source in HOLDERS.values():
+        assert np.array_equal(model.predict(source), wanted)
+    without = FRAME.drop(columns=[target, other])[["site", "day", "price", "count", "new"]]
+    assert np.array_equal(model.predict(without), wanted)
+    assert np.array_equal(model.predict(ROWS[3]), wanted[3:4])
+    score = model.score(FRAME[target].to_frame().join(FRAME.drop(columns=target)))
+    assert score == pytest.approx(model.score(FRAME, FRAME[target]), rel=1e-14)
+    assert score == model.score(FRAME, target)
+    assert score == model.score(streams.open(files["csv"], encoding=model.encoding_, target=target))
+    with pytest.raises(StreamError, match="expected a column 'site'"):
+        model.predict(FRAME.drop(columns="site"))
+
+
+NUMBERS_AND_TEXT = FRAME[["new", "count"]].assign(site=SITE)
+
+
+@pytest.mark.parametrize("shuffle", [None, False])
+@pytest.mark.parametrize("passes", [1, 3])
+def test_targets_may_be_a_column_or_an_array(shuffle, passes):
+    for kind, target, _, _ in TASKS.values():
+        settings = {"shuffle": shuffle, "passes": passes, "random_state": 5}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first = kind(**settings).fit(NUMBERS_AND_TEXT, FRAME[target])
+            second = kind(**settings).fit(NUMBERS_AND_TEXT.assign(y=FRAME[target]), "y")
+        assert np.array_equal(first.coef_, second.coef_)
+        assert np.array_equal(first.predict(NUMBERS_AND_TEXT), second.predict(NUMBERS_AND_TEXT))
+        assert first.t_ == passes * N
+
+
+def test_rows_are_permuted_as_those_of_arrays_are():
+    X = FRAME[["new", "count"]].astype(float)
+    numbers = OnlineClassifier(random_state=2, passes=2).fit(X, FRAME["click"])
+    one = X.assign(site="x")
+    table = OnlineClassifier(random_state=2, passes=2, scale="none", fit_intercept=False)
+    array = clone(table).fit(X, FRAME["click"])
+    same = clone(table).fit(X.assign(y=FRAME["click"]), "y")
+    assert np.array_equal(array.coef_, same.coef_)
+    assert numbers.feature_names_in_.tolist() == ["new", "count"]
+    assert table.fit(one, FRAME["click"]).feature_names_in_.tolist() == ["new", "count", "site"]
+
+
+def test_classes_and_weights_are_those_of_the_arrays():
+    weights = np.arange(N) % 3
+    y = np.where(FRAME["click"] == "yes", 7, 3)
+    model = OnlineClassifier(class_weight={7: 5.0}, shuffle=False).fit(NUMBERS_AND_TEXT, y, weights)
+    assert model.classes_.tolist() == [3, 7]
+    stream = streams.open(NUMBERS_AND_TEXT.assign(y=y, w=weights), target="y", weight="w")
+    other = OnlineClassifier(class_weight={7: 5.0}, shuffle=False).fit(stream, classes=[3, 7])
+    assert np.array_equal(model.coef_, other.coef_)
+    third = OnlineClassifier(class_weight={7: 5.0}, shuffle=False).fit(NUMBERS_AND_TEXT.assign(y=y, w=weights), "y", "w")
+    assert np.array_equal(third.coef_, other.coef_)
+    balanced = OnlineClassifier(class_weight="balanced", shuffle=False).fit(NUMBERS_AND_TEXT, y)
+    totals = {3: N / 2 / np.sum(y == 3), 7: N / 2 / np.sum(y == 7)}
+    assert np.array_equal(balanced.coef_, OnlineClassifier(class_weight=totals, shuffle=False).fit(NUMBERS_AND_TEXT, y).coef_)
+
+
+def test_partial_fit_continues_with_the_columns_of_the_first_call():
+    model = OnlineClassifier().partial_fit(NUMBERS_AND_TEXT[:200], FRAME["click"][:200], classes=["no", "yes"])
+    model.partial_fit(NUMBERS_AND_TEXT[["site", "count", "new"]][200:], FRAME["click"][200:])
+    whole = OnlineClassifier().partial_fit(NUMBERS_AND_TEXT, FRAME["click"], classes=["no", "yes"])
+    assert np.array_equal(model.coef_, whole.coef_)
+    assert model.t_ == N
+    with pytest.raises(ValueError, match="the known classes are"):
+        model.partial_fit(NUMBERS_AND_TEXT, np.full(N, "maybe"))
+    with pytest.raises(ValueError, match="needs classes="):
+        OnlineClassifier().partial_fit(NUMBERS_AND_TEXT, FRAME["click"])
+    assert model.t_ == N
+
+
+def test_names_of_columns_in_and_out(tmp_path):
+    stream = streams.open(FRAME, target="click", features=["price", "site"], missing="indicator", categories="one-hot")
+    model = OnlineClassifier().fit(stream, classes="scan")
+    assert model.feature_names_in_.tolist() == ["price", "site"]
+    names = model.get_feature_names_out().tolist()
+    assert names[:2] == ["price", "price is missing"]
+    assert set(names[2:]) == {"site=a.org", "site=b.org", "site=c.org", "site is missing"}
+    assert len(names) == model.coef_.shape[1] == model.n_features_in_
+    model.save(tmp_path / "final", final=True)
+    again = load(tmp_path / "final")
+    assert again.feature_names_in_.tolist() == ["price", "site"]
+    assert np.array_equal(again.predict(FRAME), model.predict(FRAME))
+    arrays = OnlineClassifier().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1])
+    assert arrays.get_feature_names_out().tolist() == ["x0", "x1"]
+    assert not hasattr(arrays, "feature_names_in_")
+    assert not hasattr(model.fit([[1.0, 2.0], [2.0, 1.0]], [0, 1]), "feature_names_in_")
+
+
+def test_a_model_of_a_frame_of_numbers_scores_dicts_and_arrow_tables():
+    X = FRAME[["count", "spent"]]
+    model = OnlineClassifier(random_state=0).fit(X, FRAME["click"])
+    wanted = model.predict(X)
+    assert np.array_equal(model.predict(X[["spent", "count"]].to_dict("records")), wanted)
+    assert np.array_equal(model.predict(pa.Table.from_pandas(X)), wanted)
+    assert np.array_equal(model.predict(pl.DataFrame(X)), wanted)
+
+
+def test_wrong_tables_are_refused_and_change_nothing():
+    model = OnlineRegressor(random_state=0).fit(NUMBERS_AND_TEXT, FRAME["spent"])
+    before = model.coef_
+    for X, y, words in [
+        (NUMBERS_AND_TEXT, None, "name of the column"),
+        (NUMBERS_AND_TEXT, FRAME["spent"][:5], "one value per row"),
+        (NUMBERS_AND_TEXT, "nothing", "nothing"),
+        (FRAME, "spent", "dates"),
+        (FRAME[["site", "price"]], FRAME["spent"], "missing value"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+        assert np.array_equal(model.coef_, before)
+    with pytest.raises(ValueError, match="without names of columns"):
+        OnlineRegressor().fit([[1.0], [2.0]], [1.0, 2.0]).predict([{"a": 1}])
+    with pytest.raises(ValueError, match="replacement"):
+        OnlineRegressor(shuffle="replacement").fit(NUMBERS_AND_TEXT, FRAME["spent"])
+    with pytest.raises(ValueError, match="sample_weight must name one too"):
+        model.fit(NUMBERS_AND_TEXT.assign(y=1.0), "y", np.ones(N))

@@ -1,0 +1,91 @@
+"""Rows as dicts have the entries that a table of them has."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_columns import rows_of
+
+from onlinear import streams
+from onlinear.streams import StreamError
+from onlinear.streams.dict_rows import NamedRow, row_reader
+
+FIRST = {"y": 1.0, "a": 1.5, "flag": True, "day": datetime.date(2024, 1, 1), "site": "x", "kind": "u"}
+VALUES = {
+    "a": st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60) | st.just(np.float32(0.5)),
+    "flag": st.none() | st.booleans(),
+    "day": st.none() | st.dates(datetime.date(1990, 1, 1), datetime.date(2030, 1, 1)),
+    "site": st.none() | st.sampled_from(["x", "y", "", "ü"]),
+    "kind": st.none() | st.sampled_from(["u", "v"]),
+}
+DICTS = st.lists(st.fixed_dictionaries({}, optional=VALUES), min_size=1, max_size=6)
+
+
+@settings(max_examples=150)
+@given(
+    DICTS,
+    st.sampled_from(["hash", "one-hot"]),
+    st.integers(1, 18),
+    st.sampled_from(["error", "omit", "indicator"]),
+    st.booleans(),
+)
+def test_a_dict_has_the_entries_of_a_table_of_it(rows, categories, bits, missing, grow):
+    hashed = {"hash_bits": bits} if categories == "hash" else {}
+    options = {"categories": categories, "missing": missing, "dates": "days", **hashed}
+    stream = streams.open([FIRST], target="y", **options)
+    list(stream)
+    reader = row_reader(stream.encoding)
+    for row in rows:
+        (size,) = {reader.count}
+        try:
+            (wanted,) = rows_of(streams.open([row], encoding=reader.description(), unlabelled=True))
+        except StreamError as error:
+            with pytest.raises(StreamError, match=re.escape(str(error))):
+                reader.row(row, grow)
+            continue
+        columns, values = reader.row(row, grow)
+        offset = 3 * (2 if missing == "indicator" else 1)
+        if not grow and categories == "one-hot":
+            wanted = {column: value for column, value in wanted.items() if column < offset + size}
+        assert {c: v for c, v in zip(columns, values, strict=True) if v != 0.0 and (grow or c in wanted)} == wanted
+        assert columns == sorted(set(columns))
+        if not grow:
+            assert reader.count == size
+
+
+def test_names_get_columns_as_they_appear():
+    reader = NamedRow([])
+    assert reader.row({"a": 2, "site": "x", "flag": True, "none": None}, True) == ([0, 1, 2], [2, 1.0, True])
+    assert reader.names == ["a", "site=x", "flag"]
+    assert reader.row({"flag": 0.5, "new": 1.0, "site": "y", "a": np.int64(3)}, False) == ([0, 2], [3, 0.5])
+    assert reader.row({"site": np.str_("x")}, False) == ([1], [1.0])
+    assert reader.names == ["a", "site=x", "flag"]
+    for wrong in ({"a": [1]}, {"b": object()}, {3: 1.0}):
+        with pytest.raises(TypeError, match="row: expected"):
+            reader.row(wrong, True)
+
+
+def test_arrays_of_rows_of_numbers_are_held():
+    reader = NamedRow([])
+    for row in ({"a": 1.0, "b": 2}, {"a": 3, "b": True}, {"b": 1.0, "a": 2.0}, {"a": 1.0, "b": "2"}, {"a": None, "b": 1.0}):
+        columns, values = reader.arrays(row, True)
+        wanted = reader.row(row, True)
+        assert (columns.tolist(), values.tolist()) == wanted
+    assert reader.names == ["a", "b", "b=2"]
+
+
+def test_columns_without_names_are_refused():
+    for described in (
+        {"version": 1, "format": "svmlight", "base": 1},
+        {"version": 1, "format": "vw", "hash_bits": 4, "seed": 0},
+    ):
+        with pytest.raises(ValueError, match=r"which|whose features a dict does not name"):
+            row_reader(described)
+    for names in (None, ["a", "a"], [1]):
+        with pytest.raises(ValueError, match="encoding: expected"):
+            row_reader({"version": 1, "format": "names", "names": names})

@@ -1,0 +1,111 @@
+"""Tables in memory: whatever holds a table, its rows are those of a file of it."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from test_columns import MISSING, rows_of, tables
+
+from onlinear import streams
+from onlinear.streams import StreamError
+
+ROWS = [
+    {"click": i % 2, "price": None if i % 5 == 0 else i / 8, "site": "abc"[i % 3], "new": i % 4 == 0, "n": i} for i in range(40)
+]
+FRAME = pd.DataFrame(ROWS)
+TABLE = pa.Table.from_pylist(ROWS)
+HOLDERS = {
+    "pandas": FRAME,
+    "categorical": FRAME.astype({"site": "category"}),
+    "nullable": FRAME.convert_dtypes(),
+    "an index of its own": FRAME.set_index(np.arange(40)[::-1]),
+    "polars": pl.DataFrame(ROWS),
+    "polars categorical": pl.DataFrame(ROWS).with_columns(pl.col("site").cast(pl.Categorical)),
+    "arrow": TABLE,
+    "in pieces": pa.concat_tables([TABLE.slice(0, 7), TABLE.slice(7)]),
+    "batch": TABLE.combine_chunks().to_batches()[0],
+    "dicts": ROWS,
+    "tuple of dicts": tuple(ROWS),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("categories", ["hash", "one-hot"])
+def test_the_rows_are_those_of_a_parquet_file(name, categories, tmp_path):
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    options = {"target": "click", "missing": "indicator", "categories": categories}
+    wanted = streams.open(tmp_path / "rows.parquet", **options)
+    found = streams.open(HOLDERS[name], block_bytes=1 << 8, **options)
+    assert found.rows == 40
+    assert rows_of(found) == rows_of(wanted)
+    assert found.encoding == wanted.encoding
+    assert found.name == "the table"
+
+
+@settings(max_examples=60)
+@given(tables(), MISSING)
+def test_every_type_is_read_as_from_a_file(tmp_path_factory, table_and_types, missing):
+    table, _ = table_and_types
+    path = tmp_path_factory.mktemp("tables") / "rows.parquet"
+    pq.write_table(table, path)
+    options = {"target": "y", "weight": "w", "missing": missing, "dates": "days"}
+
+    def read(source):
+        try:
+            stream = streams.open(source, **options)
+            return rows_of(stream), stream.encoding
+        except StreamError as error:
+            return str(error).partition(":")[2]
+
+    assert read(table) == read(path)
+
+
+def test_a_dict_may_lack_a_value_and_then_it_is_missing():
+    rows = [{"y": 1.0, "a": 2.0}, {"y": 0.0, "b": "x"}]
+    with pytest.raises(StreamError, match="the table:1: expected text in column 'b', got a missing value"):
+        list(streams.open(rows, target="y"))
+    stream = streams.open(rows, target="y", missing="omit", categories="one-hot")
+    assert rows_of(stream) == [{0: 2.0}, {1: 1.0}]
+    assert rows_of(streams.open([{"b": "x"}, {"b": "new"}], encoding=stream.encoding)) == [{1: 1.0}, {2: 1.0}]
+
+
+def test_names_that_are_no_text_become_text():
+    stream = streams.open(pd.DataFrame({0: [1.0, 2.0], 1: [0, 1]}), target="1")
+    assert [name for name, _ in stream.encoding["features"]] == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ([{"a": 1}, {"a": "x"}], "hold one type each"),
+        ([{"a": 1}, 2], "expected a dict for each row, got int at row 1"),
+        ([{1: 1}], "expected text as the name of a column, got 1"),
+        (pd.DataFrame({"a": [1, "x"]}), "hold one type each"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "hold one type each"),
+    ],
+)
+def test_what_is_no_table_is_refused(source, words):
+    with pytest.raises(TypeError, match=words):
+        streams.open(source, target="a")
+
+
+def test_options_of_files_are_refused():
+    with pytest.raises(ValueError, match="format='csv' is for files"):
+        streams.open(FRAME, target="click", format="csv")
+    with pytest.raises(ValueError, match="nulls is for the format csv"):
+        streams.open(FRAME, target="click", nulls=["x"])
+    with pytest.raises(StreamError, match="the table: column 'day' holds dates or times"):
+        streams.open([{"y": 1, "day": datetime.date(2020, 1, 1)}], target="y")
+
+
+def test_a_second_pass_gives_the_rows_again():
+    stream = streams.open(FRAME, target="click", missing="omit")
+    assert rows_of(stream) == rows_of(stream)
+    assert stream.done == stream.total == 40

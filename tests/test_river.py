@@ -1,0 +1,68 @@
+"""The wrappers for River pass River's own checks of linear models."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+checks = pytest.importorskip("river.checks", reason="River is not installed: pip install onlinear[river]")
+from river import datasets, linear_model, metrics  # noqa: E402
+from river import evaluate as progressive  # noqa: E402
+
+from onlinear.river import Classifier, Regressor  # noqa: E402
+
+PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
+MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(solver=None), Regressor(), Regressor("huber", solver=None)]
+CASES = [(model, check) for model in MODELS for check in checks.yield_checks(model)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "check"), CASES, ids=[f"{type(model).__name__}-{model.solver}-{check.__name__}" for model, check in CASES]
+)
+def test_river_check(model, check):
+    check(model.clone())
+
+
+def test_the_package_does_not_import_river():
+    code = "import sys, onlinear, onlinear.cli; from onlinear import OnlineClassifier; assert 'river' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_classes_appear_or_are_named():
+    model = Classifier()
+    assert model.predict_one({"a": 1.0}) is False
+    assert model.predict_proba_one({"a": 1.0}) == {False: 0.5, True: 0.5}
+    model.learn_one({"a": 1.0}, "no")
+    assert model.predict_one({"a": 1.0}) == "no"
+    assert model.predict_proba_one({"a": 1.0}) == {"no": 1.0}
+    model.learn_one({"b": 1.0}, "yes")
+    for _ in range(20):
+        model.learn_one({"a": 1.0}, "no")
+        model.learn_one({"b": 1.0}, "yes")
+    assert model.predict_one({"b": 1.0}) == "yes"
+    assert set(model.predict_proba_one({"b": 1.0})) == {"no", "yes"}
+    with pytest.raises(ValueError, match="the class 'maybe'"):
+        model.learn_one({"b": 1.0}, "maybe")
+    several = Classifier(classes=["r", "g", "b"])
+    for k in range(60):
+        several.learn_one({"rgb"[k % 3]: 1.0}, "rgb"[k % 3])
+    assert [several.predict_one({name: 1.0}) for name in "rgb"] == ["r", "g", "b"]
+    assert sum(several.predict_proba_one({"r": 1.0}).values()) == pytest.approx(1.0)
+
+
+def test_the_example_of_the_page_runs():
+    (example,) = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    exec(compile(example, str(PAGE), "exec"), {})
+
+
+def test_it_is_as_good_as_rivers_own_on_rivers_data():
+    ours = progressive.progressive_val_score(datasets.Phishing(), Classifier(), metrics.LogLoss()).get()
+    theirs = progressive.progressive_val_score(datasets.Phishing(), linear_model.LogisticRegression(), metrics.LogLoss()).get()
+    assert ours < theirs + 0.02
+    assert np.isfinite(ours)
