@@ -251,7 +251,7 @@ def any_learner(name, **options):
 
 
 def taught(learner, which):
-    if SOLVERS[learner.spec["solver"].partition(",")[0]].solver.__name__ == "BatchDrs":
+    if learner.engine.batch:
         return learner.solve(SIGNS, LABELS, 5)
     return learner.learn(SIGNS[which], LABELS[which])
 

@@ -10,6 +10,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +114,16 @@ def text(base: int) -> OnlineClassifier:
         return OnlineClassifier(penalty=L1).fit(streams.open(path, base=base))
 
 
-def batch() -> Learner:
-    """The method that takes all rows at once."""
-    return Learner("batch-drs", "squared", L1, fit_intercept=True, n_features=D).solve(ROWS, SIGNS, 5)
+ALL_AT_ONCE = ("batch-drs", "prox-newton", "sdca")
+
+
+def batch(name: str) -> Learner:
+    """A method that takes all rows at once."""
+    return Learner(name, "squared", L1, fit_intercept=True, n_features=D).solve(ROWS, SIGNS, 5)
 
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
-    "batch-drs": batch,
+    **{name: partial(batch, name) for name in ALL_AT_ONCE},
     "classifier": lambda: OnlineClassifier(random_state=0).fit(ROWS, SIGNS),
     "classes": lambda: OnlineClassifier(penalty=NET, class_weight={"a": 2.0}, random_state=0, passes=2).fit(ROWS, TEXTS),
     "regressor": lambda: OnlineRegressor(random_state=0).fit(ROWS, NUMBERS),
@@ -151,7 +155,7 @@ def hexed(values: np.ndarray) -> list[str]:
 def _more(name: str) -> Callable[[Any], Any]:
     if name in LEARNERS:
         return lambda model: model.learn(ROWS[70:], _targets(model)[70:])
-    if name == "batch-drs":
+    if name in ALL_AT_ONCE:
         return lambda model: model.solve(ROWS, SIGNS, 5)
     targets = {
         "classes": TEXTS,
