@@ -90,6 +90,8 @@ def test_solvers_by_name_imply_a_tolerance(solver):
         ({"penalty": "l1=0.1", "tol": 0.0}, "tol"),
         ({"penalty": "l1=0.1", "tol": -1.0}, "tol"),
         ({"penalty": "l1=0.1", "max_passes": 0}, "max_passes must be"),
+        ({"penalty": "l1=0.1", "eta": 0.5}, "eta=0.5 is a setting of online passes"),
+        ({"penalty": "l1=0.1", "average": "uniform", "solver": "sdca"}, "average='uniform' is a setting of online passes"),
     ],
 )
 def test_refusals_leave_the_model_as_it_was(settings, says):
@@ -99,6 +101,11 @@ def test_refusals_leave_the_model_as_it_was(settings, says):
     with pytest.raises(ValueError, match=says):
         model.fit(X, Y)
     np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_a_clip_and_a_certificate_exclude_each_other():
+    with pytest.raises(ValueError, match="clip=True and tol= exclude each other"):
+        OnlineRegressor(penalty="l2=0.1", tol=1e-4, clip=True).fit(X, SCORES)
 
 
 def test_streams_and_paths_refuse_it():

@@ -39,6 +39,7 @@ class Certified(Model):
 
     def certified_learner(self, outputs: int) -> Learner:
         """The learner that ``fit`` solves; raises ValueError where no gap can be certified."""
+        self._refuse_unused()
         loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
         refuse_uncertified(loss, penalty)
         solver = self.solver
@@ -58,6 +59,19 @@ class Certified(Model):
             n_features=self.n_features_in_,
             n_outputs=outputs,
         )
+
+    def _refuse_unused(self) -> None:
+        """Raise ValueError for settings that a fit to a certified gap has no use for."""
+        if getattr(self, "clip", None):
+            raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
+        if self.solver is not None and not names_certified(self.solver):
+            return
+        for name in ("eta", "average"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is a setting of online passes, and with tol= this fit makes none: name "
+                    "the solver of the first passes, such as solver='comid', or leave it out."
+                )
 
     def begin(self, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
         """With ``warm_start`` the weights (d, K) and intercepts (K,) of the model as it is; None where there is none."""
