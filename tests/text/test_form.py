@@ -141,7 +141,7 @@ def test_arguments_of_other_estimators(estimator):
     class Mine(estimator):
         """A class of a user's."""
 
-    for name in ("alpha", "eta0", "max_iter", "C", "l1_ratio", "learning_rate", "tol", "n_iter", "epochs", "unheard_of"):
+    for name in ("alpha", "eta0", "max_iter", "C", "l1_ratio", "learning_rate", "n_iter", "epochs", "unheard_of"):
         assert name not in signature(estimator).parameters
         for cls in (estimator, Mine):
             with pytest.raises(TypeError, match=f"^{cls.__name__} has no argument '{name}'. ") as error:

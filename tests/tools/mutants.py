@@ -144,7 +144,7 @@ def used(path: Path, subject: Subject) -> None:
         saved(model, path)
         return
     assert np.all(np.isfinite(learner.weights(average=True))), "weights are finite, or the model says that it has diverged"
-    if type(learner.solver).__name__ == "BatchDrs":
+    if learner.engine.batch:
         learner.solve(rows, SIGNS[:12], 2)
     else:
         learner.variables()
@@ -162,6 +162,8 @@ def used(path: Path, subject: Subject) -> None:
 def targets(learner: Any, rows: int) -> np.ndarray:
     """Something to learn, (rows,) or (rows, K)."""
     y = np.ones(rows) if getattr(learner.loss, "labels", "real") == "counts" else SIGNS[:rows]
+    if learner.engine.joins and hasattr(learner.loss, "joint"):
+        return np.where(np.arange(rows)[:, None] % learner.n_outputs == np.arange(learner.n_outputs), 1.0, -1.0)
     return y if learner.n_outputs == 1 else np.repeat(y[:, None], learner.n_outputs, axis=1)
 
 

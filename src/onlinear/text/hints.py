@@ -9,8 +9,8 @@ import re
 
 _IMPLICIT = "The default solver needs no tuned step (leave solver out)"
 _BATCH = (
-    f"It needs all rows at once; methods here take one row at a time. {_IMPLICIT}, and more passes (passes=20) come closer to "
-    "the optimum."
+    "It needs all rows at once, as 'prox-newton' and 'sdca' here do, which tol=1e-4 with a penalty chooses between. "
+    f"{_IMPLICIT} and takes one row at a time."
 )
 _ADAPTIVE = (
     f"Solvers with a step per feature are 'implicit-ftrl' and 'ftrl'. {_IMPLICIT} and divides each column by its own scale."
@@ -23,7 +23,7 @@ _PARTS: dict[str, dict[str, str]] = {
         "ftrl-proximal": "It is 'ftrl' here.",
         "dual-averaging": "The nearest is 'rda', dual averaging, which keeps zeros too.",
         **dict.fromkeys(("adagrad", "adam", "adamw", "adadelta", "rmsprop", "momentum", "nesterov"), _ADAPTIVE),
-        **dict.fromkeys(("sag", "saga", "svrg", "sdca"), _BATCH),
+        **dict.fromkeys(("sag", "saga", "svrg"), _BATCH),
         **dict.fromkeys(("lbfgs", "l-bfgs", "bfgs", "liblinear", "newton", "newton-cg", "newton-cholesky"), _BATCH),
         **dict.fromkeys(("cholesky", "svd", "lsqr", "sparse-cg", "coordinate-descent", "cd"), _BATCH),
         **dict.fromkeys(("auto", "default"), f"{_IMPLICIT}."),
@@ -129,7 +129,7 @@ _ARGUMENTS: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("n_iter_no_change", "early_stopping", "validation_fraction"),
-        "fit makes passes= passes and has no stopping rule; onlinear train has --early-stop.",
+        "Write tol=1e-4 with a penalty, for a fit that stops at a certified gap; onlinear train has --early-stop.",
     ),
     **dict.fromkeys(("optimizer", "algorithm", "method"), "Write solver=, for instance solver='rda'."),
     "epsilon": "It is a setting of the loss: loss='huber,delta=0.1', loss='epsilon-insensitive,eps=0.1'.",

@@ -122,7 +122,7 @@ class PlainEngine(Engine):
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
-        return self.packs and not self.implicit
+        return self.packs and self.average is None and not self.implicit
 
     def join(self, states: list[State], side: Joined) -> Any:
         numbers, lead = numbers_of_row(len(states)), states[0]
