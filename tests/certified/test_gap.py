@@ -77,7 +77,7 @@ def test_the_gap_is_never_below_the_distance_to_the_optimum(loss, fit_intercept,
 
 
 @pytest.mark.parametrize("loss", [name for name, cls in LOSSES.items() if hasattr(cls, "curvature")])
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("fit_intercept", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_the_gap_of_the_optimum_is_small(loss, fit_intercept):
     X, y, weights = rows_for(loss)
     X = X / np.abs(X).max(axis=0)
