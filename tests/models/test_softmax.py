@@ -42,6 +42,15 @@ def test_two_classes_are_the_logistic_loss(penalty):
     assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
+def test_two_classes_have_the_certificate_of_the_logistic_loss():
+    y = Y < "c"
+    one, other = (OnlineClassifier(loss, penalty="l1=1e-2", tol=1e-6).fit(X, y) for loss in ("softmax", "logistic"))
+    assert one.dual_gap_ == other.dual_gap_ <= 1e-6
+    assert np.array_equal(one.coef_, other.coef_)
+    with pytest.raises(ValueError, match="needs a loss with the method conjugate; Softmax has none"):
+        OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6).fit(X, Y)
+
+
 @pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("penalty", ["none", "l1=1e-3"])
 def test_files_keep_it(tmp_path, penalty, final):

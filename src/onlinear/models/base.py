@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from copy import copy
 from inspect import signature
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -118,6 +118,10 @@ class Model(ABC):
             total=total,
             n_jobs=self.n_jobs,
         )
+
+    def for_outputs(self, outputs: int) -> Self:
+        """The model with its loss for so many outputs."""
+        return self
 
     def _solver(self) -> Any:
         """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
@@ -379,6 +383,15 @@ class Classifier(Model):
         )
         self.class_weight = class_weight
 
+    def for_outputs(self, outputs: int) -> Self:
+        """The model with its loss for so many outputs: a single one, which tells two classes apart, has no joint loss."""
+        loss = build_loss(self.loss)
+        if outputs > 1 or not is_joint(loss):
+            return self
+        alone = copy(self)
+        alone.loss = loss.of_two()
+        return alone
+
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The classes that scores say, (n,)."""
         return self.classes_[best_class(scores[:, None] if scores.ndim == 1 else scores, axis=1)]
@@ -397,10 +410,8 @@ class Classifier(Model):
         if loss_labels(self.loss) not in ("signs", "real"):
             known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
-        loss = build_loss(self.loss)
-        if outputs == 1 and is_joint(loss):
-            alone = copy(self)
-            alone.loss = loss.of_two()
+        alone = self.for_outputs(outputs)
+        if alone is not self:
             return alone.new_learner(outputs, total)
         return super().new_learner(outputs, total)
 

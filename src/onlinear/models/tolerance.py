@@ -39,6 +39,9 @@ class Certified(Model):
 
     def certified_learner(self, outputs: int) -> Learner:
         """The learner that ``fit`` solves; raises ValueError where no gap can be certified."""
+        alone = self.for_outputs(outputs)
+        if alone is not self:
+            return alone.certified_learner(outputs)
         self._refuse_unused()
         loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
         refuse_uncertified(loss, penalty)

@@ -46,7 +46,7 @@ from onlinear.compiled import (
     total,
 )
 from onlinear.losses import Squared
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import is_bare
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers.core.dense import all_finite, dot
@@ -133,7 +133,7 @@ def refuse_all_but_least_squares(problem: Problem) -> None:
     if not isinstance(problem.loss, Squared):
         loss = kebab(type(problem.loss).__name__)
         raise ValueError(f"{problem.name} is a least-squares method: the loss must be 'squared', got {loss!r}.")
-    if problem.penalty != ElasticNet():
+    if not is_bare(problem.penalty):
         raise ValueError(f"{problem.name} has no form with a penalty: the penalty must be 'none', got {problem.penalty!r}.")
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from onlinear.compiled import LANES, adopt, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import Hinge
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import is_bare
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite, dot
 from onlinear.solvers.core.engine import (
@@ -79,7 +79,7 @@ class Pa(NamedTuple):
             )
         if isinf(self.C) and loss.factor != 1.0:
             raise ValueError(f"pa corrects every row fully, so the loss's factor must be 1, got {loss.factor!r}; use 'pa-1'.")
-        if not isinstance(penalty, ElasticNet) or penalty != ElasticNet():
+        if not is_bare(penalty):
             raise ValueError(
                 f"passive-aggressive learning has no penalty, got {penalty!r}; use 'fiol', its form with a penalty."
             )

@@ -62,8 +62,8 @@ from onlinear.solvers.core.engine import (
     mean_score,
 )
 from onlinear.solvers.core.engine import THETA as LAST_THETA
+from onlinear.solvers.core.pack import AHEAD, FOUR, ONE_MORE, THREE_MORE, TWO_MORE, whole
 from onlinear.solvers.core.pack import turned as next_part
-from onlinear.solvers.core.pack import whole
 from onlinear.solvers.core.visits import time_to_visit
 
 # Further rows of a row's numbers: theta before a turn, the score it aimed at, and from ROW on what the row was scored by.
@@ -72,7 +72,6 @@ MOST = np.uint64(4)  # numbers that a row is scored by
 NUMBERS = ROW + 4
 REPRODUCED = 1e-12
 MOST_TURNS, MOST_HALVINGS = 200, 40
-AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 FULL = np.uint64(WIDTH)
 
 
@@ -241,16 +240,16 @@ def learn_joined(
 def sums_of_pack(indices, values, begin, end, memory, wide, like, packs, solver, c, penalty):
     """The sums of a row's terms for a pack, in the order of ``total``."""
     count = np.uint64(indices.shape[0])
-    asks, fours = end + AHEAD <= count, end - (end - begin) % np.uint64(4)
+    asks, fours = end + AHEAD <= count, end - (end - begin) % FOUR
     a = b = d = e = empty(solver.terms(in_lanes(like), 0.0, c, penalty))
-    for k in range(begin, fours, np.uint64(4)):
+    for k in range(begin, fours, FOUR):
         if asks:
-            for n in range(np.uint64(4)):
+            for n in range(FOUR):
                 fetch_lanes(memory, np.uint64(indices[k + AHEAD + n]) * wide)
         a = added(a, terms_at(indices, values, k, memory, wide, like, packs, solver, c, penalty))
-        b = added(b, terms_at(indices, values, k + np.uint64(1), memory, wide, like, packs, solver, c, penalty))
-        d = added(d, terms_at(indices, values, k + np.uint64(2), memory, wide, like, packs, solver, c, penalty))
-        e = added(e, terms_at(indices, values, k + np.uint64(3), memory, wide, like, packs, solver, c, penalty))
+        b = added(b, terms_at(indices, values, k + ONE_MORE, memory, wide, like, packs, solver, c, penalty))
+        d = added(d, terms_at(indices, values, k + TWO_MORE, memory, wide, like, packs, solver, c, penalty))
+        e = added(e, terms_at(indices, values, k + THREE_MORE, memory, wide, like, packs, solver, c, penalty))
     sums = a, b, d, e
     for k in range(fours, end):
         sums = next_part(sums, terms_at(indices, values, k, memory, wide, like, packs, solver, c, penalty))

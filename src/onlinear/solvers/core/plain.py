@@ -13,7 +13,7 @@ import numpy as np
 
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
-from onlinear.penalties import ElasticNet
+from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Problem, State, T, everything, scalars
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
@@ -109,7 +109,7 @@ class PlainEngine(Engine):
 
     @property
     def packs(self) -> bool:
-        steady = self.average is None or self.penalty == ElasticNet(0.0, 0.0)
+        steady = self.average is None or is_bare(self.penalty)
         return self.measures_lanes and steady and getattr(self.penalty, "takes_lanes", False)
 
     def pack(self, side: Abreast) -> Any:
