@@ -6,7 +6,7 @@ With w_k the predictor before step k, an average is
 
 so `uniform` is (1, 0), `weighted-t` (0, 1), `weighted-t1` (1, 1) and a suffix is `uniform` with a later first step.
 `uniform-post` averages the predictors after the steps, w_2 .. w_{T+1}: om is shifted by one (om_1 = 0) and the last
-predictor is added when the average is read.
+predictor is added when the average is read. Where rows are forgotten, ``Fading`` weights a predictor by its age.
 
 Lazy form (MATH 11.3, 11.5). Where a state v does not change, the predictor of step k is sign(v) (|v| - q_k)_+ / p_k with
 scalars q_k (non-decreasing) and p_k > 0 that no coordinate knows of. With prefix sums over the steps of a block
@@ -19,13 +19,15 @@ A coordinate therefore keeps B = (its sum so far) - sign(v) (|v| E_a - R_a), whi
 
 from __future__ import annotations
 
-from math import copysign
-from typing import NamedTuple
+from math import copysign, exp2, expm1, log
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function
+from onlinear.compiled import adopt, function, lane_by_lane
 from onlinear.text.describe import describe
+
+LOG_2 = log(2.0)
 
 
 class Average(NamedTuple):
@@ -46,6 +48,17 @@ class Average(NamedTuple):
         n = t - self.first + 1.0
         return n * self.base + self.growth * n * (0.5 * (t + self.first)) if n > 0.0 else 0.0
 
+    def faded(self, total: float, steps: float) -> float:
+        """What is left after some ``steps`` of a sum of weighted predictors: all of it."""
+        return total
+
+    def resting(self, w: float, stamp: float, t: float) -> float:
+        """The sum of om_k w over the steps k = stamp + 1 .. t, of a weight that rests without a penalty (numbers or lanes)."""
+        post = 1.0 if self.post else 0.0
+        first = max(stamp + 1.0, self.first + post)
+        m = max(t - first + 1.0, 0.0)
+        return w * (m * (self.base + self.growth * (first - post)) + self.growth * (0.5 * m * (m - 1.0)))
+
 
 class Masked(Average):
     """An average that is 0 where the last iterate is 0: as sparse as that. What kernels sum is the average itself."""
@@ -53,7 +66,42 @@ class Masked(Average):
     __slots__ = ()
 
 
-def plain(average: Average | None) -> Average | None:
+@function
+def rows_kept(t: float, half_life: float) -> float:
+    """1 + gamma + ... + gamma^(t-1), gamma = 2^(-1 / half_life): the rows that ``t`` rows count for (MATH 18.8)."""
+    return expm1(-t * (LOG_2 / half_life)) / expm1(-LOG_2 / half_life)
+
+
+@lane_by_lane
+def resting_and_fading(w, stamp, t, half_life):  # type: ignore[no-untyped-def]
+    """The sum of gamma^(t-k) w over the steps k = stamp + 1 .. t."""
+    return w * rows_kept(t - stamp, half_life)
+
+
+class Fading(NamedTuple):
+    """The average sum_k gamma^(t-k) w_k / sum_k gamma^(t-k) of predictors: after ``half_life`` rows one counts half."""
+
+    half_life: float
+    post = False
+
+    def om(self, k: int) -> float:
+        """1, the weight of the predictor before step ``k`` at that step."""
+        return 1.0
+
+    def total(self, t: int) -> float:
+        """The sum of the weights after ``t`` steps."""
+        return rows_kept(t + 0.0, self.half_life)
+
+    def faded(self, total: float, steps: float) -> float:
+        """gamma^steps total."""
+        return exp2(-steps / self.half_life) * total
+
+    def resting(self, w: float, stamp: float, t: float) -> float:
+        """The sum of gamma^(t-k) w over the steps k = stamp + 1 .. t, of a weight that rests (numbers or lanes)."""
+        return resting_and_fading(w, stamp, t, self.half_life)
+
+
+def plain(average: Any) -> Any:
     """The average whose sums are kept: of a masked one, that without its mask."""
     return Average(*average) if isinstance(average, Masked) else average
 
@@ -67,7 +115,8 @@ FIELDS = {
 
 for _average in (Average, Masked):
     describe(_average, FIELDS, {})
-adopt(Average)
+for _average in (Average, Fading):
+    adopt(_average)
 
 NAMED = {
     "uniform": Average(1.0, 0.0),

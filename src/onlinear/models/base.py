@@ -17,7 +17,17 @@ from onlinear.averages import ADAPTIVE
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
-from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
+from onlinear.learner.parts import (
+    ALL_LOSSES,
+    LOSSES,
+    build_average,
+    build_loss,
+    build_penalty,
+    build_solver,
+    fading,
+    is_none,
+    split,
+)
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.losses import Squared
@@ -28,6 +38,7 @@ from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
+from onlinear.solvers.forgetting import forgetful
 from onlinear.streams import encoding
 from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
@@ -50,6 +61,7 @@ class Model(ABC):
     l1: float | None = None  # of pickles that are older than these
     l2: float | None = None
     eta: float | None = None
+    forget: float | None = None
 
     @explain_arguments
     def __init__(
@@ -70,6 +82,7 @@ class Model(ABC):
         l1: float | None = None,
         l2: float | None = None,
         eta: float | None = None,
+        forget: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -89,6 +102,7 @@ class Model(ABC):
         self.l1 = l1
         self.l2 = l2
         self.eta = eta
+        self.forget = forget
         self.tol = tol
         self.max_passes = max_passes
         self.warm_start = warm_start
@@ -115,6 +129,7 @@ class Model(ABC):
             targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
             weights=RELATIVE if follows else RAW,
             clip=follows and self.clips(),
+            forget=self.forget,
             total=total,
             n_jobs=self.n_jobs,
         )
@@ -127,15 +142,22 @@ class Model(ABC):
         """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
         if self.solver is not None:
             return with_step(self.solver, self.eta)
-        adapts = self._adapts()
-        name = "implicit-ftrl" if adapts else "implicit-sgd" if self._is_bare() else "fiol"
+        adapts, name = self._adapts(), self._default_solver()
         if self.eta is not None:
             return with_step(name, self.eta)
+        if adapts and name == "ftrl":
+            return name
         if adapts:
             eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
             return f"{name},eta={eta:g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{name},eta={eta:g}"
+
+    def _default_solver(self) -> str:
+        """The name of the default's steps."""
+        if self._adapts():
+            return "ftrl" if is_joint(build_loss(self.loss)) else "implicit-ftrl"
+        return "implicit-sgd" if self._is_bare() else "fiol"
 
     def chosen_penalty(self) -> Any:
         """The penalty, with the strengths that are given as numbers."""
@@ -143,7 +165,9 @@ class Model(ABC):
 
     def _adapts(self) -> bool:
         """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
-        and for the squared loss of numbers without a penalty."""
+        for the squared loss of numbers without a penalty; and where rows are forgotten."""
+        if self.forget is not None:
+            return True
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
         if self._is_bare():
             return self.task == REGRESS and type(loss) is Squared
@@ -160,12 +184,12 @@ class Model(ABC):
             return self.average
         solver = self.solver
         if solver is None:
-            solver = "implicit-ftrl" if self._adapts() else "implicit-sgd" if self._is_bare() else "fiol"
+            solver = self._default_solver()
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
         penalty = build_penalty(self.chosen_penalty())
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
-        engine = None if sparse else self._engine(solver, build_average(ADAPTIVE))
+        engine = None if sparse else self._engine(solver, ADAPTIVE)
         return ADAPTIVE if engine is not None and engine.lazy and engine.scores_means else "none"
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
@@ -173,13 +197,16 @@ class Model(ABC):
         try:
             penalty = build_penalty(self.chosen_penalty())
             built, _ = build_solver(solver, penalty, total=2)
-            return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))
+            kept = build_average(average, total=2)
+            if self.forget is not None:
+                built, kept = forgetful(built, "", self.forget), fading(average, kept, self.forget)
+            return built.engine(Problem(build_loss(self.loss), penalty, kept, self.fit_intercept))
         except (ValueError, TypeError):
             return None
 
     def _follows(self, solver: Any, average: Any) -> bool:
         """Whether the step sizes may follow the running units of weights and targets."""
-        engine = self._engine(solver, build_average(average, total=2))
+        engine = self._engine(solver, average)
         return engine is not None and can_multiply(engine)
 
     def clips(self) -> bool:
@@ -357,6 +384,7 @@ class Classifier(Model):
         l1: float | None = None,
         l2: float | None = None,
         eta: float | None = None,
+        forget: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -377,6 +405,7 @@ class Classifier(Model):
             l1=l1,
             l2=l2,
             eta=eta,
+            forget=forget,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
@@ -467,6 +496,7 @@ class Regressor(Model):
         l1: float | None = None,
         l2: float | None = None,
         eta: float | None = None,
+        forget: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -487,6 +517,7 @@ class Regressor(Model):
             l1=l1,
             l2=l2,
             eta=eta,
+            forget=forget,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
@@ -495,7 +526,7 @@ class Regressor(Model):
 
     def clips(self) -> bool:
         if self.clip is None:
-            return self.solver is None and type(build_loss(self.loss)) is Squared
+            return self.solver is None and self.forget is None and type(build_loss(self.loss)) is Squared
         return check_flag("clip", self.clip)
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:

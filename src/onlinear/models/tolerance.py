@@ -67,6 +67,8 @@ class Certified(Model):
         """Raise ValueError for settings that a fit to a certified gap has no use for."""
         if getattr(self, "clip", None):
             raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
+        if self.forget is not None:
+            raise ValueError("forget= and tol= exclude each other: a certificate is about all rows alike.")
         if self.solver is not None and not names_certified(self.solver):
             return
         for name in ("eta", "average"):

@@ -91,10 +91,13 @@ class Ftrl(NamedTuple):
 
     def moved(self, v, x, theta, c, penalty):
         z, n = v
-        g = theta * x
+        return self.pulled(z, (self.beta + sqrt(n)) / self.eta, n, theta * x, self.weight_of(v, c, penalty))
+
+    def pulled(self, z, sigma, n, g, w):
+        """z and n after the gradient g at the weight w."""
         new = n + g * g
-        grown = (self.beta + sqrt(new)) / self.eta - (self.beta + sqrt(n)) / self.eta
-        return z + (g - grown * self.weight_of(v, c, penalty)), new
+        grown = (self.beta + sqrt(new)) / self.eta - sigma
+        return z + (g - grown * w), new
 
     def idle_sum(self, v, stamp, t, average, penalty):
         z, n = v

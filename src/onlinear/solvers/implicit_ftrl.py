@@ -279,12 +279,12 @@ class ImplicitFtrl(NamedTuple):
     def found_all(self, lean, work, outputs, s, one, c, loss, x, m):
         roots(lean, work, outputs, s, c.more1, c.b * one, c.bias * one, loss, x, m)
 
-    def reached(self, aim, x, theta):
+    def reached(self, aim, x, theta, c):
         u, _, sigma, G = aim
         return u + theta * x, sigma, G
 
     def moved(self, v, x, theta, c, penalty):
-        return self.reached(self.aimed(v, self.weight_of(v, c, penalty), x, c, penalty), x, theta)
+        return self.reached(self.aimed(v, self.weight_of(v, c, penalty), x, c, penalty), x, theta, c)
 
     def idle_sum(self, v, stamp, t, average, penalty):
         z, sigma, _ = v
