@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +109,146 @@ def test_lazy_run_is_the_recursion(method: str, half_life: float) -> None:
         found = np.r_[learner.intercept(), learner.weights()]
         assert_allclose(found, dense.w, rtol=0, atol=1e-13 * max(1.0, np.abs(dense.w).max()))
         assert_allclose(found == 0.0, dense.w == 0.0)
+
+
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_the_average_weights_predictors_by_their_age(method: str) -> None:
+    X, y, s = rows_of()
+    for half_life in HALF_LIVES:
+        dense = Dense(method, X.shape[1], 0.0, 0.0, half_life)
+        for x, target, weight in zip(X.toarray(), y, s, strict=True):
+            dense.learn(np.r_[1.0, x], target, weight)
+        learner = Learner(method, "logistic", "none", "uniform", forget=half_life, fit_intercept=True).learn(X, y, s)
+        found = np.r_[learner.intercept(average=True), learner.weights(average=True)]
+        mean = dense.sums / dense.weights
+        assert_allclose(found, mean, rtol=0, atol=1e-13 * max(1.0, np.abs(mean).max()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_feature_rests_for_a_million_rows(method: str) -> None:
+    X, y, _ = rows_of()
+    idle = csr_matrix((np.ones(1_000_000), (np.arange(1_000_000), np.zeros(1_000_000, int))), shape=(1_000_000, 1))
+    for l1, l2 in ((0.0, 0.0), (1e-6, 0.0), (0.0, 1e-6)):
+        for half_life in (1.0, 69.0):
+            learner = Learner(method, "logistic", penalty_of(l1, l2), forget=half_life).learn(X, y)
+            before = learner.weights()[1:]
+            learner.learn(idle, np.ones(1_000_000))
+            kept = "ftrl" in method and l1 == l2 == 0.0
+            assert_allclose(learner.weights()[1:], before if kept else 0.0, rtol=1e-13, atol=0 if kept or l1 else 1e-290)
+            again = learner.learn(X, y).weights()
+            assert np.all(np.isfinite(again)) and np.any(again)
+
+
+@pytest.mark.parametrize("average", ["none", "uniform"])
+@pytest.mark.parametrize("method", METHODS)
+def test_same_bits(method: str, average: str, tmp_path: Path) -> None:
+    """Of any cut into calls, of single rows, of outputs side by side, of growing columns, and after a file."""
+    if "rda" in method and average != "none":
+        pytest.skip("dual averaging has no average that forgets")
+    X, y, s = rows_of(120)
+    penalty = "l1=1e-3" if average == "none" else "none"
+
+    def learner(**more):
+        return Learner(method, "logistic", penalty, average, forget=7.0, fit_intercept=True, **more)
+
+    whole, cut = learner(n_features=9).learn(X, y, s), learner()
+    for start in range(0, 60, 7):
+        end = min(start + 7, 60)
+        cut.learn(X[start:end], y[start:end], s[start:end])
+    cut.save(tmp_path / "half.model")
+    cut = load(tmp_path / "half.model").learn(X[60:], y[60:], s[60:])
+    for use in (False, True):
+        assert np.array_equal(whole.weights(use), cut.weights(use))
+        assert whole.intercept(use) == cut.intercept(use)
+    assert whole.progressive_loss == cut.progressive_loss
+    block, single = learner().learn(X, y), learner()
+    for row, target in zip(X, y, strict=True):
+        single.learn_one(row.indices, row.data, target)
+    assert np.array_equal(block.weights(True), single.weights(True)) and block.progressive_loss == single.progressive_loss
+    labels = np.where(np.random.default_rng(1).random((120, 11)) < 0.4, 1.0, -1.0)
+    together = learner(n_outputs=11).learn(X, labels, s)
+    for k in (0, 10):
+        alone = learner().learn(X, labels[:, k], s)
+        assert np.array_equal(together.weights(True)[:, k], alone.weights(True))
+        assert together.intercept(True)[k] == alone.intercept(True)
+    whole.save(tmp_path / "a.model")
+    load(tmp_path / "a.model").save(tmp_path / "b.model")
+    assert (tmp_path / "a.model").read_bytes() == (tmp_path / "b.model").read_bytes()
+    assert load(tmp_path / "a.model").forget == 7.0
+
+
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_a_long_half_life_is_the_method_itself(method: str) -> None:
+    X, y, s = rows_of()
+    plain = Learner(method, "logistic", "l1=1e-3", fit_intercept=True).learn(X, y, s)
+    slow = Learner(method, "logistic", "l1=1e-3", fit_intercept=True, forget=1e15).learn(X, y, s)
+    assert_allclose(slow.weights(), plain.weights(), atol=1e-11)
+
+
+def test_models_of_a_path_are_models_alone() -> None:
+    X, y, _ = rows_of()
+    estimator = OnlineClassifier(forget=40.0, shuffle=False)
+    path = PenaltyPath(estimator, ["none", 1e-3, 1e-2]).fit(X, y)
+    alone = OnlineClassifier(penalty="l1=1e-2", forget=40.0, shuffle=False).fit(X, y)
+    assert np.array_equal(path.coefs_[2], alone.coef_.ravel())
+
+
+def test_softmax_forgets() -> None:
+    X, _, _ = rows_of(600)
+    y = np.argmax(X.toarray()[:, :3] + 0.1 * np.random.default_rng(2).normal(size=(600, 3)), axis=1)
+    model = OnlineClassifier("softmax", forget=100.0).fit(X, y)
+    assert model.learner_.forget == 100.0 and model.score(X, y) > 0.9
+    cut = OnlineClassifier("softmax", forget=100.0)
+    for start in range(0, 600, 50):
+        cut.partial_fit(X[start : start + 50], y[start : start + 50], classes=[0, 1, 2])
+    whole = OnlineClassifier("softmax", forget=100.0).partial_fit(X, y, classes=[0, 1, 2])
+    assert np.array_equal(cut.coef_, whole.coef_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"solver": "comid"}, "comid has no form that forgets: use solver='implicit-ftrl', 'ftrl', 'rda' or 'adagrad-rda'"),
+        ({"solver": "fiol"}, "no form that forgets"),
+        ({"solver": "adagrad-comid"}, "no form that forgets"),
+        ({"solver": "implicit-ftrl", "average": "weighted-t1"}, "use 'adaptive', 'uniform' or 'none'"),
+        ({"solver": "implicit-ftrl", "average": "uniform,masked=true"}, "use 'adaptive', 'uniform' or 'none'"),
+        ({"solver": "implicit-ftrl", "average": "uniform", "penalty": "l2=1e-3"}, "Use average='none'"),
+        ({"solver": "rda", "average": "uniform"}, "solver='implicit-ftrl'"),
+        ({"solver": "rda", "penalty": "l1=1e-3,lower=0"}, "none, l1, l2 and elastic-net"),
+        ({"forget": 0.0}, "forget must be"),
+        ({"forget": np.inf}, "forget must be"),
+        ({"forget": "long"}, "forget must be"),
+        ({"tol": 1e-3, "penalty": "l2=1e-3"}, "forget= and tol= exclude each other"),
+    ],
+)
+def test_refusals_say_what_to_use(settings: dict, message: str) -> None:
+    X, y, _ = rows_of(50)
+    with pytest.raises((ValueError, TypeError), match=message.replace("(", r"\(")):
+        OnlineClassifier(**{"forget": 10.0, **settings}).fit(X, y)
+
+
+def test_clipping_is_off_and_refused() -> None:
+    X, y, _ = rows_of(50)
+    model = OnlineRegressor(forget=10.0).fit(X, y)
+    assert model.learner_.bounds() is None and model.learner_.forget == 10.0
+    with pytest.raises(ValueError, match="clip=True and forget= exclude each other"):
+        OnlineRegressor(forget=10.0, clip=True).fit(X, y)
+
+
+def test_a_model_file_keeps_the_half_life(tmp_path: Path) -> None:
+    X, y, _ = rows_of(200)
+    model = OnlineClassifier(forget=25.0).partial_fit(X[:100], y[:100], classes=[-1, 1])
+    model.save(tmp_path / "a.model")
+    again = load(tmp_path / "a.model")
+    assert again.forget == 25.0
+    assert np.array_equal(again.partial_fit(X[100:], y[100:]).coef_, model.partial_fit(X[100:], y[100:]).coef_)
+
+
+def test_it_follows_what_changes() -> None:
+    """Labels whose signs turn in the middle: a model that forgets follows, one that does not is behind."""
+    rng = np.random.default_rng(3)
+    X, w = rng.normal(size=(4000, 5)), rng.normal(size=5)
+    y = np.where(X @ w * np.where(np.arange(4000) < 2000, 1.0, -1.0) > 0.0, 1, 0)
+    forgets, keeps = OnlineClassifier(forget=100.0, shuffle=False).fit(X, y), OnlineClassifier(shuffle=False).fit(X, y)
+    assert forgets.score(X[2000:], y[2000:]) > 0.95 > keeps.score(X[2000:], y[2000:])
