@@ -82,7 +82,11 @@ class Fading(NamedTuple):
     """The average sum_k gamma^(t-k) w_k / sum_k gamma^(t-k) of predictors: after ``half_life`` rows one counts half."""
 
     half_life: float
-    post = False
+
+    @property
+    def post(self) -> bool:
+        """False: the predictors before the steps are averaged."""
+        return False
 
     def om(self, k: int) -> float:
         """1, the weight of the predictor before step ``k`` at that step."""
@@ -115,8 +119,8 @@ FIELDS = {
 
 for _average in (Average, Masked):
     describe(_average, FIELDS, {})
-for _average in (Average, Fading):
-    adopt(_average)
+adopt(Average)
+adopt(Fading)
 
 NAMED = {
     "uniform": Average(1.0, 0.0),

@@ -33,6 +33,7 @@ class Settings(NamedTuple):
     early_stop: int | None = None
     class_weight: str | None = None  # balanced, or 0=1,1=20
     clip: bool | None = None
+    forget: float | None = None  # the half-life in rows
     start: str | None = None  # the model file that training continues from
 
 
@@ -56,6 +57,7 @@ SETTINGS: dict[str, Rule] = {
     "early_stop": or_none(within(1)),
     "class_weight": OPTIONAL_TEXT,
     "clip": or_none(is_flag),
+    "forget": or_none(lambda rows: trust.real(rows) and rows > 0),
     "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
 }
 _NAMES = or_none(trust.texts)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onlinear import rows
-from onlinear.averages import ADAPTIVE
+from onlinear.averages import ADAPTIVE, Average, Fading
 from onlinear.compiled import bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
@@ -93,7 +93,9 @@ class Core(Guarded):
         self.loss = build_loss(spec["loss"])
         self.penalty = build_penalty(spec["penalty"])
         self.solver, preset = build_solver(spec["solver"], self.penalty, total)
-        self.average = build_average(preset.average if spec["average"] is None else spec["average"], total)
+        self.average: Average | Fading | None = build_average(
+            preset.average if spec["average"] is None else spec["average"], total
+        )
         if self.forget is not None:
             self.solver = forgetful(self.solver, solver_name(spec["solver"]), self.forget)
             self.average = fading(spec["average"], self.average, self.forget)

@@ -321,11 +321,11 @@ def half_life(forget: Any) -> float | None:
     return None if forget is None else check_number("learner", "forget", forget, 0.0, inf, open_low=True, open_high=True)
 
 
-def fading(spec: Any, average: Average | None, forget: float) -> Fading | None:
+def fading(spec: Any, average: Any, forget: float) -> Fading | None:
     """The average, given as ``spec``, of a learner that forgets: rows count by their age."""
     if average is None:
         return None
-    if is_adaptive(spec) or tuple(average) == tuple(averages.NAMED["uniform"]) and not isinstance(average, Masked):
+    if is_adaptive(spec) or (tuple(average) == tuple(averages.NAMED["uniform"]) and not isinstance(average, Masked)):
         return Fading(forget)
     raise ValueError(
         f"average {spec!r} weights steps by their number, and with forget= they count by their age: use 'adaptive', 'uniform' "

@@ -57,7 +57,8 @@ def bound(losses: float) -> float:
 def compare(loss, scores, means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means are (K, n), y is (n, K), t rows came before.
 
-    The sums forget: what is older counts less by 1 - 3/t a row, where t is at most ``longest``. A row's means become the scores of what predicted it.
+    The sums forget: what is older counts less by 1 - 3/t a row, where t is at most ``longest``. A row's means become the scores
+    of what predicted it.
     """
     for i in range(y.shape[0]):
         ahead = race[0] < race[1]

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from onlinear.averages import ADAPTIVE
+from onlinear.averages import ADAPTIVE, Average, Fading
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
@@ -190,14 +190,16 @@ class Model(ABC):
         penalty = build_penalty(self.chosen_penalty())
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
         engine = None if sparse else self._engine(solver, ADAPTIVE)
-        return ADAPTIVE if engine is not None and engine.lazy and engine.scores_means else "none"
+        usable = engine is not None and engine.lazy and engine.scores_means
+        joined = engine is not None and is_joint(engine.problem.loss)
+        return ADAPTIVE if usable and not (joined and self.forget is not None) else "none"
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
         try:
             penalty = build_penalty(self.chosen_penalty())
             built, _ = build_solver(solver, penalty, total=2)
-            kept = build_average(average, total=2)
+            kept: Average | Fading | None = build_average(average, total=2)
             if self.forget is not None:
                 built, kept = forgetful(built, "", self.forget), fading(average, kept, self.forget)
             return built.engine(Problem(build_loss(self.loss), penalty, kept, self.fit_intercept))

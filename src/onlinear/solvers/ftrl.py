@@ -11,6 +11,7 @@ paper's method, whose penalty fades as rows come. The intercept is a coordinate 
 
 Source: McMahan et al., Ad Click Prediction: a View from the Trenches, KDD 2013 (its alpha is eta here).
 Lazy:   z_j and n_j change with x_j alone, and w_j follows from them and t. Averages as in MATH 18.3.
+Forget: With a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
 Cost:   O(nnz(x_t)) per row.   Needs: none, l1, l2 or elastic-net without bounds.
 """
 

@@ -14,10 +14,11 @@ A step ``c`` has the fields ``eta`` and ``bias``, the sizes of the step and of t
 Arguments that are None are as good as not written: a loop is compiled for each solver. Some come with functions of their own.
 ``work``: ``weight_of(v, c, penalty)`` is kept for each entry, ``search`` refines theta, and ``landed`` is ``moved`` from the
 weight. ``own``, numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the
-row is scored; the intercept then moves from the step's ``b``. ``aims``, for a search that needs more than weights: ``weight_of`` is kept for each entry, and where a row moves
-``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin; ``found`` is theta,
-from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)`` is ``moved`` from there. ``S``, the sums
-of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py).
+row is scored; the intercept moves from that step's ``b``. ``aims``, for a search that needs more than weights: ``weight_of`` is
+kept for each entry, and where a row moves ``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums,
+says where to begin; ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)``
+is ``moved`` from there. ``S``, the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they
+lack (plain.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Cost:   O(nnz(x_t)) per row, and a power of 2 per entry.   Needs: none, l1, l2 o
 
 from __future__ import annotations
 
-from math import exp2, sqrt
+from math import exp2
 from typing import Any, NamedTuple
 
 from onlinear.averages import rows_kept
@@ -23,7 +23,7 @@ from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.adagrad import AdagradRda
 from onlinear.solvers.core.engine import Engine, Problem, State
-from onlinear.solvers.core.plain import PlainEngine, check_penalty, check_squares
+from onlinear.solvers.core.plain import check_penalty, check_squares
 from onlinear.solvers.forgetting.fading import Ages, kept_after
 from onlinear.solvers.rda import Rda, intercept, shrink
 
@@ -85,9 +85,9 @@ class FadingRda(NamedTuple):
         """The intercept is that of the sum without this row, before it moves by -bias theta."""
         faded = c.keeps * own[0]
         bias = -intercept(1.0, c.T, self.gamma)
-        return FadingStep(
-            c.eta, bias, 0.0 - bias * faded, c.after, c.l1, c.l2, c.shrink, c.T, c.row, c.keeps
-        ), (faded + theta * one,)
+        return FadingStep(c.eta, bias, 0.0 - bias * faded, c.after, c.l1, c.l2, c.shrink, c.T, c.row, c.keeps), (
+            faded + theta * one,
+        )
 
     def engine(self, problem: Problem) -> Engine:
         check(problem)
@@ -114,7 +114,7 @@ class FadingAdagradRda(NamedTuple):
     half_life: float = 1e4
 
     letters = ("w", "z", "n", "last")
-    begin, sigma_of = AdagradRda.begin, AdagradRda.sigma_of
+    begin = AdagradRda.begin
     terms, scores, pull = AdagradRda.terms, AdagradRda.scores, AdagradRda.pull
 
     def begin_step(self, t, clock, b, penalty):
@@ -125,7 +125,7 @@ class FadingAdagradRda(NamedTuple):
     def weight_of(self, v, c, penalty):
         z, n, last = v
         kept = kept_after(last, c.row, self.half_life)
-        return -soft(kept * z, c.l1) / (self.sigma_of(kept * n) + c.l2)
+        return -soft(kept * z, c.l1) / (AdagradRda(self.eta, self.beta).sigma_of(kept * n) + c.l2)
 
     def moved(self, v, x, theta, c, penalty):
         z, n, last = v
@@ -136,10 +136,11 @@ class FadingAdagradRda(NamedTuple):
     def measured(self, theta, row, s, one, c, own):
         """The intercept is that of the sum without this row, before it moves by -bias theta."""
         n, faded = c.keeps * own[0] + theta * theta, c.keeps * own[1]
-        bias = 1.0 / self.sigma_of(n)
-        return FadingStep(
-            c.eta, bias, 0.0 - bias * faded, c.after, c.l1, c.l2, c.shrink, c.T, c.row, c.keeps
-        ), (n, faded + theta * one)
+        bias = 1.0 / AdagradRda(self.eta, self.beta).sigma_of(n)
+        return FadingStep(c.eta, bias, 0.0 - bias * faded, c.after, c.l1, c.l2, c.shrink, c.T, c.row, c.keeps), (
+            n,
+            faded + theta * one,
+        )
 
     def engine(self, problem: Problem) -> Engine:
         check(problem)

@@ -50,10 +50,10 @@ class FadingFtrl(NamedTuple):
 
     letters = ("w", "z", "n", "last")
     begin = Ftrl.begin
-    terms, scores, pull, pulled, times = Ftrl.terms, Ftrl.scores, Ftrl.pull, Ftrl.pulled, Ftrl.times
+    terms, scores, pull = Ftrl.terms, Ftrl.scores, Ftrl.pull
 
     def begin_step(self, t, clock, b, penalty):
-        times = self.times(rows_kept(t - 1.0, self.half_life))
+        times = Ftrl(self.eta, self.beta, self.fixed).times(rows_kept(t - 1.0, self.half_life))
         l1, l2, keeps = times * penalty.l1, times * penalty.l2, exp2(-1.0 / self.half_life)
         return FadingFtrlStep(self.eta, 0.0, b, clock, l1, l2, t - 1.0, keeps)
 
@@ -66,7 +66,9 @@ class FadingFtrl(NamedTuple):
         z, n, last = v
         kept = c.keeps * kept_after(last, c.row, self.half_life)
         sigma = kept * ((self.beta + sqrt(n)) / self.eta)
-        new_z, new_n = self.pulled(kept * z, sigma, kept * n, theta * x, self.weight_of(v, c, penalty))
+        new_z, new_n = Ftrl(self.eta, self.beta, self.fixed).pulled(
+            kept * z, sigma, kept * n, theta * x, self.weight_of(v, c, penalty)
+        )
         return new_z, new_n, c.row + 1.0 + 0.0 * new_n
 
     def measured(self, theta, row, s, one, c, own):
