@@ -216,6 +216,7 @@ def test_softmax_forgets() -> None:
     [
         ({"solver": "comid"}, "comid has no form that forgets: use solver='implicit-ftrl', 'ftrl', 'rda' or 'adagrad-rda'"),
         ({"solver": "fiol"}, "no form that forgets"),
+        ({"solver": "ftrl,batch=10"}, "leave out batch= or forget="),
         ({"solver": "adagrad-comid"}, "no form that forgets"),
         ({"solver": "implicit-ftrl", "average": "weighted-t1"}, "use 'adaptive', 'uniform' or 'none'"),
         ({"solver": "implicit-ftrl", "average": "uniform,masked=true"}, "use 'adaptive', 'uniform' or 'none'"),

@@ -29,6 +29,7 @@ from onlinear.learner.parts import (
     half_life,
     is_adaptive,
     solver_name,
+    steps_of,
 )
 from onlinear.learner.race import ROWS_OF_RACE, Race
 from onlinear.learner.turns import Guarded, changes
@@ -37,6 +38,7 @@ from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
+from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
 from onlinear.text.form import check_flag, kebab, unknown
@@ -93,12 +95,13 @@ class Core(Guarded):
         self.loss = build_loss(spec["loss"])
         self.penalty = build_penalty(spec["penalty"])
         self.solver, preset = build_solver(spec["solver"], self.penalty, total)
-        self.average: Average | Fading | None = build_average(
-            preset.average if spec["average"] is None else spec["average"], total
-        )
+        batch = self.solver.batch if isinstance(self.solver, MiniBatch) else 1
+        steps = None if total is None else steps_of(total, batch)
+        average = build_average(preset.average if spec["average"] is None else spec["average"], steps)
+        self.average: Average | Fading | None = average
         if self.forget is not None:
             self.solver = forgetful(self.solver, solver_name(spec["solver"]), self.forget)
-            self.average = fading(spec["average"], self.average, self.forget)
+            self.average = fading(spec["average"], average, self.forget)
 
     def _build_state(self, first: np.ndarray, scale: str, started: bool) -> None:
         """The engine and the outputs' states at the first weights (d, K); ``started``: whether these were given."""
@@ -202,7 +205,7 @@ class Core(Guarded):
     @property
     def t(self) -> int:
         """Rows learned, over all calls."""
-        return self.states[0].t
+        return self.states[0].rows
 
     @property
     def size(self) -> int:

@@ -36,6 +36,8 @@ def can_forget(solver: Any) -> bool:
 
 def forgetful(solver: Any, name: str, half_life: float) -> Any:
     """The solver that forgets; raises ValueError for one that has no such form."""
+    if hasattr(solver, "batch"):
+        raise ValueError(f"{name} with batch= has no form that forgets: leave out batch= or forget=.")
     if not can_forget(solver):
         raise ValueError(
             f"{name} has no form that forgets: use solver='implicit-ftrl', 'ftrl', 'rda' or 'adagrad-rda' with forget=."
