@@ -72,16 +72,33 @@ def rows_kept(t: float, half_life: float) -> float:
     return expm1(-t * (LOG_2 / half_life)) / expm1(-LOG_2 / half_life)
 
 
+@function
+def ages_kept(m: float, half_life: float) -> float:
+    """The sum of i gamma^i over i = 0 .. m-1: in closed form, or where that cancels by powers of the decay."""
+    x = LOG_2 / half_life
+    if m * x > 1e-3:
+        kept = exp2(-m / half_life)
+        return (rows_kept(m, half_life) - 1.0 - (m - 1.0) * kept) / -expm1(-x)
+    pairs = 0.5 * m * (m - 1.0)
+    squares = pairs * (2.0 * m - 1.0) / 3.0
+    fourths = squares * (3.0 * m * (m - 1.0) - 1.0) / 5.0
+    return pairs - x * (squares - x / 2.0 * (pairs * pairs - x / 3.0 * fourths))
+
+
 @lane_by_lane
-def resting_and_fading(w, stamp, t, half_life):  # type: ignore[no-untyped-def]
-    """The sum of gamma^(t-k) w over the steps k = stamp + 1 .. t."""
-    return w * rows_kept(t - stamp, half_life)
+def resting_and_fading(w, stamp, t, base, growth, half_life):  # type: ignore[no-untyped-def]
+    """The sum of (base + growth k) gamma^(t-k) w over the steps k = stamp + 1 .. t."""
+    m = t - stamp
+    total = (base + growth * t) * rows_kept(m, half_life)
+    return w * (total - growth * ages_kept(m, half_life) if growth > 0.0 else total)
 
 
 class Fading(NamedTuple):
-    """The average sum_k gamma^(t-k) w_k / sum_k gamma^(t-k) of predictors: after ``half_life`` rows one counts half."""
+    """The average of predictors whose weights fade, om_k gamma^(t-k), with om_k = base + growth k, gamma = 2^(-1/half_life)."""
 
-    half_life: float
+    base: float = 1.0
+    growth: float = 0.0
+    half_life: float = 1e4
 
     @property
     def post(self) -> bool:
@@ -89,20 +106,20 @@ class Fading(NamedTuple):
         return False
 
     def om(self, k: int) -> float:
-        """1, the weight of the predictor before step ``k`` at that step."""
-        return 1.0
+        """base + growth k, the weight of the predictor before step ``k`` at that step."""
+        return self.base + self.growth * k
 
     def total(self, t: int) -> float:
         """The sum of the weights after ``t`` steps."""
-        return rows_kept(t + 0.0, self.half_life)
+        return self.resting(1.0, 0.0, t + 0.0)
 
     def faded(self, total: float, steps: float) -> float:
         """gamma^steps total."""
         return exp2(-steps / self.half_life) * total
 
     def resting(self, w: float, stamp: float, t: float) -> float:
-        """The sum of gamma^(t-k) w over the steps k = stamp + 1 .. t, of a weight that rests (numbers or lanes)."""
-        return resting_and_fading(w, stamp, t, self.half_life)
+        """The sum of om_k gamma^(t-k) w over the steps k = stamp + 1 .. t, of a weight that rests (numbers or lanes)."""
+        return resting_and_fading(w, stamp, t, self.base, self.growth, self.half_life)
 
 
 def plain(average: Any) -> Any:
@@ -114,10 +131,11 @@ FIELDS = {
     "base": "The constant part of the weights; at least 0.",
     "growth": "The part of the weights that grows with the step; at least 0.",
     "first": "The first step whose predictor counts; at least 1.",
+    "half_life": "The rows after which a predictor counts half; above 0.",
     "post": "Whether the predictors after the steps are averaged, not those before.",
 }
 
-for _average in (Average, Masked):
+for _average in (Average, Masked, Fading):
     describe(_average, FIELDS, {})
 adopt(Average)
 adopt(Fading)

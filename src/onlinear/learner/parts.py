@@ -327,11 +327,10 @@ def fading(spec: Any, average: Any, forget: float) -> Fading | None:
     """The average, given as ``spec``, of a learner that forgets: rows count by their age."""
     if average is None:
         return None
-    if is_adaptive(spec) or (tuple(average) == tuple(averages.NAMED["uniform"]) and not isinstance(average, Masked)):
-        return Fading(forget)
+    if average.first == 1.0 and not (average.post or isinstance(average, Masked)):
+        return Fading(average.base, average.growth, forget)
     raise ValueError(
-        f"average {spec!r} weights steps by their number, and with forget= they count by their age: use 'adaptive', 'uniform' "
-        "or 'none'."
+        f"average {spec!r} has no form that forgets: use 'adaptive', 'uniform', 'weighted-t', 'weighted-t1' or 'none'."
     )
 
 
