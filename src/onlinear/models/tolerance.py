@@ -11,6 +11,7 @@ from onlinear.certified import Gap, refuse_uncertified
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_loss, build_penalty, split
 from onlinear.models.base import Model
+from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.certified import CertifiedEngine, Report, Tell, add_passes, certificate, counted
 from onlinear.text.form import check_number
@@ -57,7 +58,7 @@ class Certified(Model):
             solver,
             self.loss,
             self.chosen_penalty(),
-            scale=self.chosen_scale(),
+            scale="rms" if self.scale is None and self.chosen_scale() == CENTRED else self.chosen_scale(),
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
