@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, function, kernel, lane, nothing, put, taken, where
+from onlinear.compiled import LANES, function, kernel, lane, nothing, put, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
 from onlinear.rows.scaling import BEHIND, Scaler
@@ -28,7 +28,7 @@ KIND = "centred"
 FIRST_ROWS = 2  # whose columns may be centred
 EARLY = 1024  # rows after which a column stays centred while half the rows have it
 CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
-ROWS, COLUMNS = range(2)  # of ``facts``: the rows seen while there were columns to centre, and these columns
+ROWS, COLUMNS, ZEROS = range(3)  # of ``facts``: rows seen while there were columns to centre, these, and entries at their mean
 COUNT, MEAN, VARIANCE = range(3)  # of the statistics of each
 
 
@@ -37,7 +37,7 @@ class Centring(Scaler):
 
     def __init__(self, kind: str, size: int) -> None:
         super().__init__(kind, size)
-        self._facts = np.zeros(2, np.int64)
+        self._facts = np.zeros(3, np.int64)
         self._list = _room_for(0)
         self._out = Rows(np.zeros(1, np.uint64), np.empty(0, np.uint32), np.empty(0))
 
@@ -172,7 +172,7 @@ class Centring(Scaler):
         self._list = _room_for(len(columns))
         self._list[0][: len(columns)] = columns
         self._list[1][:, : len(columns)] = statistics
-        self._facts[:] = int(rows), len(columns)
+        self._facts[:] = int(rows), len(columns), 0
 
 
 def _room_for(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -217,6 +217,8 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
         largest = max(largest, _follow(facts, learns, centred))
         for p in range(facts[COLUMNS]):
             out[2][centred[3][p]] = centred[2][p]
+    if facts[ZEROS] > 0:
+        _leave_out_zeros(i, out)
     if counts and facts[ROWS] >= 4 and facts[ROWS] & (facts[ROWS] - 1) == 0:
         _drop(moments, facts, centred)
     return largest
@@ -287,8 +289,9 @@ def _by_size(j, x, learns, moments):  # type: ignore[no-untyped-def]
 def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
     """Centre and scale the entries of one row; its statistics included if it ``learns``. Gives the largest absolute value."""
     _, (counts, means, variances), entries, _ = centred
+    zeros, known = nothing(), np.uint64(facts[COLUMNS])
     share, largest = 1.0 / np.float64(max(facts[ROWS], 1)), nothing()
-    for p in range(np.uint64(0), np.uint64(facts[COLUMNS]), LANES):
+    for p in range(np.uint64(0), known, LANES):
         x, mean, variance = taken(entries, p), taken(means, p), taken(variances, p)
         if learns:
             put(counts, p, taken(counts, p) + (x != 0.0))
@@ -300,8 +303,23 @@ def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
         scale = sqrt(variance)
         x = (x - mean) / where(variance > CONSTANT * mean * mean, scale, nothing() + inf) + 0.0
         put(entries, p, x)
+        zeros += x == 0.0
         largest = max(largest, abs(x))
+    behind = (LANES - known % LANES) % LANES  # lanes behind the last column hold zeros
+    facts[ZEROS] = np.int64(total(zeros)) - np.int64(behind)
     return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))
+
+
+@function
+def _leave_out_zeros(i, out):  # type: ignore[no-untyped-def]
+    """Close up the row that was written: an entry at the mean of its column is none."""
+    ends, columns, values = out
+    to = ends[i]
+    for k in range(ends[i], ends[i + 1]):
+        if values[k] != 0.0:
+            columns[to], values[to] = columns[k], values[k]
+            to += np.uint64(1)
+    ends[i + 1] = to
 
 
 @function

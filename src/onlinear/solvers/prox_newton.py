@@ -28,6 +28,7 @@ class ProxNewton(NamedTuple):
     tol: float = 1e-4
 
     letters = ("w",)
+    no_batch = "it takes all rows at once"
     certifies = True  # by a duality gap
 
     def engine(self, problem: Problem) -> Engine:
@@ -41,6 +42,7 @@ class ProxNewtonEngine(CertifiedEngine):
     """Runs it on one output."""
 
     implicit = False
+    rounds = True
 
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None

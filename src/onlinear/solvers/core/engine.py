@@ -90,7 +90,8 @@ class State:
     the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
     array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
     ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those; ``borrowed``: whether the table
-    is that of other outputs too, to be read and not written.
+    is that of other outputs too, to be read and not written; ``batch``: rows to a step; ``waiting``: those of a batch that is
+    not full, where a step takes several.
     """
 
     now: np.ndarray
@@ -105,10 +106,18 @@ class State:
     halves: dict[str, tuple[str, ...]] = field(default_factory=dict)
     borrowed: bool = False
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    batch: int = 1
+    waiting: Any = field(default=None, repr=False)
 
     @property
     def t(self) -> int:
+        """Steps taken."""
         return int(self.now[T])
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return self.t if self.waiting is None else self.t * self.batch + int(self.waiting.count)
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` features, which start as they would have stood with this size from the first row.
@@ -269,6 +278,7 @@ class Engine(ABC):
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
     certifies = False  # whether ``solve`` stops at a certified gap
+    rounds = False  # whether sums over rows suffice for that, so that rows need not be kept
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
     joins = False  # whether it learns outputs that one loss joins, by ``join``
 
@@ -441,7 +451,7 @@ class Engine(ABC):
 
     def check_together(self, states: list[State]) -> None:
         """Raise ModelFileError for outputs that no one run could have."""
-        if any(state.t != states[0].t for state in states):
+        if any(state.rows != states[0].rows for state in states):
             raise ModelFileError("the model file's outputs have learned different numbers of rows.")
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
