@@ -54,7 +54,7 @@ class Case(NamedTuple):
 def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
     """Make a new learner run the solver's own dense recursion instead of its lazy kernel."""
     problem = Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept)
-    lazy, learner.engine = learner.engine, Dense(learner.solver, problem, "the reference")
+    lazy, learner.engine = learner.engine, Dense(learner.engine.own, problem, "the reference")
     learner.engine.eta = lazy.eta  # type: ignore[method-assign]
     w = np.zeros(learner.size) if start is None else start
     learner.states = [learner.engine.start(w.copy(), 0.0)]

@@ -90,6 +90,8 @@ class Core(Guarded):
         self.engine: Engine = self.solver.engine(problem)
         self._check_joint()
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
+        if scale != "none" and self.engine.scales_columns:
+            raise ValueError(f"{problem.name} divides the columns by scales of its own; use scale='none', got {scale!r}.")
         self.scaler = Scaler(scale, len(first)) if scale != "none" else None
         if self.scaler is not None and started:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")

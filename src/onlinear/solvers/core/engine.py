@@ -266,6 +266,7 @@ class Engine(ABC):
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
     metric = False  # whether steps are divided by the size of the gradients so far: what they move is in units of eta alone
+    scales_columns = False  # whether it divides columns by running scales of its own
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
     certifies = False  # whether ``solve`` stops at a certified gap
