@@ -269,9 +269,8 @@ class Core(Guarded):
     def bytes_per_column(self) -> int:
         """What the state holds for one column, all outputs."""
         state = self.states[0]
-        own = sum(
-            int(np.prod(array.shape[:-1])) * state.widths.get(name, 1) * array.itemsize for name, array in state.arrays.items()
-        )
+        widths = state.widths | {name: bound.beyond for name, bound in state.bounded.items()}
+        own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in state.arrays.items())
         return max(1, own * self.n_outputs + (16 if self.scaler is not None else 0))
 
     def announce(self, size: int) -> None:
