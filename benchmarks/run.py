@@ -46,10 +46,19 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "peers": [DATA, JSON],
     "quality": [DATA, JSON],
     "layouts": [("--page", "{root}/docs/streams.md"), JSON],
+    "race": [DATA, ("--plot", "{root}/docs/plots/race.svg"), ("--write", "{root}/docs/index.md"), JSON],
     "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
-OWN_PAGE = ("throughput", "many", "layouts", "one_by_one", "penalty_path", "defaults")  # they write where their tables stand
+OWN_PAGE = (
+    "throughput",
+    "many",
+    "layouts",
+    "one_by_one",
+    "race",
+    "penalty_path",
+    "defaults",
+)  # they write where their tables stand
 IF_NAMED = ("defaults",)
 PAGES = ("docs/benchmarks.md", "docs/benchmarks-method.md")  # results, and how they were reached with all their tables
 

@@ -1,4 +1,8 @@
-"""Learn from blocks of rows as they come, and watch the progressive (test-then-train) loss."""
+"""
+# Learn from blocks as they come
+
+The layer below the estimators: a method of its paper learns blocks of a stream, and its progressive loss is watched.
+"""
 
 from onlinear import Learner, streams
 
@@ -7,4 +11,3 @@ for epoch in range(3):
     for block in streams.Shuffled(streams.open("breast-cancer"), window=100, seed=epoch):
         learner.learn(block.X, 2.0 * block.y - 1.0)
         print(f"{learner.t:6} rows   progressive loss {learner.progressive_loss:.4f}")
-learner.save("breast-cancer.onlinear")

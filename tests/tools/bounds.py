@@ -3,6 +3,7 @@
     python tests/tools/bounds.py lowest newest                     both; each in a virtual environment that is deleted after
     python tests/tools/bounds.py lowest --suite tests/text ...     part of the tests as well (all of them: --suite tests)
     python tests/tools/bounds.py lowest --folder FOLDER            keep the virtual environment in FOLDER
+    python tests/tools/bounds.py newest --package dist/*.whl       a wheel or source package instead of this folder
 
 What is tried: every command's --help at 80 columns; train, predict, evaluate, inspect and convert on a bundled data set; fit,
 save, load from Python. The exit code is 0 only if all of it works.
@@ -11,6 +12,7 @@ save, load from Python. The exit code is 0 only if all of it works.
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 import re
 import subprocess
@@ -64,13 +66,13 @@ def run(*command: str | Path, folder: Path) -> str:
     return done.stdout
 
 
-def install(which: str, folder: Path, suite: bool) -> Path:
-    """A virtual environment with the project; gives its programs' folder."""
+def install(which: str, folder: Path, suite: bool, package: str) -> Path:
+    """A virtual environment with the project, from its folder or a package; gives its programs' folder."""
     run(sys.executable, "-m", "venv", folder / "venv", folder=folder)
     programs = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     pins = [lowest(item) for item in requirements(EXTRAS if suite else ())] if which == "lowest" else []
     python = programs / "python"
-    project = f"{ROOT}[test]" if suite else str(ROOT)
+    project = f"{package}[test]" if suite else package
     run(python, "-m", "pip", "install", "-q", "--upgrade-strategy", "eager", project, *pins, folder=folder)
     return programs
 
@@ -91,9 +93,9 @@ def smoke(programs: Path, folder: Path) -> None:
     run(programs / "python", "-W", "error", "-c", FIT, folder=folder)
 
 
-def tried(which: str, folder: Path, suite: Sequence[str]) -> None:
+def tried(which: str, folder: Path, suite: Sequence[str], package: str) -> None:
     """Install and try one end of the bounds."""
-    programs = install(which, folder, bool(suite))
+    programs = install(which, folder, bool(suite), package)
     names = [re.split(r"[<>=]", item)[0] for item in requirements(EXTRAS if suite else ())]
     asked = "import sys, importlib.metadata as m; print(' '.join(f'{name} {m.version(name)},' for name in sys.argv[1:]))"
     found = run(programs / "python", "-c", asked, *names, folder=folder).strip().rstrip(",")
@@ -113,14 +115,19 @@ def main() -> None:
     parser.add_argument("which", nargs="+", choices=["lowest", "newest"])
     parser.add_argument("--suite", nargs="+", default=[], metavar="PATH", help="tests to run as well")
     parser.add_argument("--folder", type=Path, help="an empty folder for one virtual environment, which is kept")
+    parser.add_argument("--package", default=str(ROOT), metavar="FILE", help="a wheel or source package, or a pattern of one")
     asked = parser.parse_args()
+    packages = glob.glob(asked.package)
+    if len(packages) != 1:
+        parser.error(f"--package is to name one file: {asked.package} names {len(packages)}.")
+    package = os.path.abspath(packages[0])
     for which in asked.which:
         if asked.folder is not None:
             asked.folder.mkdir(parents=True, exist_ok=True)
-            tried(which, asked.folder.resolve(), asked.suite)
+            tried(which, asked.folder.resolve(), asked.suite, package)
         else:
             with tempfile.TemporaryDirectory() as folder:
-                tried(which, Path(folder), asked.suite)
+                tried(which, Path(folder), asked.suite, package)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, pull_back, score_table
 from onlinear.certified.gap import Gap, dual_value
 from onlinear.certified.passes import lowest_mean
-from onlinear.certified.prox_newton import Limits, Report, Solution, Tell, slopes_at, value_along
+from onlinear.certified.prox_newton import Limits, Report, Solution, Tell, penalised, slopes_at, strengths_of, value_along
 from onlinear.compiled import bind_loss, function, kernel
 from onlinear.penalties import soft
 
@@ -70,8 +70,7 @@ class Ascent:
     ) -> None:
         self.stored, self.rows, self.loss, self.penalty = stored, stored.rows, loss, penalty
         self.y, self.s, self.fit_intercept, self.bound_loss = y, s, fit_intercept, bind_loss(loss)
-        self.bounds = getattr(penalty, "weight_bounds", None) or (-inf, inf)
-        self.strengths = float(penalty.l1), float(penalty.l2), *map(float, self.bounds)
+        self.strengths = strengths_of(penalty)
         self.lowest, self.bound, self.best = lowest_mean(loss, y, s), -inf, inf
         self.squares = np.zeros(len(y))
         square_rows(stored.rows.starts, stored.rows.values, self.squares)
@@ -137,9 +136,7 @@ class Ascent:
         w, scores, n = self.weights(), np.zeros(len(self.y)), len(self.y)
         score_table(*self.rows, w, scores)
         b = balanced(self.loss, scores, self.y, self.s, self.b)[0] if self.fit_intercept else 0.0
-        l1, l2, _, _ = self.strengths
-        value = float(value_along(self.loss, scores + b, scores, 0.0, self.y, self.s))
-        value += l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
+        value = float(value_along(self.loss, scores + b, scores, 0.0, self.y, self.s)) + penalised(self.strengths, w)
         if value < self.best:
             self.best, self.w, self.b = value, w, b
         theta = self.balance_signs()

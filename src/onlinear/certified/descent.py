@@ -103,10 +103,15 @@ def descend(model, g, w, d, diagonal, penalty, free, budget, share, target, most
         decrease, worst, turned, kept = 0.0, 0.0, 0, 0
         for t in range(count):
             a = active[t]
-            if diagonal[a] + l2 * (a < free) <= TINY:
+            cur, flat = w[a] + d[a], diagonal[a] + l2 * (a < free) <= TINY
+            if flat and (a >= free or cur == 0.0):
                 continue
-            slope, cur = g[a] + model.gradient(a), w[a] + d[a]
-            if a < free:
+            slope = g[a] + model.gradient(a)
+            if flat:
+                new = min(max(0.0, lower), upper) if abs(slope) < l1 else cur  # the penalty alone acts
+                step, curvature, stays = new - cur, 0.0, new != 0.0
+                turned += step != 0.0
+            elif a < free:
                 new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
                 step, curvature = new - cur, diagonal[a] + l2
                 turned += (new == 0.0) != (cur == 0.0) or new * cur < 0.0

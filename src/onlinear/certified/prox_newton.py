@@ -62,6 +62,19 @@ class Solution(NamedTuple):
 
 
 Tell = Callable[[Report], None]
+Strengths = tuple[float, float, float, float]
+
+
+def strengths_of(penalty: Any) -> Strengths:
+    """l1, l2, and the bounds of all weights."""
+    lower, upper = getattr(penalty, "weight_bounds", None) or (-inf, inf)
+    return float(penalty.l1), float(penalty.l2), float(lower), float(upper)
+
+
+def penalised(strengths: Strengths, w: np.ndarray) -> float:
+    """r of weights within the bounds."""
+    l1, l2, _, _ = strengths
+    return l1 * float(np.sum(np.abs(w))) + 0.5 * l2 * float(w @ w)
 
 
 @kernel
@@ -98,8 +111,7 @@ class ProxNewton:
     ) -> None:
         self.stored, self.rows, self.width, self.loss, self.penalty = stored, stored.rows, width, loss, penalty
         self.y, self.s, self.fit_intercept = y, s, fit_intercept
-        self.bounds = getattr(penalty, "weight_bounds", None) or (-inf, inf)
-        self.strengths = float(penalty.l1), float(penalty.l2), *map(float, self.bounds)
+        self.strengths = strengths_of(penalty)
         self.lowest, self.bound = lowest_mean(loss, y, s), -inf
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.damping, self.accuracy, self.early = 0.0, 1.0, True
@@ -132,12 +144,7 @@ class ProxNewton:
         pull_back(*self.rows, np.where(self.s != 0.0, self.s * self.theta, 0.0) / n, self.g)
         self.bound = max(self.bound, dual_value(self.loss, self.penalty, self.theta, self.y, self.s, self.g))
         self.mean = float(mean)
-        return Gap(self.mean + self.penalised(self.w), self.bound, self.lowest)
-
-    def penalised(self, w: np.ndarray) -> float:
-        """r of weights within the bounds."""
-        l1, l2, _, _ = self.strengths
-        return l1 * float(np.sum(np.abs(w))) + 0.5 * l2 * float(w @ w)
+        return Gap(self.mean + penalised(self.strengths, self.w), self.bound, self.lowest)
 
     def settle(self, before: Gap, gap: Gap) -> None:
         """Decide how accurate the next model must be: coarse while F falls, finer each time that the gap does not halve."""
@@ -216,19 +223,19 @@ class ProxNewton:
         """Armijo's rule on F along d; where the step is cut, the next model is damped."""
         m = len(W)
         step, old = d[:m], self.w[W]
-        held, scores = self.penalised(old), self.scores + self.b
-        slope = float(self.g[W] @ step) + self.penalised(old + step) - held
+        held, scores = penalised(self.strengths, old), self.scores + self.b
+        slope = float(self.g[W] @ step) + penalised(self.strengths, old + step) - held
         value, t = self.mean + held, 1.0
         for _ in range(SEARCHES):
             new = old + t * step if t < 1.0 else old + step
-            found = value_along(self.loss, scores, moves, t, self.y, self.s) + self.penalised(new)
+            found = value_along(self.loss, scores, moves, t, self.y, self.s) + penalised(self.strengths, new)
             if found <= value + 0.01 * t * min(slope, 0.0) + 1e-14 * abs(value):
                 break
             t *= 0.5
         else:
             new, t = old, 0.0
         self.damping = min(1.0, max(4.0 * self.damping, 0.05)) if t < 0.5 else self.damping / 4.0 * (self.damping > DAMPED)
-        self.w[W] = np.clip(new, *self.bounds)
+        self.w[W] = np.clip(new, *self.strengths[2:])
         own = d[m] if self.fit_intercept else 0.0
         self.scores += t * (moves - own)
         self.b += t * own

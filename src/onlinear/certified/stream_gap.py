@@ -54,18 +54,27 @@ class StreamGap:
 
     def result(self, objective: float, scales: np.ndarray | None) -> Gap:
         """The gap of the rows added, at F = ``objective``; ``scales``: what columns are divided by, 0 for those left out."""
-        n, (up, down) = self._rows, self._sums[:, SLOPES]
-        lowest = -float(self._sums[:, AT_ZERO].sum()) / n
-        if not np.isfinite([objective, *self._sums.ravel()]).all():
-            return Gap(objective, lowest, lowest)
-        part = np.ones(2)
-        if self._fit_intercept and up + down != 0.0:
-            part[:] = min(1.0, -down / up if up > 0.0 else 0.0), min(1.0, up / -down if down < 0.0 else 0.0)
-        g = in_scales(part @ self._gradients / n, scales)
-        c = self._penalty.reach(-g)
-        part *= c
-        conjugates = float(part @ self._sums[:, CONJUGATES] + (1.0 - part) @ self._sums[:, AT_ZERO]) / n
-        return Gap(objective, max(lowest, -conjugates - float(self._penalty.conjugate(-c * g))), lowest)
+        found = bound_by_sign(self._penalty, self._sums, self._gradients, self._rows, scales, self._fit_intercept)
+        lowest = -float(self._sums[:, AT_ZERO].sum()) / self._rows
+        return Gap(objective, found if np.isfinite(objective) else lowest, lowest)
+
+
+def bound_by_sign(
+    penalty: Any, sums: np.ndarray, gradients: np.ndarray, n: int, scales: np.ndarray | None, fit_intercept: bool
+) -> float:
+    """A bound below the objective from sums (2, 3) and gradients (2, d) of the slopes of either sign, over n rows."""
+    up, down = sums[:, SLOPES]
+    lowest = -float(sums[:, AT_ZERO].sum()) / n
+    if not (np.isfinite(sums).all() and np.isfinite(gradients).all()):
+        return lowest
+    part = np.ones(2)
+    if fit_intercept and up + down != 0.0:
+        part[:] = min(1.0, -down / up if up > 0.0 else 0.0), min(1.0, up / -down if down < 0.0 else 0.0)
+    g = in_scales(part @ gradients / n, scales)
+    c = penalty.reach(-g)
+    part *= c
+    conjugates = float(part @ sums[:, CONJUGATES] + (1.0 - part) @ sums[:, AT_ZERO]) / n
+    return max(lowest, -conjugates - float(penalty.conjugate(-c * g)))
 
 
 def in_scales(g: np.ndarray, scales: np.ndarray | None) -> np.ndarray:

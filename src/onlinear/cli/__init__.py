@@ -3,7 +3,9 @@
 One module per command; each registers itself when it is imported here.
 """
 
+import io
 import logging
+import sys
 
 from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, reproduce, train
 from onlinear.cli.command import app
@@ -13,5 +15,7 @@ __all__ = ["app", "convert", "evaluate", "explain", "inspect", "main", "parts", 
 
 def main() -> None:
     """Run the command, which has its own words for the time that kernels take to compile."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal or pipe of few letters, as ASCII, cannot show all names
+        sys.stdout.reconfigure(errors="backslashreplace")
     logging.getLogger("onlinear.compiling").disabled = True
     app()

@@ -27,7 +27,7 @@ class Interrupts:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by no Python code
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         from onlinear.training.events import Interrupted

@@ -325,6 +325,11 @@ def _liken(temporary: str, before: os.stat_result) -> None:
 
 
 def _sync(handle: int) -> None:
+    whole = getattr(fcntl, "F_FULLFSYNC", None)  # macOS, whose fsync leaves content in the cache of the disk
+    if whole is not None:
+        with suppress(OSError):  # a file system that has no such thing
+            fcntl.fcntl(handle, whole)
+            return
     try:
         os.fsync(handle)
     except OSError as error:

@@ -30,12 +30,20 @@ def state_limit() -> int:
     """
     asked = os.environ.get(LIMIT)
     if asked is None:
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
-        return min(4 << 30, pages // 2) if pages > 0 else 4 << 30
+        memory = machine_memory()
+        return min(4 << 30, memory // 2) if memory > 0 else 4 << 30
     found = re.fullmatch(r"([0-9]{1,15}) *([KMGT]?B)?", asked.strip(), re.IGNORECASE)
     if found is None:
         raise ValueError(f"the environment variable {LIMIT} must be a number of bytes, such as 20GB, got {asked!r}.")
     return int(found[1]) * UNITS[(found[2] or "B").upper()]
+
+
+def machine_memory() -> int:
+    """The bytes of the machine's memory; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows; a system without these names
+        return 0
 
 
 def growth_error(column: int, each: int) -> str | None:

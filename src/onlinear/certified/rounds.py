@@ -1,0 +1,163 @@
+r"""Prox-Newton on working sets from sums over rows alone: rows are read once a round, and never kept (MATH 20.5).
+
+    sums at w_k, with the curvatures on W_k  ->  certificate of w_k;   d = argmin <g, d> + (1/2) d'Hd + r(w_k + d) on W_k
+    w_(k+1) = w_k + d,   W_(k+1) = the columns that are not 0 or that the gradient at w_k almost moves
+
+A round asks about ``point`` and takes the ``Sums`` of all rows there, wherever they were made. A point that does not bring the
+objective down is left for the best of the shorter steps, whose losses came with the sums; curvatures are then raised. Memory is
+O(d + |W|^2), whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from onlinear.certified.descent import descend
+from onlinear.certified.gap import Gap
+from onlinear.certified.models import ByGram
+from onlinear.certified.prox_newton import DAMPED, Report, penalised, strengths_of
+from onlinear.certified.stream_gap import bound_by_sign, in_scales
+from onlinear.certified.sums import SHARES, Point, Sums
+
+LARGEST = 4000  # columns of a working set: 128 MB of curvatures
+WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
+EPOCHS, STEPS, REDUCTION = 400, 200, 1e-8  # of the model's solver
+NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "off", "rounds", "known")
+
+
+class Rounds:
+    """Where one output stands between two readings of the rows; all of it is in ``state``.
+
+    w, b: the last point that brought F down, and its F; trial, trial_b: the point that is asked about. ``scales``: what columns
+    are divided by, 0 for those left out.
+    """
+
+    def __init__(
+        self, loss: Any, penalty: Any, fit_intercept: bool, scales: np.ndarray | None, w: np.ndarray, b: float, tol: float
+    ) -> None:
+        self.loss, self.penalty, self.fit_intercept, self.scales, self.tol = loss, penalty, fit_intercept, scales, tol
+        self.strengths = strengths_of(penalty)
+        self.w, self.b, self.value, self.bound, self.lowest = w.copy(), b, inf, -inf, 0.0
+        self.trial, self.trial_b, self.slope = w.copy(), b, 0.0
+        self.damping, self.curvature, self.off = 0.0, 1.0, 1.0
+        self.rounds, self.known = 0, 0
+        self.working = self._largest(np.flatnonzero(w), np.abs(w))
+
+    # --- between two readings ----------------------------------------------------------------------------------------
+
+    @property
+    def gap(self) -> Gap:
+        """The certificate of w and b."""
+        return Gap(self.value, self.bound, self.lowest)
+
+    @property
+    def done(self) -> bool:
+        """Whether the gap is small enough."""
+        return self.gap.relative <= self.tol
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the working set is as large as it may be."""
+        return len(self.working) >= LARGEST
+
+    def report(self, passes: int) -> Report:
+        """Where it stands, after so many readings of the rows."""
+        return Report(self.gap, passes, int(np.count_nonzero(self.w)), len(self.working))
+
+    def point(self) -> Point:
+        """What the next reading asks about."""
+        places = np.full(len(self.w), -1, np.int64)
+        places[self.working] = np.arange(len(self.working))
+        moved = self.known > 0
+        step = in_scales(self.trial - self.w, self.scales) if moved else np.empty(0)
+        step_b = self.trial_b - self.b if moved else 0.0
+        floor = max(1e-12, self.damping * self.curvature)
+        return Point(in_scales(self.trial, self.scales), self.trial_b, step, step_b, places, floor)
+
+    def take(self, sums: Sums) -> None:
+        """Take the sums of all rows at ``point``: certify, and choose the next point."""
+        n, by_sign = sums.rows, sums.by_sign
+        self.rounds += 1
+        self.lowest = -float(by_sign[:, 2].sum()) / n
+        found = bound_by_sign(self.penalty, by_sign, sums.gradients, n, self.scales, self.fit_intercept)
+        self.bound = max(self.bound, found)
+        value = sums.loss / n + penalised(self.strengths, self.trial)
+        if self.known and not value <= self.value + 0.01 * min(self.slope, 0.0) + 1e-13 * abs(self.value):
+            self._shorten(sums.along / n)
+            return
+        self.w, self.b, self.value, self.known = self.trial.copy(), self.trial_b, value, 1
+        self.damping = self.damping / 4.0 * (self.damping > DAMPED)
+        if np.isfinite(value) and not self.done:
+            self._step(in_scales(sums.gradients.sum(axis=0) / n, self.scales), sums, n)
+
+    def _shorten(self, losses: np.ndarray) -> None:
+        """Ask about the best of the shorter steps, and raise the curvatures of the next model."""
+        self.damping = min(1.0, max(4.0 * self.damping, 0.05))
+        step, step_b = self.trial - self.w, self.trial_b - self.b
+        found = [mean + penalised(self.strengths, self.w + t * step) for t, mean in zip(SHARES, losses.tolist(), strict=True)]
+        best = int(np.argmin(np.where(np.isfinite(found), found, inf)))
+        share = SHARES[best] if found[best] < self.value else 0.1 * SHARES[-1]
+        self.trial, self.trial_b, self.slope = self.w + share * step, self.b + share * step_b, 0.0
+
+    def _step(self, g: np.ndarray, sums: Sums, n: int) -> None:
+        """Minimise the model on the working set, and choose the next one."""
+        W, m, last = self.working, len(self.working), len(self.working) + self.fit_intercept
+        by = np.ones(m + 1)
+        if self.scales is not None:
+            by[:m] = self.scales[W]
+        H = np.divide(sums.hessian, by[:, None] * by, out=np.zeros_like(sums.hessian), where=by[:, None] * by > 0.0)
+        H = np.ascontiguousarray((H + np.triu(H, 1).T)[:last, :last] / n)
+        self.curvature = float(sums.hessian[m, m]) / n or 1.0
+        slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
+        w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
+        model, target = ByGram(H, np.zeros(last)), self._target(g)
+        descend(model, slopes, w, d, np.diag(H).copy(), self.strengths, m, EPOCHS, 0.02, target, STEPS, REDUCTION)
+        held = penalised(self.strengths, self.w)
+        self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
+        self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
+        self.slope = float(slopes @ d) + penalised(self.strengths, self.trial) - held
+        self.working = self._next(g)
+
+    def _target(self, g: np.ndarray) -> float:
+        """By how much a coordinate's slope may be off when the model is done."""
+        l1, l2, lower, upper = self.strengths
+        if l1 == 0.0:
+            held = np.clip(self.w - g - l2 * self.w, lower, upper) - self.w
+            return max(1e-15, 1e-3 * min(0.1, self.gap.relative) * float(np.abs(held).max(initial=0.0)))
+        self.off = 1.0 / max(self.penalty.reach(-g), 1e-3) - 1.0 if l2 == 0.0 else self.gap.relative
+        return l1 * max(0.02 * self.tol, min(0.01 * self.off, self.off * self.off, 0.005))
+
+    def _next(self, g: np.ndarray) -> np.ndarray:
+        """The columns of the next model: those that are not 0 here or there, and those that the gradient almost moves."""
+        l1, l2, lower, upper = self.strengths
+        near = l1 * min(NARROW, max(WIDE, 1.0 - self.gap.relative))
+        moves = (-g > near) & (upper > 0.0) | (g > near) & (lower < 0.0)
+        stays = (self.w != 0.0) | (self.trial != 0.0)
+        off = np.where(stays, np.abs(g + l2 * self.w + l1 * np.sign(self.trial)), np.abs(g) - l1)
+        few = np.count_nonzero(stays) <= LARGEST
+        return self._largest(np.flatnonzero(moves | stays), np.where(stays, inf, off) if few else off)
+
+    def _largest(self, columns: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """At most ``LARGEST`` of some columns, ascending: those with the largest ``by``."""
+        if self.scales is not None:
+            columns = columns[self.scales[columns] > 0.0]
+        if len(columns) <= LARGEST:
+            return columns
+        return np.sort(columns[np.argsort(-by[columns], kind="stable")[:LARGEST]])
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that it knows, as arrays."""
+        numbers = np.array([float(getattr(self, name)) for name in NUMBERS])
+        return {"numbers": numbers, "w": self.w, "trial": self.trial, "working": self.working.astype(np.float64)}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take what ``state`` gave."""
+        for name, value in zip(NUMBERS, state["numbers"].tolist(), strict=True):
+            setattr(self, name, int(value) if name in ("rounds", "known") else value)
+        self.w, self.trial = state["w"].copy(), state["trial"].copy()
+        self.working = state["working"].astype(np.int64)

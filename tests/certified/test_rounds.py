@@ -1,0 +1,93 @@
+"""Rounds of sums over rows reach the optimum of smooth losses; sums do not depend on how rows are cut."""
+
+import itertools
+
+import numpy as np
+import pytest
+from test_certified_optimum import BOXES, PENALTIES, SMOOTH, N, rows_for, solved
+
+from onlinear import rows as rows_of
+from onlinear.certified import rounds
+from onlinear.certified.rounds import Rounds
+from onlinear.certified.sums import SHARES, Point, Sums
+from onlinear.learner.parts import build_loss, build_penalty
+
+
+def sums_of(loss, point, X, y, s, cuts=()):
+    """The sums of rows in pieces that end at ``cuts``."""
+    found = Sums.of(point)
+    for part in np.split(np.arange(len(y)), cuts):
+        for which, block in rows_of.read(X[part]).blocks():
+            found.add(loss, point, block, y[part][which], s[part][which])
+    return found
+
+
+def run(loss, penalty, X, y, s, fit_intercept=False, scales=None, tol=1e-8, most=80, start=None):
+    """Rounds until the gap is small enough; a restart from the state after each of them changes nothing."""
+    loss, penalty = build_loss(loss), build_penalty(penalty)
+    found = Rounds(loss, penalty, fit_intercept, scales, np.zeros(X.shape[1]) if start is None else start, 0.0, tol)
+    while not found.done and found.rounds < most:
+        found.take(sums_of(loss, found.point(), X, y, s))
+        again = Rounds(loss, penalty, fit_intercept, scales, np.zeros(X.shape[1]), 0.0, tol)
+        again.restore(found.state())
+        found = again
+    return found
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_rounds_reach_the_optimum(loss):
+    X, y, s = rows_for(loss)
+    for penalty, fit_intercept in itertools.product((*PENALTIES, *BOXES), (False, True)):
+        found = run(loss, penalty, X, y, s, fit_intercept)
+        assert found.done, (penalty, fit_intercept)
+        learner = solved("prox-newton,tol=1e-8", loss, penalty, X, y, s, fit_intercept)
+        assert learner.objective(X, y, s) == pytest.approx(found.value, rel=1e-7)
+        assert learner.objective(X, y, s) >= found.bound - 1e-12 * abs(found.value)
+
+
+def test_scales_are_divided_by():
+    X, y, s = rows_for("logistic")
+    scales = np.linspace(0.5, 4.0, X.shape[1])
+    scales[7] = 0.0
+    mine = run("logistic", "l1=0.01", X, y, s, True, scales)
+    other = run("logistic", "l1=0.01", X / np.where(scales > 0.0, scales, 1.0), y, s, True)
+    np.testing.assert_allclose(mine.w, other.w, atol=1e-8)
+    assert mine.value == pytest.approx(other.value, rel=1e-12)
+
+
+def test_sums_depend_neither_on_cuts_nor_on_the_container():
+    X, y, s = rows_for("logistic")
+    loss = build_loss("logistic")
+    places = np.full(X.shape[1], -1)
+    places[[1, 4, 6]] = np.arange(3)
+    point = Point(np.linspace(-1.0, 1.0, X.shape[1]), 0.3, np.full(X.shape[1], 0.1), -0.1, places, 1e-12)
+    whole = sums_of(loss, point, X, y, s)
+    for cuts in ([1, 2, 90], [N - 1], list(range(N))):
+        for mine, its in zip(whole, sums_of(loss, point, X, y, s, cuts), strict=True):
+            np.testing.assert_array_equal(mine, its)
+    half = sums_of(loss, point, X[:80], y[:80], s[:80]).merged(sums_of(loss, point, X[80:], y[80:], s[80:]))
+    for mine, its in zip(whole, half, strict=True):
+        np.testing.assert_allclose(mine.sum(axis=-1), its.sum(axis=-1), rtol=1e-12, atol=1e-12)
+    scores = X @ point.w + point.b
+    moves = X @ point.step + point.step_b
+    shorter = [scores - (1.0 - t) * moves for t in SHARES]
+    losses = [s @ [loss.value(a, target) for a, target in zip(at, y, strict=True)] for at in shorter]
+    np.testing.assert_allclose(whole.along, losses)
+    h = s * [max(loss.curvature(a, t), point.floor) for a, t in zip(scores, y, strict=True)]
+    Z = np.column_stack([X[:, [1, 4, 6]], np.ones(N)])
+    np.testing.assert_allclose(whole.hessian, np.triu(Z.T @ (h[:, None] * Z)), atol=1e-12)
+
+
+def test_a_small_working_set_needs_more_rounds(monkeypatch):
+    monkeypatch.setattr(rounds, "LARGEST", 3)
+    X, y, s = rows_for("logistic")
+    found = run("logistic", "l2=0.05", X, y, s, True, tol=1e-4, most=300, start=np.linspace(-1.0, 1.0, X.shape[1]))
+    assert found.done
+    assert found.crowded
+
+
+def test_a_start_far_away_reaches_the_optimum_and_a_weight_of_an_empty_column_turns_to_0():
+    X, y, s = rows_for("poisson")
+    found = run("poisson", "l1=0.01", X, y, s, start=np.full(X.shape[1], 3.0))
+    assert found.done
+    assert found.w[7] == 0.0
