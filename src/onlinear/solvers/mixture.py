@@ -451,10 +451,10 @@ class Mixture(NamedTuple):
             take_steps(table, room, loss, y, s, one)
         for m in range(MODELS):
             w, sigma, own = of_models[W, m], of_models[SIGMA, m], X[int(table[COLUMN + m])]
-            for j in range(1, D):
-                if sigma[j] > 0.0:
-                    pull = room[THETA + m] * own[j] if moves else 0.0
-                    w[j] = (w[j] * (sigma[j] + (t - 1) * l2) - pull) / (sigma[j] + t * l2)
+            for k in range(1, D):
+                if sigma[k] > 0.0:
+                    pull = room[THETA + m] * own[k] if moves else 0.0
+                    w[k] = (w[k] * (sigma[k] + (t - 1) * l2) - pull) / (sigma[k] + t * l2)
         if time_to_look(t):
             best, worst = renewed(table, self.rate)
             if best >= 0:
