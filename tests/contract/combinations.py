@@ -14,6 +14,7 @@ from onlinear.learner.parts import LOSSES, PENALTIES, RANGES
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import Engine, Problem
+from onlinear.solvers.core.mini_batch import MiniBatch, MiniBatchEngine
 
 TOTAL = 40  # the T told to whatever needs it
 FEATURES = 5
@@ -22,6 +23,7 @@ FEATURES = 5
 STRENGTHS = {"l1": 0.03, "l2": 0.2, "tv": 0.05}
 SETTINGS = {
     "rho": 2.0, "lam": 0.4, "relaxation": 1.4, "gamma": 0.0, "bregman": 0.5, "C": 0.7, "radius": 0.9, "T1": 3.0, "delta": 0.5,
+    "batch": 3,
 }  # fmt: skip
 POWER = 0.3
 
@@ -54,7 +56,9 @@ class Case(NamedTuple):
 def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
     """Make a new learner run the solver's own dense recursion instead of its lazy kernel."""
     problem = Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept)
-    lazy, learner.engine = learner.engine, Dense(learner.engine.own, problem, "the reference")
+    own = learner.solver if isinstance(learner.solver, MiniBatch) else learner.engine.own
+    dense: Engine = Dense(own.solver.mean_form() if isinstance(own, MiniBatch) else own, problem, "the reference")
+    lazy, learner.engine = learner.engine, MiniBatchEngine(own, dense, problem) if isinstance(own, MiniBatch) else dense
     learner.engine.eta = lazy.eta  # type: ignore[method-assign]
     w = np.zeros(learner.size) if start is None else start
     learner.states = [learner.engine.start(w.copy(), 0.0)]

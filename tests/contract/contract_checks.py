@@ -219,7 +219,7 @@ def near_kink(case: Case, stream: Stream, dense: Learner) -> bool:
         row = np.concatenate([[float(case.intercept)], X[i]])
         state = dense.states[0]
         with quiet():
-            for vector in (*state.arrays["U"], dense.engine.predictor(state)):
+            for vector in (*state.arrays["U"], getattr(dense.engine, "inner", dense.engine).predictor(state)):
                 p = float(vector @ row)
                 h = NEAR_KINK * max(1.0, abs(p))
                 if abs(loss.slope(p + h, stream.y[i]) - loss.slope(p - h, stream.y[i])) > 0.1:

@@ -90,7 +90,8 @@ def _solver_settings(preset: Preset) -> dict[str, Any]:
         elif not isinstance(value, tuple) and key != "tied":
             choices = getattr(preset.solver, "choices", {}).get(key, {})
             settings[key] = next((name for name, number in choices.items() if number == value), value)
-    return settings | {key: value for key, value in preset.settings.items() if key in settings}
+    settings |= {key: value for key, value in preset.settings.items() if key in settings}
+    return settings | ({"batch": 1} if hasattr(preset.solver, "mean_form") else {})
 
 
 def _schedule_name(schedule: Any) -> str:

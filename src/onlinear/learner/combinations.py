@@ -105,6 +105,14 @@ def joint_line(name: str, loss: str) -> str:
     return f"{loss.capitalize()}: lazy with {', '.join(map(_label, penalties))}; averages: {shown}."
 
 
+def batch_line(name: str, loss: str) -> str:
+    """Whether the solver takes mini-batches where it runs, else why not."""
+    runs = [penalty for penalty in PENALTY_TEXTS if answer(name, loss, penalty, "none").how != REFUSED]
+    found = [answer(f"{name},batch=2", loss, penalty, "none") for penalty in runs]
+    whys = sorted({other.why for other in found if other.how == REFUSED})
+    return f"Mini-batches: {' '.join(whys)}" if whys else "Mini-batches: batch=k."
+
+
 def answers_of(name: str, loss: str, penalty: str, average: str) -> list[tuple[str, Answer]]:
     """The answers of a cell: with the solver's defaults, then with the settings that change it."""
     found = {setting: answer(text, loss, penalty, average) for setting, text in variants(name).items()}
@@ -143,6 +151,7 @@ def _section(name: str) -> Iterator[str]:
     yield "Losses: " + ("all." if len(losses) == len(LOSSES) else ", ".join(losses) + ".")
     for joint in JOINT_LOSSES:
         yield joint_line(name, joint)
+    yield batch_line(name, loss)
     yield ""
     yield "| penalty | " + " | ".join(average.partition(",")[0] for average in AVERAGES) + " |"
     yield "|---" * (len(AVERAGES) + 1) + "|"

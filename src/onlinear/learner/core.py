@@ -19,7 +19,16 @@ from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
 from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, state_limit
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights
-from onlinear.learner.parts import SCALES, build_average, build_loss, build_penalty, build_solver, is_adaptive, solver_name
+from onlinear.learner.parts import (
+    SCALES,
+    build_average,
+    build_loss,
+    build_penalty,
+    build_solver,
+    is_adaptive,
+    solver_name,
+    steps_of,
+)
 from onlinear.learner.race import Race
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
@@ -27,6 +36,7 @@ from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
+from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
 from onlinear.text.form import check_flag, kebab, unknown
 
@@ -80,7 +90,9 @@ class Core(Guarded):
         self.loss = build_loss(spec["loss"])
         self.penalty = build_penalty(spec["penalty"])
         self.solver, preset = build_solver(spec["solver"], self.penalty, total)
-        self.average = build_average(preset.average if spec["average"] is None else spec["average"], total)
+        batch = self.solver.batch if isinstance(self.solver, MiniBatch) else 1
+        steps = None if total is None else steps_of(total, batch)
+        self.average = build_average(preset.average if spec["average"] is None else spec["average"], steps)
 
     def _build_state(self, first: np.ndarray, scale: str, started: bool) -> None:
         """The engine and the outputs' states at the first weights (d, K); ``started``: whether these were given."""
@@ -184,7 +196,7 @@ class Core(Guarded):
     @property
     def t(self) -> int:
         """Rows learned, over all calls."""
-        return self.states[0].t
+        return self.states[0].rows
 
     @property
     def size(self) -> int:

@@ -85,7 +85,7 @@ def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
 
 
 class OneRow:
-    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without race and units."""
+    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without race, units and batches."""
 
     def __init__(self, core: Core, capacity: int) -> None:
         self._core, self._engine, self._state = core, core.engine, core.states[0]

@@ -206,8 +206,8 @@ class Learner(Core):
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         if self.n_outputs > 1:
             return scores
-        plain = not self.centres_rows and self.race is None and self.units is None
-        if plain and (self._one is None or self._one.capacity < source.nnz):
+        alone = self.race is None and self.units is None and self.states[0].waiting is None
+        if alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
             self._one = OneRow(self, max(256, 2 * source.nnz))
         return float(scores[0])
 
@@ -404,7 +404,7 @@ class Learner(Core):
     def _predict_any(self, indices: Any, values: Any) -> Any:
         """Score any row, by the way that blocks of rows take; hold all weights where that is worth it."""
         row = plain_row(indices, values)
-        scores, t = self.predict(one_row(indices, values) if row is None else row), self.t
+        scores, t = self.predict(one_row(indices, values) if row is None else row), self.states[0].t
         self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
         held = self._score is not None and self._score.now is self.states[0].now and self._score.t == t
         if not held and self._read_since[1] > 1 + self.size // WORTH:

@@ -15,6 +15,7 @@ from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Preset
+from onlinear.solvers.core.mini_batch import MOST_ROWS, MiniBatch
 from onlinear.text.form import Value, check_flag, check_number, choose, join_names, kebab, parse, parts_of, unknown
 from onlinear.text.hints import advise
 
@@ -62,6 +63,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "C": (0.0, inf, True, False),
     "radius": (0.0, inf, True, False),
     "tol": (0.0, 1.0, True, True),
+    "batch": (1.0, float(MOST_ROWS), False, False),
     "T1": (1.0, 2.0**53, False, False),
     "limit": (1.0, 2.0**31, False, False),
     "base": (0.0, inf, False, True),
@@ -354,7 +356,7 @@ def build_schedule(role: str, default: Any, settings: Mapping[str, Value], total
 
 
 def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any, Preset]:
-    """A solver with its settings, and the preset it came from."""
+    """A solver with its settings, and the preset it came from; ``total``: the rows that it will learn."""
     if not isinstance(spec, str):
         check_part("solver", spec, ("engine",))
         for part in (spec, *spec):  # its schedule too
@@ -365,10 +367,11 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     preset = SOLVERS[name]
     cls, role = preset.solver, f"solver {name!r}"
     settings = {**preset.settings, **settings}
+    batch = _rows_of_batch(role, settings.pop("batch", 1))
     has_schedule = hasattr(cls._field_defaults.get("schedule"), "at")
     scheduled = has_schedule and preset.tied is None
     own = [key for key in cls._fields if key != "tied" and not (key == "schedule" and has_schedule)]
-    refuse_unknown(role, settings, (*own, *(("schedule", "eta", "t0", "power", "m") if scheduled else ())))
+    refuse_unknown(role, settings, (*own, "batch", *(("schedule", "eta", "t0", "power", "m") if scheduled else ())))
     values: dict[str, Any] = {key: _setting(role, cls, key, settings[key]) for key in own if key in settings}
     if preset.tied is not None:
         l2 = float(getattr(penalty, "l2", 0.0))
@@ -377,12 +380,28 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
         values |= {"schedule": Power(preset.tied[0] / l2, preset.tied[1], 1.0), "tied": True}
     elif scheduled:
         default = cls._field_defaults["schedule"]
-        values["schedule"] = build_schedule(role, default, settings, total)
-    return cls(**values), preset
+        values["schedule"] = build_schedule(role, default, settings, None if total is None else steps_of(total, batch))
+    found = cls(**values)
+    return found if batch == 1 else MiniBatch(found, batch), preset
+
+
+def _rows_of_batch(role: str, value: Any) -> int:
+    """The rows of a mini-batch."""
+    rows = check_setting(role, "batch", value)
+    if not rows.is_integer():
+        raise ValueError(f"{role}: batch must be a whole number of rows, got {rows!r}.")
+    return int(rows)
+
+
+def steps_of(rows: int, batch: int) -> int:
+    """The steps that rows make, at least 1."""
+    return max(1, rows // batch)
 
 
 def solver_name(spec: Any) -> str:
     """What users call a solver, given by text or as an object."""
+    if isinstance(spec, MiniBatch):
+        return solver_name(spec.solver)
     return split(spec, "solver", SOLVERS)[0] if isinstance(spec, str) else kebab(type(spec).__name__)
 
 

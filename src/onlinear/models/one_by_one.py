@@ -24,7 +24,7 @@ class HeldScores:
     """Scores rows of numbers by weights that are listed once, while nothing is learned."""
 
     def __init__(self, learner: Any, reader: NamedRow | TableRow, labels: list[Any]) -> None:
-        self.learner, self.t, self.labels = learner, learner.t, labels
+        self.learner, self.t, self.labels = learner, steps_of(learner), labels
         self.now = np.full(T + 1, float(self.t)) if isinstance(learner, Final) else learner.states[0].now
         self.mean = getattr(learner.loss, "mean", None)
         self.probability = getattr(learner.loss, "probability", None)
@@ -71,6 +71,11 @@ class HeldScores:
         found = [self._weights[column] if column is not None and column < size else 0.0 for column in columns]
         self._plans[names] = found
         return found
+
+
+def steps_of(learner: Any) -> int:
+    """Steps taken: where it changes, so do the weights."""
+    return int(learner.t if isinstance(learner, Final) else learner.states[0].t)
 
 
 class OneByOne:
@@ -129,7 +134,7 @@ class OneByOne:
         learner, reader = self.learner_, self._reader()
         columns, values = as_arrays(reader.row(row, False))
         found = learner.predict_one(columns, values)
-        held, now = self._row_scores, learner.t
+        held, now = self._row_scores, steps_of(learner)
         if learner.n_outputs == 1 and (held is None or held.learner is not learner or held.t != now):
             t, reads = self._row_reads
             self._row_reads = now, (reads + 1 if t == now else 1)

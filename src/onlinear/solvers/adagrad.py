@@ -93,15 +93,20 @@ class AdagradRda(NamedTuple):
         return z + g, n + g * g
 
     def measured(self, theta, row, s, one, c, own):
-        """The intercept is -z / sigma: from b it moves by -((sigma' - sigma) b + theta) / sigma'."""
-        n = own[0] + theta * theta
+        """The intercept is -z / sigma: from b it moves by -((sigma' - sigma) b + g) / sigma', g = theta one."""
+        g = theta * one
+        n = own[0] + g * g
         before, after = self.sigma_of(own[0]), self.sigma_of(n)
-        pulled = (after - before) * c.b / theta if theta != 0.0 else 0.0
+        pulled = (after - before) * c.b / g if g != 0.0 else 0.0
         return AdagradStep(c.eta, (1.0 + pulled) / after, c.b, c.after, c.l1, c.l2, c.t), (n,)
 
     def idle_sum(self, v, stamp, t, average, penalty):
         z, n = v
         return idle_sum(z, self.sigma_of(n), penalty.l1, penalty.l2, True, stamp, t, average)
+
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
 
     def engine(self, problem: Problem) -> Engine:
         check_penalty(problem, "'comid'")
@@ -170,8 +175,13 @@ class AdagradComid(NamedTuple):
 
     def measured(self, theta, row, s, one, c, own):
         """The intercept has no penalty."""
-        n = own[0] + theta * theta
+        g = theta * one
+        n = own[0] + g * g
         return AdagradStep(c.eta, self.size_of(n), c.b, c.after, c.l1, c.l2, c.t), (n,)
+
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
 
     def engine(self, problem: Problem) -> Engine:
         check_penalty(problem, "'comid'")

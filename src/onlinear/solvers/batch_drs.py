@@ -33,6 +33,7 @@ class BatchDrs(NamedTuple):
     relaxation: float = 1.0
 
     letters = ("u", "z", "x")
+    no_batch = "it takes all rows at once"
     scales = False  # a batch has no running scale
 
     def engine(self, problem: Problem) -> Engine:

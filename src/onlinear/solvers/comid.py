@@ -68,6 +68,10 @@ class Comid(NamedTuple):
         step = c.eta * theta * penalty.unit(c.clock)
         return penalty.raw_deposit(penalty.raw_weight(v, c.clock) - step * x, c.eta, c.clock, c.after)
 
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
+
     def engine(self, problem: Problem) -> Engine:
         return choose(self, problem, LazyComid, why_not_lazy(problem))
 

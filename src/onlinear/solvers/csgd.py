@@ -49,6 +49,7 @@ from onlinear.losses import Squared
 from onlinear.penalties import is_bare
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
+from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.dense import all_finite, dot
 from onlinear.solvers.core.engine import (
     BIAS,
@@ -82,6 +83,7 @@ class Csgd(NamedTuple):
     schedule: Any = TwoPhase()
 
     letters = ("w", "S", "Y")
+    no_batch = "its constraint moves with every row"
     scales = False  # estimators leave the columns as they are
 
     def step(self, U, x, y, s, t, loss, penalty):
@@ -122,6 +124,10 @@ class Adaline(NamedTuple):
 
     def predictor(self, U, t, penalty):
         return U[0]
+
+    def mean_form(self) -> Comid:
+        """The same steps for any loss."""
+        return Comid(self.schedule)
 
     def engine(self, problem: Problem) -> Engine:
         refuse_all_but_least_squares(problem)

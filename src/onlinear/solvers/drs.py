@@ -90,6 +90,7 @@ class Drs(NamedTuple):
     schedule: float = 0.0
 
     letters = ("u", "z", "x")
+    no_batch = "its implicit step is that of one row"
     mean_name = "xbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
 

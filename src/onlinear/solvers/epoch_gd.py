@@ -78,6 +78,10 @@ class EpochGd(NamedTuple):
     def predictor(self, U, t, penalty):
         return U[0]
 
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
+
     def engine(self, problem: Problem) -> Engine:
         strong_convexity("epoch-gd", problem.penalty)
         check_subgradient(self, problem.penalty)

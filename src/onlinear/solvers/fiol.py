@@ -413,6 +413,7 @@ class Fiol(NamedTuple):
     inner: Any = INNER["newton"]
 
     letters = ("w",)
+    no_batch = "its implicit step is that of one row"
     stable = True  # every step is implicit in the loss and in the penalty
     choices = {"inner": INNER}  # noqa: RUF012
 

@@ -103,8 +103,13 @@ class Ftrl(NamedTuple):
 
     def measured(self, theta, row, s, one, c, own):
         """The intercept has no penalty: it moves by -theta / sigma."""
-        n = own[0] + theta * theta
+        g = theta * one
+        n = own[0] + g * g
         return FtrlStep(c.eta, self.eta / (self.beta + sqrt(n)), c.b, c.after, c.l1, c.l2), (n,)
+
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
 
     def engine(self, problem: Problem) -> Engine:
         check_penalty(problem, "'comid'")

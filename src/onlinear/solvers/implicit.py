@@ -35,6 +35,7 @@ class ImplicitSgd(NamedTuple):
     tied: bool = False
 
     letters = ("w", "theta")
+    no_batch = "its implicit step is that of one row"
 
     def step(self, U, x, y, s, t, loss, penalty):
         eta = self.schedule.at(t)

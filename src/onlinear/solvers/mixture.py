@@ -411,6 +411,7 @@ class Mixture(NamedTuple):
     letters = ("w", "count", "square", *LETTERS, *(f"table{place}" for place in range(NUMBERS)))
     stable = True  # every step is implicit in the loss
     scales = False  # its models divide the columns by scales of their own
+    no_batch = "its implicit steps and shares are those of single rows"
 
     def step(self, U, x, y, s, t, loss, penalty):
         table, room, D = U[3 + 4 * MODELS :, 0], np.zeros(ENTRIES), U.shape[1]

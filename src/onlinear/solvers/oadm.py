@@ -61,6 +61,7 @@ class Oadm(NamedTuple):
     schedule: float = 0.0
 
     letters = ("z", "w", "mu")
+    no_batch = "its implicit step is that of one row"
     stable = True  # every step is implicit in the loss and in the penalty
     mean_name = "zbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012

@@ -59,6 +59,7 @@ class Pa(NamedTuple):
     squared: bool = False
 
     letters = ("w",)
+    no_batch = "its step is as long as one row's loss asks"
 
     def step(self, U, x, y, s, t, loss, penalty):
         w = U[0]

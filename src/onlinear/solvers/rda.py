@@ -74,6 +74,10 @@ class Rda(NamedTuple):
             w[0] = intercept(G[0], m, self.gamma)
         return w
 
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
+
     def engine(self, problem: Problem) -> Engine:
         penalty = problem.penalty
         if self.gamma == 0.0:

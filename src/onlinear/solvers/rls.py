@@ -39,6 +39,8 @@ class Rls(NamedTuple):
 
     scales = False  # estimators leave the columns as they are
 
+    no_batch = "it solves least squares exactly after every row, whatever the batches"
+
     def recursion(self, w: np.ndarray, P: np.ndarray, x: np.ndarray, y: float, s: float) -> tuple[np.ndarray, np.ndarray]:
         """One step as the paper has it, for weights s > 0."""
         k = P @ x / (1.0 / s + x @ P @ x)

@@ -30,6 +30,7 @@ class Sdca(NamedTuple):
     tol: float = 1e-4
 
     letters = ("w",)
+    no_batch = "it takes all rows at once"
     certifies = True  # by a duality gap
 
     def engine(self, problem: Problem) -> Engine:

@@ -71,6 +71,10 @@ class Sgd(NamedTuple):
         """The slope uses no c."""
         return False
 
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
+
     def engine(self, problem: Problem) -> Engine:
         check_subgradient(self, problem.penalty)
         if is_joint(problem.loss) and is_bare(problem.penalty) and self.radius == inf:
@@ -102,6 +106,10 @@ class Pegasos(NamedTuple):
 
     def predictor(self, U, t, penalty):
         return U[0]
+
+    def mean_form(self):
+        """Itself: a row moves it by its slope times its columns alone."""
+        return self
 
     def engine(self, problem: Problem) -> Engine:
         strong_convexity("pegasos", problem.penalty)

@@ -97,8 +97,8 @@ class State:
     the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
     array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
     ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those; ``bounded``: arrays that
-    hold numbers of the first features alone; ``borrowed``: whether the table
-    is that of other outputs too, to be read and not written.
+    hold numbers of the first features alone; ``borrowed``: whether the table is that of other outputs too, to be read and
+    not written; ``batch``: rows to a step; ``waiting``: those of a batch that is not full, where a step takes several.
     """
 
     now: np.ndarray
@@ -114,10 +114,18 @@ class State:
     bounded: dict[str, Bound] = field(default_factory=dict)
     borrowed: bool = False
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    batch: int = 1
+    waiting: Any = field(default=None, repr=False)
 
     @property
     def t(self) -> int:
+        """Steps taken."""
         return int(self.now[T])
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return self.t if self.waiting is None else self.t * self.batch + int(self.waiting.count)
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` features, which start as they would have stood with this size from the first row.
@@ -456,7 +464,7 @@ class Engine(ABC):
 
     def check_together(self, states: list[State]) -> None:
         """Raise ModelFileError for outputs that no one run could have."""
-        if any(state.t != states[0].t for state in states):
+        if any(state.rows != states[0].rows for state in states):
             raise ModelFileError("the model file's outputs have learned different numbers of rows.")
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:

@@ -1,0 +1,317 @@
+r"""Mini-batches: one step of a solver for the mean loss of k rows in turn, by the solver's own kernel (MATH 21).
+
+    g = (1/k) sum_i theta_i x_i,   theta_i = s_i l'(<w, x_i>, y_i),   w the predictor before the batch's step
+
+A row moves an explicit solver by its slope times its columns alone. So the step of a batch is that of the one row g, the union
+of the columns of k rows, with a loss of slope 1; the intercept's feature is then the mean of the slopes. Averages, clocks and
+visits count batches. Rows (b-1)k+1 .. bk of all rows learned are batch b, however calls are cut: rows of a batch that is not
+full wait in the state, with the scores they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.averages import Average
+from onlinear.compiled import adopt, bind_loss, kernel
+from onlinear.files import trust
+from onlinear.files.trust import Span
+from onlinear.losses import weighted
+from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
+from onlinear.solvers.core.engine import ONE, Engine, Problem, State, Steps, is_joint
+
+MOST_ROWS = 256
+ENDS, COLUMNS, VALUES, TARGETS, WEIGHTS, SCORES = (
+    f"batch_{name}" for name in ("ends", "columns", "values", "targets", "weights", "scores")
+)
+
+
+class Unit(NamedTuple):
+    """The loss of a row that is a gradient already: l(s) = s."""
+
+    none: float = 0.0
+
+    def value(self, s, y):
+        return s
+
+    def slope(self, s, y):
+        return 1.0
+
+
+adopt(Unit)
+
+
+class MiniBatch(NamedTuple):
+    """A solver that takes one step for ``batch`` rows."""
+
+    solver: Any
+    batch: int
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters of the solver's vectors."""
+        return self.solver.letters  # type: ignore[no-any-return]
+
+    @property
+    def stable(self) -> bool:
+        """Whether no step can overshoot."""
+        return getattr(self.solver, "stable", False)
+
+    def engine(self, problem: Problem) -> Engine:
+        """The engine that gathers rows; raises ValueError for a solver or loss without a form for several rows."""
+        if is_joint(problem.loss):
+            raise ValueError(f"{problem.name} has no form for softmax with batch=: its slopes are of several outputs.")
+        why = getattr(self.solver, "no_batch", None)
+        if why is not None or not hasattr(self.solver, "mean_form"):
+            raise ValueError(
+                f"{problem.name} has no form with batch=: {why or 'it has no step for the mean of several slopes'}."
+            )
+        own, form = self.solver.engine(problem), self.solver.mean_form()
+        return MiniBatchEngine(self, own if form == self.solver else form.engine(problem), problem)
+
+
+class Waiting:
+    """The rows of a batch that is not full, with the scores that they had: copies, and room for more."""
+
+    def __init__(self, rows: int) -> None:
+        self.count = 0
+        self._indptr = np.zeros(rows + 1, np.uint64)
+        self._columns, self._values = np.empty(0, np.uint32), np.empty(0)
+        self._targets, self._weights, self._scores = np.empty((3, rows))
+
+    @property
+    def rows(self) -> Rows:
+        """The rows as kernels take them."""
+        end = int(self._indptr[self.count])
+        return Rows(self._indptr[: self.count + 1], self._columns[:end], self._values[:end])
+
+    def numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Targets, weights and scores."""
+        return self._targets[: self.count], self._weights[: self.count], self._scores[: self.count]
+
+    def take(self, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> None:
+        """Copy rows behind those that wait."""
+        first, entries = self.count, int(self._indptr[self.count])
+        begin, end = int(rows.indptr[0]), int(rows.indptr[-1])
+        here, there = slice(first, first + len(y)), slice(entries, entries + end - begin)
+        if there.stop > len(self._values):
+            self._columns = longer(self._columns, there.stop)
+            self._values = longer(self._values, there.stop)
+        self._columns[there], self._values[there] = rows.indices[begin:end], rows.values[begin:end]
+        self._indptr[first + 1 : first + len(y) + 1] = rows.indptr[1:] - rows.indptr[0] + np.uint64(entries)
+        self._targets[here], self._weights[here], self._scores[here] = y, s, scores
+        self.count += len(y)
+
+    def clear(self) -> None:
+        """Let no row wait."""
+        self.count = 0
+
+    def give(self, state: State) -> None:
+        """Let the state keep what waits."""
+        rows = self.rows
+        state.kept |= {ENDS: rows.indptr[1:], COLUMNS: rows.indices, VALUES: rows.values}
+        state.kept |= dict(zip((TARGETS, WEIGHTS, SCORES), self.numbers(), strict=True))
+
+    def restore(self, kept: Mapping[str, np.ndarray], size: int) -> None:
+        """Wait with the rows of a file; raises ModelFileError for what cannot be rows."""
+        ends, columns, values, *numbers = (kept[name] for name in (ENDS, COLUMNS, VALUES, TARGETS, WEIGHTS, SCORES))
+        indptr = np.concatenate([np.zeros(1, np.uint64), ends])
+        trust.must(np.all(indptr[1:] >= indptr[:-1]) and indptr[-1] == len(columns), "rows of a batch that do not end")
+        firsts = np.zeros(len(columns) + 1, dtype=bool)
+        firsts[indptr.astype(np.int64)] = True
+        ascend = np.all((columns[1:] > columns[:-1]) | firsts[1:-1])
+        trust.must(ascend and np.all(columns < size), "rows of a batch with columns that do not ascend")
+        trust.must(np.all((np.abs(values) <= LARGEST_VALUE) & (values != 0.0)), "a value of a row that none has")
+        trust.must(np.all(numbers[1] >= 0.0), "a weight of a row below 0")
+        self.clear()
+        self.take(Rows(indptr, columns, values), *numbers)
+
+
+def longer(array: np.ndarray, length: int) -> np.ndarray:
+    """The array with room for ``length`` numbers at least, and twice what it had."""
+    bigger = np.empty(max(length, 2 * len(array)), array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+@kernel
+def find_slopes(loss, scores, y, s, slopes):  # type: ignore[no-untyped-def]
+    """Fill in what each row adds to the mean of the slopes."""
+    for i in range(slopes.shape[0]):
+        slopes[i] = weighted(s[i], loss.slope(scores[i], y[i])) / slopes.shape[0]
+
+
+@kernel
+def add_equal(columns, terms, out_columns, out):  # type: ignore[no-untyped-def]
+    """Sum the terms of equal columns, which stand together, in order; how many sums are not 0, and the largest."""
+    count, largest, k = 0, 0.0, 0
+    while k < columns.shape[0]:
+        j, total = columns[k], 0.0
+        while k < columns.shape[0] and columns[k] == j:
+            total += terms[k]
+            k += 1
+        if total != 0.0:
+            out_columns[count], out[count] = j, total
+            largest = max(largest, abs(total))
+            count += 1
+    return count, largest
+
+
+def combined(rows: Rows, slopes: np.ndarray) -> tuple[Rows, float]:
+    """The sum of the rows, each times its slope, as one row, and its largest absolute value."""
+    order = np.argsort(rows.indices, kind="stable")
+    with np.errstate(over="ignore"):
+        terms = np.repeat(slopes, np.diff(rows.indptr).astype(np.int64)) * rows.values
+    columns, values = np.empty(len(order), np.uint32), np.empty(len(order))
+    count, largest = add_equal(rows.indices[order], terms[order], columns, values)
+    return Rows(np.array([0, count], np.uint64), columns[:count], values[:count]), largest
+
+
+class MiniBatchEngine(Engine):
+    """Gathers rows and gives the solver's own engine one row for each batch. ``State.t`` counts batches."""
+
+    implicit = False
+
+    def __init__(self, solver: MiniBatch, inner: Engine, problem: Problem) -> None:
+        super().__init__(solver, problem)
+        self.inner = inner
+        self.inner.loss = bind_loss(Unit(), implicit=False)
+        self.own, self.solver = self.inner.own, self.inner.solver
+        self.rows = solver.batch
+        self.lazy, self.why = self.inner.lazy, self.inner.why
+        self.stepped, self.metric = self.inner.stepped, self.inner.metric
+        self.own_average = self.inner.own_average
+        self.scores_means = problem.average is not None
+        self._one_row = np.zeros(1), np.ones(1), np.empty(1)  # its target, weight and score
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        state = self.inner.start(w, b)
+        state.waiting, state.batch = Waiting(self.rows), self.rows
+        state.waiting.give(state)
+        return state
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> int:
+        waiting, first, n = state.waiting, 0, len(y)
+        while first < n:
+            part = slice(first, min(n, first + self.rows - waiting.count))
+            piece = rows_of(rows, part)
+            self._score(state, piece, scores[part], None if means is None else means[part])
+            astray = np.flatnonzero(~np.isfinite(scores[part]))
+            if len(astray):
+                return first + int(astray[0])
+            waiting.take(piece, y[part], s[part], scores[part])
+            first = part.stop
+            if waiting.count == self.rows and not self._step(state):
+                return first - 1
+        waiting.give(state)
+        return n
+
+    def _score(self, state: State, rows: Rows, scores: np.ndarray, means: np.ndarray | None) -> None:
+        """Fill in the scores of rows by the predictor, and of its average."""
+        scores[:] = self.inner.bias(state)
+        dot_rows(rows, self.inner.weights(state, rows.indices), scores)
+        if means is not None:
+            means[:] = self.inner.mean_bias(state)
+            dot_rows(rows, self.inner.mean(state, rows.indices), means)
+
+    def _step(self, state: State) -> bool:
+        """Take the step of a full batch; whether it is finite."""
+        waiting = state.waiting
+        y, s, scores = waiting.numbers()
+        slopes = np.empty(self.rows)
+        find_slopes(self.loss, scores, y, s, slopes)
+        row, largest = combined(waiting.rows, slopes)
+        one = float(slopes.sum()) if self.problem.fit_intercept else 0.0
+        if not isfinite(largest + one):
+            return False
+        state.now[ONE] = one
+        done = self.inner.learn(state, row, largest, *self._one_row)
+        state.now[ONE] = float(self.problem.fit_intercept)
+        waiting.clear()
+        return done == 1 and isfinite(self.inner.bias(state))
+
+    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+        raise TypeError("Rows of a batch are gathered by learn.")
+
+    def check_rows(self, weights: np.ndarray) -> None:
+        self.inner.check_rows(weights)
+
+    def multiply_steps(self, by: float) -> None:
+        self.inner.multiply_steps(by)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def eta(self, t: int) -> float:
+        return self.inner.eta(-(-t // self.rows))
+
+    def mean_letter(self, average: Average) -> str:
+        return self.inner.mean_letter(average)
+
+    def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return self.inner.weights(state, columns)
+
+    def bias(self, state: State) -> float:
+        return self.inner.bias(state)
+
+    def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return self.inner.sums(state, columns)
+
+    def mean(self, state: State, columns: np.ndarray) -> np.ndarray:
+        return self.inner.mean(state, columns)
+
+    def mean_bias(self, state: State) -> float:
+        return self.inner.mean_bias(state)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        return self.inner.variables(state)
+
+    # --- states from files -------------------------------------------------------------------------------------------
+
+    def visits(self) -> Callable[[int], bool] | None:
+        return self.inner.visits()
+
+    def may_keep(self, state: State) -> dict[str, Span]:
+        numbers = dict.fromkeys((TARGETS, WEIGHTS, SCORES), Span(np.float64, 0, self.rows - 1))
+        most = (self.rows - 1) * state.size
+        entries = {COLUMNS: Span(np.uint32, 0, most), VALUES: Span(np.float64, 0, most)}
+        return {**self.inner.may_keep(state), **entries, **numbers, ENDS: Span(np.uint64, 0, self.rows - 1)}
+
+    def restore_kept(self, state: State, arrays: Mapping[str, np.ndarray]) -> None:
+        super().restore_kept(state, arrays)
+        counts = {len(state.kept[name]) for name in (ENDS, TARGETS, WEIGHTS, SCORES)}
+        entries = {len(state.kept[name]) for name in (COLUMNS, VALUES)}
+        trust.must(len(counts) == len(entries) == 1, "rows of a batch with parts of different lengths")
+        for name in (VALUES, TARGETS, WEIGHTS, SCORES):
+            trust.finite(name, state.kept[name])
+        state.waiting.restore(state.kept, state.size)
+
+    def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
+        return self.inner.finite(state)
+
+    def check(self, state: State) -> None:
+        self.inner.check(state)
+
+    def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
+        self.inner.rebuild(state, [Steps(step.after // self.rows, step.by) for step in steps])
+
+
+def rows_of(rows: Rows, part: slice) -> Rows:
+    """Some consecutive rows, whose entries begin at 0."""
+    indptr = rows.indptr[part.start : part.stop + 1]
+    entries = slice(int(indptr[0]), int(indptr[-1]))
+    return Rows(indptr - indptr[0], rows.indices[entries], rows.values[entries])

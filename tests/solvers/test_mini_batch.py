@@ -1,0 +1,258 @@
+"""batch=k: one step on the mean loss of k rows, against the recursion in NumPy; cuts, files, reads and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
+from onlinear.files import model_file
+from onlinear.solvers import SOLVERS
+from onlinear.solvers.core.mini_batch import COLUMNS, ENDS, SCORES, TARGETS, VALUES, WEIGHTS
+
+ETA, L1, L2 = 0.3, 0.02, 0.1
+STEP = f"schedule=inverse-sqrt,eta={ETA}"
+PENALTY = f"elastic-net,l1={L1},l2={L2}"
+
+
+@pytest.fixture
+def data() -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    X = sp.random(50, 12, 0.4, "csr", random_state=rng, data_rvs=rng.standard_normal)
+    return X, rng.choice([-1.0, 1.0], 50), rng.choice([0.0, 0.5, 1.0, 2.0], 50)
+
+
+def soft(v: np.ndarray, k: float) -> np.ndarray:
+    return np.sign(v) * np.maximum(np.abs(v) - k, 0.0)
+
+
+def slopes(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -y / (1.0 + np.exp(y * scores))
+
+
+class Recursion:
+    """Mini-batch steps in NumPy, the intercept last, for the logistic loss."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.w = name, np.zeros(size)
+        self.G, self.n = np.zeros(size), np.zeros(size)
+        self.free = np.arange(size) == size - 1
+
+    def step(self, g: np.ndarray, t: int) -> None:
+        eta, w = ETA / np.sqrt(t), self.w
+        l1, l2 = np.where(self.free, 0.0, L1), np.where(self.free, 0.0, L2)
+        if self.name == "sgd":
+            self.w = w - eta * (g + l1 * np.sign(w) + l2 * w)
+        elif self.name == "comid":
+            self.w = soft(w - eta * g, eta * l1) / (1.0 + eta * l2)
+        elif self.name == "rda":
+            self.G += g
+            self.w = -soft(self.G, l1 * t) / (l2 * t + np.sqrt(t))
+        elif self.name == "adagrad-comid":
+            self.n += g * g
+            size = 1.0 / (1e-6 + np.sqrt(self.n))
+            self.w = soft(w - size * g, size * l1) / (1.0 + size * l2)
+        else:
+            before = (1.0 + np.sqrt(self.n)) / ETA if self.name == "ftrl" else (1e-6 + np.sqrt(self.n))
+            self.n += g * g
+            after = (1.0 + np.sqrt(self.n)) / ETA if self.name == "ftrl" else (1e-6 + np.sqrt(self.n))
+            self.G += g - ((after - before) * w if self.name == "ftrl" else 0.0)
+            self.w = -soft(self.G, t * l1) / (after + t * l2)
+
+
+SETTINGS = {"sgd": f",{STEP}", "comid": f",{STEP}", "ftrl": f",eta={ETA}"}
+
+
+@pytest.mark.parametrize("k", [2, 7])
+@pytest.mark.parametrize("name", ["sgd", "comid", "rda", "ftrl", "adagrad-rda", "adagrad-comid"])
+def test_a_batch_is_one_step_on_the_mean_loss(name, k, data):
+    X, y, s = data
+    learner = Learner(f"{name}{SETTINGS.get(name, '')},batch={k}", "logistic", PENALTY, fit_intercept=True).learn(X, y, s)
+    rows = np.column_stack([X.toarray(), np.ones(len(y))])
+    expected, total, iterates = Recursion(name, rows.shape[1]), 0.0, []
+    for b in range(len(y) // k + 1):
+        part = slice(b * k, min((b + 1) * k, len(y)))
+        scores = rows[part] @ expected.w
+        total += float(np.sum(s[part] * np.logaddexp(0.0, -y[part] * scores)))
+        if part.stop == (b + 1) * k:
+            iterates.append(expected.w)
+            expected.step(rows[part].T @ (s[part] * slopes(scores, y[part])) / k, b + 1)
+    np.testing.assert_allclose(learner.weights(), expected.w[:-1], rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(learner.intercept(), expected.w[-1], rtol=1e-10)
+    np.testing.assert_allclose(learner.total_loss, total, rtol=1e-12)
+    assert learner.t == len(y)
+    averaged = Learner(f"{name}{SETTINGS.get(name, '')},batch={k}", "logistic", PENALTY, "uniform", fit_intercept=True)
+    averaged.learn(X, y, s)
+    np.testing.assert_allclose(averaged.weights(average=True), np.mean(iterates, axis=0)[:-1], rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(averaged.intercept(average=True), np.mean(iterates, axis=0)[-1], rtol=1e-9)
+
+
+BATCHED = ["sgd", "asgd", "pegasos", "epoch-gd", "comid", "rda", "ftrl", "adagrad-rda", "adagrad-comid", "adaline"]
+
+
+def learner_of(name: str, k: int = 7, **options) -> Learner:
+    penalty = "none" if name == "adaline" else "l2=0.1"
+    return Learner(f"{name},batch={k}", "squared" if name == "adaline" else "logistic", penalty, **options)
+
+
+def bytes_of(learner: Learner, path: Path) -> bytes:
+    learner.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_batches_follow_from_the_rows_alone(name, data, tmp_path):
+    X, y, _ = data
+    whole = bytes_of(learner_of(name).learn(X, y), tmp_path / "whole")
+    cut, resumed = learner_of(name), learner_of(name)
+    for i in range(X.shape[0]):
+        begin, end = X.indptr[i : i + 2]
+        before = (X[i, : cut.size] @ cut.weights())[0]
+        np.testing.assert_allclose(cut.learn_one(X.indices[begin:end], X.data[begin:end], y[i]), before, rtol=1e-12)
+        if i % 11 == 5:
+            resumed.learn(X[i - 5 : i + 1], y[i - 5 : i + 1]).save(tmp_path / "middle")
+            resumed = load(tmp_path / "middle")
+        elif i % 11 > 5:
+            resumed.learn(X[i].toarray(), y[i : i + 1])
+    resumed.learn(X[:0], y[:0])
+    assert bytes_of(cut, tmp_path / "cut") == whole
+    resumed.learn(X[resumed.t :], y[resumed.t :])
+    assert bytes_of(resumed, tmp_path / "resumed") == whole
+
+
+def test_an_unfinished_batch_waits(data):
+    X, y, _ = data
+    learner = learner_of("comid", 8, n_features=12)
+    for n in range(1, 20):
+        learner.learn(X[n - 1], y[n - 1 : n])
+        full = learner_of("comid", 8, n_features=12).learn(X[: n // 8 * 8], y[: n // 8 * 8])
+        np.testing.assert_array_equal(learner.weights(), full.weights())
+        assert learner.t == n
+    np.testing.assert_array_equal(learner.predict(X), full.predict(X))
+
+
+def test_one_row_a_batch_is_the_solver_itself(data, tmp_path):
+    X, y, _ = data
+    one = Learner("comid,batch=1", "logistic", "l1=0.01").learn(X, y)
+    plain = Learner("comid", "logistic", "l1=0.01").learn(X, y)
+    np.testing.assert_array_equal(one.weights(), plain.weights())
+    assert one.variables().keys() == plain.variables().keys()
+    assert type(one.engine) is type(plain.engine)
+
+
+@pytest.mark.parametrize("name", ["comid", "sgd"])
+def test_relative_units_and_the_adaptive_average_resume(name, data, tmp_path):
+    X, _, s = data
+    y = 1e4 + 300.0 * np.arange(100.0).reshape(50, 2) ** 1.1
+    options = {"fit_intercept": True, "targets": "relative", "weights": "relative", "n_outputs": 2}
+
+    def fresh() -> Learner:
+        return Learner(f"{name},eta=0.1,batch=4", "huber,delta=50", "l2=1e-3", "adaptive", **options)
+
+    whole = bytes_of(fresh().learn(X, y, s), tmp_path / "whole")
+    for cut in (1, 3, 4, 22, 49):
+        fresh().learn(X[:cut], y[:cut], s[:cut]).save(tmp_path / "middle")
+        assert bytes_of(load(tmp_path / "middle").learn(X[cut:], y[cut:], s[cut:]), tmp_path / "again") == whole, cut
+
+
+def test_estimators_take_batches(data, tmp_path):
+    X, y, _ = data
+    model = OnlineClassifier(solver="comid,eta=1,batch=16", passes=3, random_state=0).fit(X, y)
+    assert model.learner_.t == 150
+    assert model.learner_.states[0].t == 9
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(20000, 6))
+    b = A @ np.arange(6.0) + 5.0
+    model = OnlineRegressor(solver="sgd,eta=0.5,batch=10", random_state=0).fit(A, b)
+    assert model.score(A, b) > 0.99
+    pieces = OnlineRegressor(solver="sgd,eta=0.5,batch=10", random_state=0, shuffle=False)
+    for at in range(0, 20000, 3333):
+        pieces.partial_fit(A[at : at + 3333], b[at : at + 3333])
+    once = OnlineRegressor(solver="sgd,eta=0.5,batch=10", random_state=0, shuffle=False).partial_fit(A, b)
+    np.testing.assert_array_equal(pieces.coef_, once.coef_)
+
+
+def test_rows_that_wait_are_scored_by_the_held_weights_of_the_last_step(data):
+    X, y, _ = data
+    learner = learner_of("comid", 3).learn(X[:9], y[:9])
+    for i in range(9, 30):
+        begin, end = X.indptr[i : i + 2]
+        row = X.indices[begin:end], X.data[begin:end]
+        for _ in range(4):
+            np.testing.assert_allclose(learner.predict_one(*row), X[i] @ learner.weights(), rtol=1e-12)
+        learner.learn_one(*row, y[i])
+
+
+def test_the_total_of_a_schedule_counts_batches():
+    learner = Learner("csgd", "squared", total=100)
+    assert learner.solver.schedule.m == 50.0
+    batched = Learner("sgd,schedule=two-phase,batch=10", "squared", average="suffix,alpha=0.5", total=105)
+    assert batched.engine.solver.schedule.m == 5.0
+    assert batched.average.first == 6.0
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_every_solver_takes_batches_or_says_why_not(name):
+    loss = "hinge" if name.startswith("pa") or name == "pegasos" else "squared"
+    penalty = "none" if name.startswith("pa") or "csgd" in name or "ada" in name or name in ("rls", "2sgd") else "l2=0.1"
+    if not hasattr(SOLVERS[name].solver, "mean_form"):
+        with pytest.raises(ValueError, match="has no form with batch=: it"):
+            Learner(f"{name},batch=2", loss, penalty, n_features=3, total=20)
+        return
+    learner = Learner(f"{name},batch=2", loss, penalty, n_features=3, total=20)
+    learner.learn(np.eye(3), np.array([1.0, -1.0, 1.0]))
+    assert learner.t == 3
+    assert learner.states[0].t == 1
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "257", "-3", "true", "many"])
+def test_a_batch_is_a_whole_number_of_rows(text):
+    with pytest.raises((ValueError, TypeError), match="batch"):
+        Learner(f"comid,batch={text}", "logistic")
+
+
+def test_softmax_and_lone_settings_are_refused():
+    with pytest.raises(ValueError, match="no form for softmax with batch="):
+        Learner("comid,batch=4", "softmax", n_outputs=3)
+    with pytest.raises(ValueError, match="least-squares method"):
+        Learner("adaline,batch=4", "hinge")
+
+
+def test_a_step_that_is_not_finite_names_its_row():
+    X = np.full((6, 2), 1e150)
+    learner = Learner("sgd,eta=1e200,batch=3", "squared")
+    with pytest.raises(DivergenceError, match="at row 2 "):
+        learner.learn(X, np.ones(6))
+    with pytest.raises(DivergenceError, match="learns no more"):
+        learner.learn(X, np.ones(6))
+
+
+EDITS = {
+    "an end beyond the entries": lambda kept: kept[ENDS].__setitem__(0, 10**6),
+    "an end before the last": lambda kept: kept[ENDS].__setitem__(1, 0),
+    "a column beyond the features": lambda kept: kept[COLUMNS].__setitem__(-1, 10**6),
+    "columns that do not ascend": lambda kept: kept[COLUMNS].__setitem__(1, kept[COLUMNS][0]),
+    "a value that is none": lambda kept: kept[VALUES].__setitem__(0, np.nan),
+    "a value of 0": lambda kept: kept[VALUES].__setitem__(0, 0.0),
+    "a weight below 0": lambda kept: kept[WEIGHTS].__setitem__(0, -1.0),
+    "a target that is none": lambda kept: kept[TARGETS].__setitem__(0, np.inf),
+    "a score too few": lambda kept: kept.__setitem__(SCORES, kept[SCORES][:-1]),
+    "no ends": lambda kept: kept.pop(ENDS),
+    "ends of another type": lambda kept: kept.__setitem__(ENDS, kept[ENDS].astype(np.float64)),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=str)
+def test_rows_of_a_file_that_cannot_be_are_refused(edit, tmp_path):
+    X = np.arange(1.0, 13.0).reshape(3, 4)
+    learner = learner_of("comid", 5).learn(X, np.ones(3))
+    header, arrays = learner.freeze()
+    kept = {name.removeprefix("0.kept."): array.copy() for name, array in arrays.items() if name.startswith("0.kept.")}
+    EDITS[edit](kept)
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("0.kept.")}
+    model_file.write(tmp_path / "model", {"kind": "learner", **header}, arrays | {f"0.kept.{k}": v for k, v in kept.items()})
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model")
