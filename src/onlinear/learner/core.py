@@ -112,6 +112,8 @@ class Core(Guarded):
         self.engine: Engine = self.solver.engine(problem)
         self._check_joint()
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
+        if scale != "none" and self.engine.scales_columns:
+            raise ValueError(f"{problem.name} divides the columns by scales of its own; use scale='none', got {scale!r}.")
         self.scaler = scaler_of(scale, len(first))
         if scale == CENTRED and not self.fit_intercept:
             raise ValueError(
@@ -295,9 +297,8 @@ class Core(Guarded):
     def bytes_per_column(self) -> int:
         """What the state holds for one column, all outputs."""
         state = self.states[0]
-        own = sum(
-            int(np.prod(array.shape[:-1])) * state.widths.get(name, 1) * array.itemsize for name, array in state.arrays.items()
-        )
+        widths = state.widths | {name: bound.beyond for name, bound in state.bounded.items()}
+        own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in state.arrays.items())
         return max(1, own * self.n_outputs + (0 if self.scaler is None else self.scaler.bytes_per_column))
 
     def announce(self, size: int) -> None:

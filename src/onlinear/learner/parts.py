@@ -55,6 +55,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "alpha": (0.0, 1.0, True, False),
     "total": (1.0, 2.0**53, False, False),
     "rho": (0.0, inf, True, True),
+    "rate": (0.0, inf, False, True),
     "lam": (0.0, inf, True, True),
     "relaxation": (0.0, 2.0, True, True),
     "gamma": (0.0, inf, False, True),

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
+from onlinear.solvers.core.experts import MOST, bound, remembered
 
 ROWS_OF_RACE = 3.0 / log(2.0)  # times a half-life: sums that lose 3 in so many rows fade by it
-MOST = 1e300  # of the losses of a race: sums that overflow, or are no numbers, stay comparable
 
 
 class Race:
@@ -47,12 +47,6 @@ class Race:
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
 
 
-@function
-def bound(losses: float) -> float:
-    """A sum of losses, at most MOST in size."""
-    return max(losses, -MOST) if losses < MOST else MOST
-
-
 @kernel
 def compare(loss, scores, means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means are (K, n), y is (n, K), t rows came before.
@@ -71,5 +65,5 @@ def compare(loss, scores, means, y, s, t, longest, race):  # type: ignore[no-unt
                 means[k, i] = scores[k, i]
             add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
         if s[i] > 0.0:
-            kept = 1.0 - min(1.0, 3.0 / min(t + i + 1.0, longest))
+            kept = remembered(min(t + i + 1.0, longest))
             race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)

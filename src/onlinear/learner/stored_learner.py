@@ -79,9 +79,9 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
     kept = _kept_by_output(arrays, core.n_outputs)
     for k, state in enumerate(core.states):
         _copy(arrays, f"{k}.now", state.now)
+        core.engine.restore_kept(state, kept[k])
         for name, vector in state.vectors().items():
             _copy(arrays, f"{k}.array.{name}", vector)
-        core.engine.restore_kept(state, kept[k])
         core.engine.check(state)
     core.engine.check_together(core.states)
     if core.scaler is not None:
