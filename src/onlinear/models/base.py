@@ -21,6 +21,7 @@ from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.losses import Squared
+from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
@@ -33,7 +34,7 @@ from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
 
 
-class Model(ABC):
+class Model(Certifying, ABC):
     """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learned ends with an underscore."""
 
     choice: Choice

@@ -96,7 +96,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     eta : float, default=None
         The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
     tol : float, default=None
-        The certified relative duality gap at which ``fit`` on arrays ends: with 1e-4 the objective is at most 0.01 % above the
+        The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
         ``partial_fit`` and streams do not use it. None: ``passes`` decide.
     max_passes : int, default=100

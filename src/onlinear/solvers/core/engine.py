@@ -278,6 +278,7 @@ class Engine(ABC):
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
     certifies = False  # whether ``solve`` stops at a certified gap
+    rounds = False  # whether sums over rows suffice for that, so that rows need not be kept
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
     joins = False  # whether it learns outputs that one loss joins, by ``join``
 
