@@ -61,7 +61,7 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes(classes, options, t
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "plain").read_bytes()
     found = sorted(tmp_path.glob("c.*"), key=lambda path: int(path.suffix[1:]))
     assert int(found[-1].suffix[1:]) == plain.rows
-    for path in found:
+    for path in (found[0], *found[-3:]):
         resumed = runs.resume(checkpoints.read(str(path)), None)
         rest = [event for event in resumed if not isinstance(event, Written)]
         resumed.model.save(tmp_path / "resumed")

@@ -140,7 +140,7 @@ def train(
     tol: Annotated[
         float | None,
         typer.Option(
-            help="Go on until the objective is certified to be so near its optimum: 1e-4 is 0.01 %. Needs l1 or l2.",
+            help="Continue until the objective is certified to be so near its optimum: 1e-4 is 0.01 %. Needs l1 or l2.",
             min=0.0,
             max=1.0,
             show_default=False,
