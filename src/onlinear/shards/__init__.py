@@ -3,8 +3,8 @@
     shards = open_shards("part-*.parquet", target="click")
     fit(OnlineClassifier(penalty="l1=1e-4", tol=1e-3), shards, Local(workers=4))
 
-Tasks are functions of a shard and of what is asked. Their results are sums, which are merged by a tree that the number of shards
-alone decides (MATH 21): the model is the same byte for byte, whoever ran a task and whenever it was done.
+Tasks are functions of a shard and of what is asked. Their results are sums, which are merged by a tree that the number of
+shards alone decides (MATH 20.6): the model is the same byte for byte, whoever ran a task and whenever it was done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits a model to all shards up to a certified gap: a survey, an online pass, then rounds of sums over rows (MATH 20.5, 21)."""
+"""Fits a model to all shards up to a certified gap: a survey, an online pass, rounds of sums over rows (MATH 20.5, 20.6)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from onlinear.streams.encoding import ONE_HOT
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.pairs import Pairs
 
-DECIDED = ("base", "features", "exclude", "text", "numbers", "categories", "hash_bits", "missing", "dates")  # by an encoding
+# Options that an encoding decides.
+DECIDED = ("base", "features", "exclude", "text", "numbers", "categories", "hash_bits", "missing", "dates")
 
 
 class Shard(Protocol):
@@ -57,9 +58,7 @@ class Blocks(NamedTuple):
 
     def open(self) -> Stream:
         """Its rows."""
-        stream = Pairs(self.blocks)
-        stream.name = self.name
-        return stream
+        return Pairs(self.blocks, self.name)
 
 
 def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) -> list[File]:
@@ -84,7 +83,7 @@ def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) 
     FileNotFoundError
         Where a source does not exist.
     ValueError
-        For what cannot be opened by others (standard input, pipes), and for ``categories="one-hot"``, whose columns are numbered
+        For standard input and pipes, and for ``categories="one-hot"``, whose columns are numbered
         in the order in which all rows are read.
     StreamError
         Where the first file cannot be read.
@@ -95,7 +94,7 @@ def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) 
             raise ValueError(f"{name}: a pipe gives its rows once and in one place; shards need files.")
     encoding = streams.open(names[0], **options).encoding
     if encoding is not None and encoding.get("categories") == ONE_HOT:
-        raise ValueError("categories='one-hot' numbers values in the order of all rows, which shards do not share: use 'hash'.")
+        raise ValueError("categories='one-hot' numbers values in the order of all rows, which no shard knows: use 'hash'.")
     kept = options if encoding is None else _with_encoding(options, encoding)
     return [File(name, kept) for name in names]
 

@@ -1,8 +1,8 @@
-r"""What is asked of a shard, as functions of it: each gives sums, which are merged with those of other shards (MATH 21).
+r"""What is asked of a shard, as functions of it: each gives sums, which are merged with those of other shards (MATH 20.6).
 
-    survey    rows, columns, entries and squares of each column, labels
-    learn     one online pass; its weights, multiplied by the entries of their columns
-    look      loss, gradient, curvatures and bound at points (20.5)
+survey    rows, columns, entries and squares of each column, labels
+learn     one online pass; its weights, multiplied by the entries of their columns
+look      loss, gradient, curvatures and bound at points (20.5)
 """
 
 from __future__ import annotations
@@ -92,8 +92,12 @@ class Start(NamedTuple):
 
     def merged(self, other: Self) -> Start:
         """That of the rows of both."""
-        sums, counts, intercepts, weight = (mine + its for mine, its in zip(self, other, strict=True))
-        return Start(sums, counts, intercepts, weight)
+        return Start(
+            self.sums + other.sums,
+            self.counts + other.counts,
+            self.intercepts + other.intercepts,
+            self.weight + other.weight,
+        )
 
     def mean(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights (d, K) and intercepts (K,)."""
@@ -150,7 +154,7 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     found = np.pad(found, ((0, 0), (0, width - found.shape[1])))
     names = getattr(stream, "columns", None)
     named = {label_of_place(stream, y): weight for y, weight in sorted(labels.items())}
-    return Survey(rows, total, *found, named, None if names is None else tuple(names))
+    return Survey(rows, total, found[0], found[1], found[2], named, None if names is None else tuple(names))
 
 
 def label_of_place(stream: Stream, y: float) -> Any:

@@ -125,7 +125,7 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
 
 
 def as_classes(labels: Sequence[Any]) -> np.ndarray:
-    """Labels as classes, ascending: text, integers where all are whole, else floats. Raises ValueError for what is not finite."""
+    """Labels as classes, ascending: text, integers where all are whole, else floats. Raises ValueError for NaN and infinity."""
     if any(isinstance(label, str) for label in labels):
         return np.unique(labels)
     numbers = np.unique(np.array(labels, np.float64))
