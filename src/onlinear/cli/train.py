@@ -86,7 +86,7 @@ def train(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Scaling of columns: none, rms, max-abs, or standard (centres too; one more pass).",
+            help="Scaling of columns: none, centred, rms, max-abs, or standard (centres all columns; one more pass).",
             metavar="SCALE",
             rich_help_panel=MODEL,
         ),
@@ -99,6 +99,15 @@ def train(
         typer.Option(
             "--clip/--no-clip",
             help="Squared loss: predict within the labels seen. Default: yes where no solver is named.",
+            show_default=False,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    forget: Annotated[
+        float | None,
+        typer.Option(
+            help="Half-life in rows: older rows count less than half, for data that change.",
+            metavar="ROWS",
             show_default=False,
             rich_help_panel=MODEL,
         ),

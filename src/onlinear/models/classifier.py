@@ -73,9 +73,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
-    scale : {"none", "rms", "max-abs", "standard"}, default=None
-        By what each column is divided; ``"standard"`` also centres, which makes rows dense. None is ``"rms"``; for rls, csgd,
-        adaline and batch solvers it is ``"none"``.
+    scale : {"none", "centred", "rms", "max-abs", "standard"}, default=None
+        By what each column is divided; ``"centred"`` also centres the columns with an entry in nearly every row, ``"standard"``
+        all columns, which makes rows dense. None is ``"centred"``; without an intercept and with ``tol`` it is ``"rms"``, for
+        rls, csgd, adaline and batch solvers ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     class_weight : dict or "balanced", default=None
@@ -95,6 +96,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The penalty's l2 as a number, likewise.
     eta : float, default=None
         The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
+    forget : float, default=None
+        The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
+        average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
+        ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales do not forget.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
