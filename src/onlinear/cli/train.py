@@ -86,7 +86,7 @@ def train(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Scaling of columns: none, rms, max-abs, or standard (centres too; one more pass).",
+            help="Scaling of columns: none, centred, rms, max-abs, or standard (centres all columns; one more pass).",
             metavar="SCALE",
             rich_help_panel=MODEL,
         ),

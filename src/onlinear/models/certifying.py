@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_loss, build_penalty, split
+from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers import SOLVERS
 from onlinear.text.form import check_number
 
@@ -70,7 +71,7 @@ class Certifying:
             solver,
             self.loss,
             self.chosen_penalty(),
-            scale=self.chosen_scale(),
+            scale=self._certified_scale(),
             fit_intercept=self.fit_intercept,
             n_features=features or self.n_features_in_,
             n_outputs=outputs,
@@ -88,10 +89,10 @@ class Certifying:
                 f"tol= on a stream needs a loss with a second derivative and 'prox-newton', whose passes are sums over rows; "
                 f"loss {self.loss!r} with solver {self.solver!r} keeps a number for each row: give the rows as arrays."
             )
-        first = self
+        first = copy(self)
+        first.scale = self._certified_scale()
         if names_certified(self.solver):
-            first = copy(self)
-            first.solver, first.scale = None, self.chosen_scale()
+            first.solver = None
         self.n_features_in_ = first.n_features_in_ = features
         self.learner_ = first.new_learner(outputs, total)
         return self.learner_
@@ -100,10 +101,15 @@ class Certifying:
         """The learner that ends at the gap, at the weights and in the scales of one that has made its passes."""
         found = self.certified_learner(online.n_outputs, max(1, online.size), online=True)
         online.grow(found.size)
-        if found.scaler is not None and online.scaler is not None:
-            found.scaler.moments = online.scaler.moments.copy()
+        if found.scaler is not None:
+            found.scaler = deepcopy(online.scaler)
         found.begin_at(*weights_of(online))
         return found
+
+    def _certified_scale(self) -> Any:
+        """The scale in which a penalty acts at the optimum: as named, else without the means, which would move it little."""
+        chosen = self.chosen_scale()
+        return "rms" if self.scale is None and chosen == CENTRED else chosen
 
     def _refuse_unused(self, online: bool) -> None:
         """Raise ValueError for settings that a fit to a certified gap has no use for."""
