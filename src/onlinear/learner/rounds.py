@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onlinear.certified.rounds import Rounds
@@ -21,9 +23,11 @@ class RoundsOfBlocks:
     def __init__(self, learner: Learner, before: int) -> None:
         self.learner, self.before = learner, before
         given = learner.loss, learner.penalty, learner.fit_intercept, scales_of(learner)
-        self.rounds = [
-            Rounds(*given, state.arrays["w"], float(state.now[BIAS]), learner.solver.tol) for state in learner.states
-        ]
+        self.rounds = []
+        for state in learner.states:
+            w = state.arrays["w"]
+            b = float(state.now[BIAS]) + self._share(w)
+            self.rounds.append(Rounds(*given, w, b, learner.solver.tol, learner.n_outputs))
         self._asked: list[tuple[int, Point, Sums]] = []
 
     @property
@@ -82,6 +86,15 @@ class RoundsOfBlocks:
             for which, rows in source.blocks():
                 sums.add(loss, point, rows, target[which], s[which])
 
+    @property
+    def points(self) -> list[tuple[int, Point]]:
+        """The outputs that are not done, and what they ask about in this reading."""
+        return [(k, point) for k, point, _ in self._asked]
+
+    def take(self, sums: Sequence[Sums]) -> None:
+        """Take the sums of all rows at ``points`` that were made elsewhere."""
+        self._asked = [(k, point, found) for (k, point, _), found in zip(self._asked, sums, strict=True)]
+
     def end(self, learned: int) -> None:
         """After all rows of a reading: certify, and let the learner stand there, with so many rows learned.
 
@@ -93,7 +106,13 @@ class RoundsOfBlocks:
         if not np.isfinite(self.objective):
             raise ArithmeticError("the objective of the online passes is not finite: name another solver, or a scale.")
         for rounds, state in zip(self.rounds, self.learner.states, strict=True):
-            stand(state, rounds.w, rounds.b, rounds.gap, (rounds.rounds, self.before + rounds.rounds, learned))
+            b = rounds.b - self._share(rounds.w)
+            stand(state, rounds.w, b, rounds.gap, (rounds.rounds, self.before + rounds.rounds, learned))
+
+    def _share(self, w: np.ndarray) -> float:
+        """What the means of centred columns add to the intercept: rounds read rows as they are, and the intercept is free."""
+        scaler = self.learner.scaler
+        return 0.0 if scaler is None else scaler.centre(w[scaler.centred])
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
