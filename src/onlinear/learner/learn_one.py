@@ -149,7 +149,7 @@ class OneRow:
             return None
         if report == WIDER:
             size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
-            if self._core.too_wide(size) is not None:
+            if size <= self._core.size or self._core.too_wide(size) is not None:
                 return None
             self._core.grow(size)
             return self.learn(indices, values, y)
@@ -179,7 +179,7 @@ class OneRow:
         self._turn = engine.lasts(state)
         # The step after a full table restarts it.
         full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
-        limits = LARGEST_COLUMN + 1 if core.growing else state.size, state.size, self._rule, min(full, self._turn)
+        limits = LARGEST_COLUMN + 1 if core.growing else state.size, engine.reach(state), self._rule, min(full, self._turn)
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
             held = Held(limits, rows, scales, end, kept, args[2:], like=self._held)

@@ -36,7 +36,7 @@ def header_of(core: Core) -> Header:
         header |= {"targets": RELATIVE if core.units.targets else RAW, "weights": RELATIVE if core.units.weights else RAW}
         if core.units.clip is not None:
             header["clip"] = True
-    return header
+    return header if core.forget is None else header | {"forget": core.forget}
 
 
 def arrays_of(core: Core) -> Arrays:
@@ -67,6 +67,7 @@ def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str
         "targets": header.get("targets", RAW),
         "weights": header.get("weights", RAW),
         "clip": header.get("clip", False),
+        "forget": header.get("forget"),
         "total": header["total"],
     }
 
@@ -78,9 +79,9 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
     kept = _kept_by_output(arrays, core.n_outputs)
     for k, state in enumerate(core.states):
         _copy(arrays, f"{k}.now", state.now)
+        core.engine.restore_kept(state, kept[k])
         for name, vector in state.vectors().items():
             _copy(arrays, f"{k}.array.{name}", vector)
-        core.engine.restore_kept(state, kept[k])
         core.engine.check(state)
     core.engine.check_together(core.states)
     if core.scaler is not None:
