@@ -21,7 +21,12 @@ FLOORS = [
     {"learner", "streams"},
     {"training"},
     {"models"},
+<<<<<<< HEAD
     {"report", "papers", "jit", "estimators", "path", "final", "river"},
+=======
+    {"shards"},
+    {"dask", "papers", "jit", "estimators", "path", "final", "river"},
+>>>>>>> main
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(FLOORS) for name in layer}
