@@ -21,12 +21,8 @@ FLOORS = [
     {"learner", "streams"},
     {"training"},
     {"models"},
-<<<<<<< HEAD
-    {"report", "papers", "jit", "estimators", "path", "final", "river"},
-=======
     {"shards"},
-    {"dask", "papers", "jit", "estimators", "path", "final", "river"},
->>>>>>> main
+    {"dask", "report", "papers", "jit", "estimators", "path", "final", "river"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(FLOORS) for name in layer}
