@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
+import onlinear
 from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor
 
 BITS = 18  # Vowpal Wabbit's table: 2^18 weights hold the columns of every set here without a collision
@@ -165,8 +166,8 @@ class River(Tool):
 
 def versions() -> str:
     """The packages and their versions."""
-    packages = ("onlinear", "scikit-learn", "vowpalwabbit", "river", "liblinear-official", "numba", "numpy")
-    return ", ".join(f"{name} {version(name)}" for name in packages)
+    packages = ("scikit-learn", "vowpalwabbit", "river", "liblinear-official", "numba", "numpy")
+    return ", ".join([f"onlinear {onlinear.__version__}", *(f"{name} {version(name)}" for name in packages)])
 
 
 def log_loss(margins: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -194,7 +194,11 @@ def test_nothing_to_learn_is_no_error_but_has_no_objective():
         ({"n_outputs": -1}, ValueError, "n_outputs must be an integer of at least 1, got -1"),
         ({"start": np.zeros(3)}, ValueError, r"start must have shape \(4,\), got \(3,\)"),
         ({"start": np.full(4, np.nan)}, ValueError, "start must be finite"),
-        ({"scale": "rsm"}, ValueError, "scale 'rsm' is not known. Did you mean 'rms'.* Known: max-abs, none, rms, standard"),
+        (
+            {"scale": "rsm"},
+            ValueError,
+            "scale 'rsm' is not known. Did you mean 'rms'.* Known: centred, max-abs, none, rms, standard",
+        ),
         ({"solver": "comdi"}, ValueError, "solver 'comdi' is not known. Did you mean 'comid'"),
         ({"loss": "hing"}, ValueError, "loss 'hing' is not known. Did you mean 'hinge'"),
         ({"penalty": "elasticnett"}, ValueError, "penalty 'elasticnett' is not known. Did you mean 'elastic-net'"),

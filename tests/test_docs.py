@@ -47,6 +47,17 @@ def test_an_example_runs(example, tmp_path, monkeypatch):
     pyplot.close("all")
 
 
+def test_the_page_of_wishes_counts_them_and_shows_those_that_are_met():
+    text = (ROOT / "docs/wishes.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| .* \| (yes|in part|not planned|no)\b.*\|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 38))
+    kinds = [kind for _, kind in rows]
+    counted = re.search(r"(\d+) are met, (\d+) in part, (\d+) not, (\d+) are not planned", text).groups()
+    assert [int(count) for count in counted] == [kinds.count(kind) for kind in ("yes", "in part", "no", "not planned")]
+    shown = set(re.findall(r"\d+", " ".join(re.findall(r"^(?:# )?(\d+(?:[ ,and]+\d+)*)(?:: | is )", text, re.MULTILINE))))
+    assert {number for number, kind in rows if kind == "yes"} <= shown
+
+
 def test_the_parts_that_the_page_on_other_tools_names_are_known():
     text = (ROOT / "docs/other-tools.md").read_text()
     text = text.partition("| onlinear |")[2]

@@ -8,7 +8,8 @@ the theta of the implicit step on one row with step size C/|x|^2,
 and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative; ``conjugate(t, y)``, for
 certificates, l*(t) = sup_s t s - l(s, y), infinite where t is no slope of l (MATH 20.1). A ``factor`` k multiplies the
 loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s
-and take ``labels`` in {-1, +1}; ``residual`` says that l depends on s - y alone; ``probability(s)`` or ``mean(s)`` maps scores
+and take ``labels`` in {-1, +1}; ``residual`` says that l depends on s - y alone;
+``likelihood`` that it is a negative log-likelihood; ``probability(s)`` or ``mean(s)`` maps scores
 to the quantity people ask for, where the loss defines one.
 
 Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the implicit step is eq. (2.1)-(2.2).
@@ -198,6 +199,7 @@ class Logistic(NamedTuple):
 
     factor: float = 1.0
     labels = "signs"
+    likelihood = True
 
     def value(self, s: float, y: float) -> float:
         """log(1 + exp(-y s)), without overflow."""
@@ -424,6 +426,7 @@ class Poisson(NamedTuple):
 
     factor: float = 1.0
     labels = "counts"
+    likelihood = True
 
     def value(self, s: float, y: float) -> float:
         """exp(s) - y s."""

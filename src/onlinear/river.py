@@ -34,8 +34,8 @@ class Classifier(base.Classifier):
         The method.
     average : str, default=None
         The average of the iterates that predicts.
-    scale : {"none", "rms", "max-abs"}, default=None
-        By what each column is divided.
+    scale : {"none", "centred", "rms", "max-abs"}, default=None
+        By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     classes : list, default=None
@@ -139,8 +139,8 @@ class Regressor(base.Regressor):
         The method.
     average : str, default=None
         The average of the iterates that predicts.
-    scale : {"none", "rms", "max-abs"}, default=None
-        By what each column is divided.
+    scale : {"none", "centred", "rms", "max-abs"}, default=None
+        By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
 

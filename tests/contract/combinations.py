@@ -56,7 +56,7 @@ class Case(NamedTuple):
 def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
     """Make a new learner run the solver's own dense recursion instead of its lazy kernel."""
     problem = Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept)
-    own = learner.solver
+    own = learner.solver if isinstance(learner.solver, MiniBatch) else learner.engine.own
     dense: Engine = Dense(own.solver.mean_form() if isinstance(own, MiniBatch) else own, problem, "the reference")
     lazy, learner.engine = learner.engine, MiniBatchEngine(own, dense, problem) if isinstance(own, MiniBatch) else dense
     learner.engine.eta = lazy.eta  # type: ignore[method-assign]
@@ -121,7 +121,7 @@ PENALTY_TEXTS = (
 )
 AVERAGE_TEXTS = ("none", *averages.NAMED, "suffix,alpha=0.5", "weighted-t1,masked=true")
 INTERCEPTS = (False, True)
-SCALES = ("none", "rms", "max-abs")
+SCALES = ("none", "centred", "rms", "max-abs")
 
 
 def build(case: Case) -> Learner | str:

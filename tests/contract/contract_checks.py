@@ -25,6 +25,7 @@ from onlinear.solvers.core.engine import ONE, OWN, VISIT, T, everything
 from onlinear.solvers.csgd import MASS, Y
 from onlinear.solvers.ftrl import LazyFtrl
 from onlinear.solvers.implicit_ftrl import LazyImplicitFtrl
+from onlinear.solvers.mixture import LazyMixture
 
 AVERAGES = ("average", "wbar", "xbar", "zbar")
 TOLERANCE = 1e-10  # of the largest absolute value of a vector
@@ -331,6 +332,9 @@ def intercepts(learner: Learner) -> dict[str, float]:
         return {"n": own[0]}
     if isinstance(learner.engine, LazyImplicitFtrl):
         return {"G": own[0], "sigma": own[1], "N": own[2], "z": -own[1] * b}
+    if isinstance(learner.engine, LazyMixture):
+        table = learner.states[0].kept["table"]
+        return dict.fromkeys(learner.solver.letters[1:], 0.0) | {f"table{place}": number for place, number in enumerate(table)}
     return {}
 
 

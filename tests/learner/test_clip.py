@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 
 from onlinear import Learner, ModelFileError, OnlineRegressor, PenaltyPath, load
 from onlinear.files import model_file
-from onlinear.learner.clip import Clipped
+from onlinear.learner.clip import EXACT, Clipped
 
 OPTIONS = {"targets": "relative", "clip": True, "fit_intercept": True, "average": "adaptive"}
 SOLVERS = ["implicit-ftrl,eta=8", "implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1"]
@@ -118,6 +118,24 @@ def test_targets_that_grow_lose_little():
     X, y = np.arange(n)[:, None] / n, np.arange(n, dtype=np.float64)
     losses = [OnlineRegressor(clip=clip).partial_fit(X, y).learner_.progressive_loss for clip in (True, False)]
     assert losses[0] <= 1.1 * losses[1]
+
+
+@pytest.mark.parametrize("cut", [1, 7, 500])
+def test_sorted_targets_move_the_range_seldom_and_any_cut_gives_the_same_bits(rows, cut):
+    X, y = np.resize(rows[0], (3000, 5)), np.sort(np.random.default_rng(0).standard_normal(3000))
+    s = np.where(np.arange(3000) % 5, 1.0, 0.0)
+    whole, pieces = (Learner("implicit-sgd,eta=3", "squared", **OPTIONS) for _ in range(2))
+    whole.learn(X, y, s)
+    for first in range(0, 3000 if cut > 1 else 200, cut):
+        pieces.learn(X[first : first + cut], y[first : first + cut], s[first : first + cut])
+    if cut == 1:
+        pieces.learn(X[200:], y[200:], s[200:])
+    assert pieces.weights().tobytes() == whole.weights().tobytes()
+    assert pieces.total_loss == whole.total_loss
+    np.testing.assert_allclose(whole.bounds(), [[y[s > 0.0].min(), y[s > 0.0].max()]], rtol=1e-12)
+    assert EXACT < whole.units.clip.moves[0] < 2 * EXACT
+    again = Learner.thaw(*whole.freeze())
+    assert again.units.clip.rooms.tobytes() == whole.units.clip.rooms.tobytes()
 
 
 def test_wrong_parts_and_ranges_are_refused(rows, tmp_path):

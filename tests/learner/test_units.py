@@ -241,7 +241,7 @@ def test_class_weights_move_the_model_as_they_move_the_minimiser(loss, peer, wei
     ours = OnlineClassifier(loss, class_weight=weight, random_state=0).fit(X, y).predict(X)
     theirs = peer(class_weight=weight).fit(X, y).predict(X)
     for measure in (lambda p: p.mean(), lambda p: balanced_accuracy_score(y, p)):
-        assert measure(ours) == pytest.approx(measure(theirs), rel=0.15, abs=0.02)
+        assert measure(ours) == pytest.approx(measure(theirs), rel=0.16, abs=0.02)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
@@ -290,16 +290,16 @@ def test_the_default_forgets_what_no_longer_holds():
 @pytest.mark.parametrize(
     ("params", "average", "scale"),
     [
-        ({}, True, "rms"),
-        ({"solver": "fiol,eta=20"}, True, "rms"),
-        ({"solver": "implicit-sgd"}, True, "rms"),
+        ({}, True, "centred"),
+        ({"solver": "fiol,eta=20"}, True, "centred"),
+        ({"solver": "implicit-sgd"}, True, "centred"),
         ({"solver": "fiol", "average": "none", "scale": "none"}, False, "none"),
-        ({"solver": "asgd", "loss": "hinge"}, True, "rms"),
-        ({"solver": "rda"}, False, "rms"),
-        ({"solver": "sadmm"}, True, "rms"),
+        ({"solver": "asgd", "loss": "hinge"}, True, "centred"),
+        ({"solver": "rda"}, False, "centred"),
+        ({"solver": "sadmm"}, True, "centred"),
         ({"solver": "csgd,eta=0.1", "loss": "squared"}, False, "none"),
-        ({"penalty": "l1,l1=1e-3"}, False, "rms"),
-        ({"penalty": "l2,l2=1e-3"}, True, "rms"),
+        ({"penalty": "l1,l1=1e-3"}, False, "centred"),
+        ({"penalty": "l2,l2=1e-3"}, True, "centred"),
     ],
     ids=str,
 )

@@ -336,7 +336,7 @@ def test_without_a_solver_an_l1_penalty_leaves_zeros_in_coef(rows):
     assert OnlineClassifier().fit(X, y).learner_.average is not None
     assert OnlineClassifier(penalty="l1,l1=0.05", average="weighted-t1").fit(X, y).learner_.average is not None
     named = OnlineClassifier("hinge", solver="asgd").fit(X, y)
-    assert (named.learner_.average.growth, named.learner_.scaler.kind) == (0.0, "rms")
+    assert (named.learner_.average.growth, named.learner_.scaler.kind) == (0.0, "centred")
     assert OnlineClassifier("hinge", solver="asgd", scale="none").fit(X, y).learner_.scaler is None
 
 

@@ -243,12 +243,16 @@ def test_a_loss_that_overflows_is_infinite_and_never_the_best():
         assert path.best_index_ == 1
 
 
-def test_penalties_with_other_scales_and_steps_by_default_are_saved_and_go_on(tmp_path):
-    """With l1 the default of a regressor is another solver and another scale than without."""
+def test_penalties_with_other_solvers_and_steps_by_default_are_saved_and_go_on(tmp_path):
+    """With l1 the default of a regressor is another solver than with l2."""
     X, y, s = rows(1)
     path = PenaltyPath(OnlineRegressor(), ["none", "l1=1e-3", "l2=1e-3", "l1=1e-2"])
     path.partial_fit(X[:100], y[:100], sample_weight=s[:100]).save(tmp_path / "half")
-    assert {model.learner_.scaler.kind for model in path._models} == {"max-abs", "rms"}
+    assert {model.learner_.spec["solver"] for model in path._models} == {
+        "implicit-ftrl,eta=8",
+        "fiol,eta=2.4",
+        "implicit-ftrl,eta=2",
+    }
     again = PenaltyPath.load(tmp_path / "half")
     for run in (path, again):
         run.partial_fit(X[100:], y[100:], sample_weight=s[100:])

@@ -77,8 +77,13 @@ def test_solvers_by_name_imply_a_tolerance(solver):
     assert model.dual_gap_ <= 1e-4
     with pytest.raises(ValueError, match="needs all rows at once"):
         model.partial_fit(X, Y)
-    with pytest.raises(ValueError, match="needs all rows at once"):
-        OnlineClassifier(penalty="l2=1e-2", solver=solver).fit([(sp.csr_array(X), 1.0 * (Y == "yes"))])
+    stream = [(sp.csr_array(X), 1.0 * (Y == "yes"))]
+    if solver == "sdca":
+        with pytest.raises(ValueError, match="keeps a number for each row"):
+            model.fit(stream, classes=[0, 1])
+    else:
+        assert model.fit(stream, classes=[0, 1]).converged_
+        assert model.n_passes_ == model.n_iter_ + 1
 
 
 @pytest.mark.parametrize(
@@ -108,9 +113,28 @@ def test_a_clip_and_a_certificate_exclude_each_other():
         OnlineRegressor(penalty="l2=0.1", tol=1e-4, clip=True).fit(X, SCORES)
 
 
-def test_streams_and_paths_refuse_it():
-    with pytest.raises(ValueError, match="tol= needs the rows as arrays"):
-        OnlineClassifier(penalty="l1=0.1", tol=1e-4).fit([(X, 1.0 * (Y == "yes"))])
+@pytest.mark.parametrize("scale", ["none", "rms", "max-abs"])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_a_stream_ends_at_the_optimum_of_its_rows(scale, loss):
+    stream = [(sp.csr_array(X[part]), SCORES[part]) for part in (slice(0, 7), slice(7, 200), slice(200, N))]
+    mine = OnlineRegressor(loss, penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale).fit(stream)
+    whole = OnlineRegressor(loss, penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale).fit(X, SCORES)
+    np.testing.assert_allclose(mine.predict(X), whole.predict(X), atol=1e-2)
+    assert mine.objective_ == pytest.approx(whole.objective_, rel=2e-7)
+    again = OnlineRegressor(loss, penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale)
+    np.testing.assert_array_equal(again.fit([(X, SCORES)]).coef_, mine.coef_)
+
+
+def test_rows_that_come_once_are_refused_before_the_first():
+    model = OnlineClassifier(penalty="l1=0.1", tol=1e-4)
+    with pytest.raises(ValueError, match="cannot be read twice"):
+        model.fit(iter([(X, 1.0 * (Y == "yes"))]), classes=[0, 1])
+    assert not hasattr(model, "learner_")
+    with pytest.raises(ValueError, match="warm_start=True and tol= need the rows as arrays"):
+        model.set_params(warm_start=True).fit([(X, 1.0 * (Y == "yes"))], classes=[0, 1])
+
+
+def test_paths_refuse_it():
     with pytest.raises(ValueError, match="a path learns row by row"):
         PenaltyPath(OnlineClassifier(tol=1e-4), ["l1=0.1"]).fit(X, Y)
 

@@ -55,6 +55,7 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
     "iodrs": (("iodrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
     "implicit-sgd": (("implicit-sgd,eta=3", "squared", "l2,l2=0.01"), {"scale": "max-abs"}),
+    "mixture": (("mixture", "logistic", "l2,l2=0.01"), {"fit_intercept": True}),
     "oadm": (("oadm,bregman=1", "hinge", L1), {}),
     "odrs": (("odrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
     "odrs-relaxed": (("odrs,lam=0.7,relaxation=1.4", "squared", L1, "uniform"), {}),

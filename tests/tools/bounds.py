@@ -32,7 +32,7 @@ import numpy as np
 from onlinear import OnlineClassifier, load
 from sklearn.datasets import load_breast_cancer
 X, y = load_breast_cancer(return_X_y=True)
-model = OnlineClassifier(penalty="l1=1e-3", passes=5, random_state=0).fit(X, y)
+model = OnlineClassifier(penalty="l1=1e-3", passes=20, random_state=0).fit(X, y)
 assert model.score(X, y) > 0.95
 model.save("model.onlinear")
 assert np.array_equal(load("model.onlinear").predict(X), model.predict(X))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.gap import Gap, gap_of_scores, refuse_uncertified, why_loose
+from onlinear.certified.gap import Gap, above, gap_of_scores, refuse_uncertified, shortfall, why_loose
 from onlinear.certified.passes import add_columns, lowest_mean
 from onlinear.certified.stream_gap import StreamGap, in_scales
 
 __all__ = [
     "Gap",
     "StreamGap",
+    "above",
     "add_columns",
     "balanced",
     "gap_of_scores",
     "in_scales",
     "lowest_mean",
     "refuse_uncertified",
+    "shortfall",
     "why_loose",
 ]

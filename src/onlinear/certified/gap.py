@@ -61,6 +61,19 @@ def why_loose(loss: Any) -> str | None:
     )
 
 
+def above(gap: float) -> str:
+    """A relative gap in words."""
+    return f"at most {100.0 * gap / (1.0 - gap):.2g} % above the optimum" if gap < 1.0 else "not known to be near the optimum"
+
+
+def shortfall(gap: float, tol: float, passes: int) -> str:
+    """That a relative gap is above ``tol`` after so many passes, and what to do."""
+    return (
+        f"tol={tol:g} was not reached: after {passes} passes the certified relative duality gap is {gap:.2g} (the objective is "
+        f"{above(gap)}). Give a larger max_passes or tol, or a stronger penalty."
+    )
+
+
 def gap_of_scores(
     loss: Any,
     penalty: Any,

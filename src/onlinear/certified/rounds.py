@@ -10,7 +10,7 @@ O(d + |W|^2), whatever the number of rows.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,32 +18,41 @@ import numpy as np
 from onlinear.certified.descent import descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram
-from onlinear.certified.prox_newton import DAMPED, Report, penalised, strengths_of
+from onlinear.certified.prox_newton import DAMPED, Strengths, penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
 from onlinear.certified.sums import SHARES, Point, Sums
+from onlinear.files import trust
 
-LARGEST = 4000  # columns of a working set: 128 MB of curvatures
+LARGEST = 6000  # columns of a working set: 288 MB of curvatures
 WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
-EPOCHS, STEPS, REDUCTION = 400, 200, 1e-8  # of the model's solver
-NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "off", "rounds", "known")
+FAR = 8.0  # times the largest weight: no step goes farther
+EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
+NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "rounds")
 
 
 class Rounds:
     """Where one output stands between two readings of the rows; all of it is in ``state``.
 
     w, b: the last point that brought F down, and its F; trial, trial_b: the point that is asked about. ``scales``: what columns
-    are divided by, 0 for those left out.
+    are divided by, 0 for those left out. ``outputs``: how many share the memory.
     """
 
     def __init__(
-        self, loss: Any, penalty: Any, fit_intercept: bool, scales: np.ndarray | None, w: np.ndarray, b: float, tol: float
+        self,
+        loss: Any,
+        penalty: Any,
+        fit_intercept: bool,
+        scales: np.ndarray | None,
+        w: np.ndarray,
+        b: float,
+        tol: float,
+        outputs: int = 1,
     ) -> None:
         self.loss, self.penalty, self.fit_intercept, self.scales, self.tol = loss, penalty, fit_intercept, scales, tol
-        self.strengths = strengths_of(penalty)
+        self.strengths, self.room = strengths_of(penalty), int(LARGEST / sqrt(outputs))
         self.w, self.b, self.value, self.bound, self.lowest = w.copy(), b, inf, -inf, 0.0
         self.trial, self.trial_b, self.slope = w.copy(), b, 0.0
-        self.damping, self.curvature, self.off = 0.0, 1.0, 1.0
-        self.rounds, self.known = 0, 0
+        self.damping, self.curvature, self.rounds = 0.0, 1.0, 0
         self.working = self._largest(np.flatnonzero(w), np.abs(w))
 
     # --- between two readings ----------------------------------------------------------------------------------------
@@ -61,34 +70,30 @@ class Rounds:
     @property
     def crowded(self) -> bool:
         """Whether the working set is as large as it may be."""
-        return len(self.working) >= LARGEST
-
-    def report(self, passes: int) -> Report:
-        """Where it stands, after so many readings of the rows."""
-        return Report(self.gap, passes, int(np.count_nonzero(self.w)), len(self.working))
+        return len(self.working) >= self.room
 
     def point(self) -> Point:
         """What the next reading asks about."""
         places = np.full(len(self.w), -1, np.int64)
         places[self.working] = np.arange(len(self.working))
-        moved = self.known > 0
+        moved = self.rounds > 0
         step = in_scales(self.trial - self.w, self.scales) if moved else np.empty(0)
         step_b = self.trial_b - self.b if moved else 0.0
         floor = max(1e-12, self.damping * self.curvature)
         return Point(in_scales(self.trial, self.scales), self.trial_b, step, step_b, places, floor)
 
     def take(self, sums: Sums) -> None:
-        """Take the sums of all rows at ``point``: certify, and choose the next point."""
+        """Take the sums of all rows at ``point``, which are used up: certify, and choose the next point."""
         n, by_sign = sums.rows, sums.by_sign
-        self.rounds += 1
+        first, self.rounds = self.rounds == 0, self.rounds + 1
         self.lowest = -float(by_sign[:, 2].sum()) / n
         found = bound_by_sign(self.penalty, by_sign, sums.gradients, n, self.scales, self.fit_intercept)
         self.bound = max(self.bound, found)
         value = sums.loss / n + penalised(self.strengths, self.trial)
-        if self.known and not value <= self.value + 0.01 * min(self.slope, 0.0) + 1e-13 * abs(self.value):
+        if not first and not value <= self.value + 0.01 * min(self.slope, 0.0) + 1e-13 * abs(self.value):
             self._shorten(sums.along / n)
             return
-        self.w, self.b, self.value, self.known = self.trial.copy(), self.trial_b, value, 1
+        self.w, self.b, self.value = self.trial.copy(), self.trial_b, value
         self.damping = self.damping / 4.0 * (self.damping > DAMPED)
         if np.isfinite(value) and not self.done:
             self._step(in_scales(sums.gradients.sum(axis=0) / n, self.scales), sums, n)
@@ -105,21 +110,31 @@ class Rounds:
     def _step(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise the model on the working set, and choose the next one."""
         W, m, last = self.working, len(self.working), len(self.working) + self.fit_intercept
-        by = np.ones(m + 1)
+        H = sums.hessian
         if self.scales is not None:
-            by[:m] = self.scales[W]
-        H = np.divide(sums.hessian, by[:, None] * by, out=np.zeros_like(sums.hessian), where=by[:, None] * by > 0.0)
-        H = np.ascontiguousarray((H + np.triu(H, 1).T)[:last, :last] / n)
-        self.curvature = float(sums.hessian[m, m]) / n or 1.0
+            by = np.append(self.scales[W], 1.0)
+            H /= by[:, None]
+            H /= by
+        H /= n
+        for a in range(m):
+            H[a + 1 :, a] = H[a, a + 1 :]
+        self.curvature = float(H[m, m]) or 1.0
+        H = np.ascontiguousarray(H[:last, :last])
         slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         model, target = ByGram(H, np.zeros(last)), self._target(g)
-        descend(model, slopes, w, d, np.diag(H).copy(), self.strengths, m, EPOCHS, 0.02, target, STEPS, REDUCTION)
+        descend(model, slopes, w, d, np.diag(H).copy(), self._near(), m, EPOCHS, 0.02, target, STEPS, REDUCTION)
         held = penalised(self.strengths, self.w)
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
         self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
         self.slope = float(slopes @ d) + penalised(self.strengths, self.trial) - held
         self.working = self._next(g)
+
+    def _near(self) -> Strengths:
+        """l1, l2 and bounds within which the model is believed: where it has no curvature, its minimiser is far away."""
+        l1, l2, lower, upper = self.strengths
+        far = FAR * float(np.abs(self.w).max(initial=0.0)) or inf
+        return l1, l2, max(lower, -far), min(upper, far)
 
     def _target(self, g: np.ndarray) -> float:
         """By how much a coordinate's slope may be off when the model is done."""
@@ -127,8 +142,8 @@ class Rounds:
         if l1 == 0.0:
             held = np.clip(self.w - g - l2 * self.w, lower, upper) - self.w
             return max(1e-15, 1e-3 * min(0.1, self.gap.relative) * float(np.abs(held).max(initial=0.0)))
-        self.off = 1.0 / max(self.penalty.reach(-g), 1e-3) - 1.0 if l2 == 0.0 else self.gap.relative
-        return l1 * max(0.02 * self.tol, min(0.01 * self.off, self.off * self.off, 0.005))
+        off = 1.0 / max(self.penalty.reach(-g), 1e-3) - 1.0 if l2 == 0.0 else self.gap.relative
+        return l1 * max(0.02 * self.tol, min(0.01 * off, off * off, 0.005))
 
     def _next(self, g: np.ndarray) -> np.ndarray:
         """The columns of the next model: those that are not 0 here or there, and those that the gradient almost moves."""
@@ -137,16 +152,16 @@ class Rounds:
         moves = (-g > near) & (upper > 0.0) | (g > near) & (lower < 0.0)
         stays = (self.w != 0.0) | (self.trial != 0.0)
         off = np.where(stays, np.abs(g + l2 * self.w + l1 * np.sign(self.trial)), np.abs(g) - l1)
-        few = np.count_nonzero(stays) <= LARGEST
+        few = np.count_nonzero(stays) <= self.room
         return self._largest(np.flatnonzero(moves | stays), np.where(stays, inf, off) if few else off)
 
     def _largest(self, columns: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """At most ``LARGEST`` of some columns, ascending: those with the largest ``by``."""
+        """At most ``room`` of some columns, ascending: those with the largest ``by``."""
         if self.scales is not None:
             columns = columns[self.scales[columns] > 0.0]
-        if len(columns) <= LARGEST:
+        if len(columns) <= self.room:
             return columns
-        return np.sort(columns[np.argsort(-by[columns], kind="stable")[:LARGEST]])
+        return np.sort(columns[np.argsort(-by[columns], kind="stable")[: self.room]])
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -156,8 +171,16 @@ class Rounds:
         return {"numbers": numbers, "w": self.w, "trial": self.trial, "working": self.working.astype(np.float64)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take what ``state`` gave."""
-        for name, value in zip(NUMBERS, state["numbers"].tolist(), strict=True):
-            setattr(self, name, int(value) if name in ("rounds", "known") else value)
-        self.w, self.trial = state["w"].copy(), state["trial"].copy()
-        self.working = state["working"].astype(np.int64)
+        """Take what ``state`` gave. Raises ModelFileError for what no run gives."""
+        d = len(self.w)
+        numbers = trust.array(state, "numbers", np.float64, len(NUMBERS))
+        w, trial = (trust.array(state, name, np.float64, d) for name in ("w", "trial"))
+        working = trust.array(state, "working", np.float64, None)
+        for name, values in (("numbers", numbers), ("w", w), ("trial", trial), ("working", working)):
+            trust.finite(name, values)
+        trust.must(len(working) <= self.room and trust.ascending(working, d) and np.all(working % 1.0 == 0.0), "a working set")
+        for name, value in zip(NUMBERS, numbers.tolist(), strict=True):
+            setattr(self, name, value)
+        trust.must(1.0 <= self.rounds < 2.0**53, "a number of rounds")
+        self.rounds = int(self.rounds)
+        self.w, self.trial, self.working = w.copy(), trial.copy(), working.astype(np.int64)

@@ -140,10 +140,16 @@ def _best(values: Any) -> bool:
     return three and trust.count(values[0], 1) and trust.real(values[1]) and is_mapping(values[2])
 
 
+def _certified(values: Any) -> bool:
+    """The passes before those that certify."""
+    return is_mapping(values) and set(values) == {"passes"} and trust.count(values["passes"], 1)
+
+
 def _run_stands(run: dict[str, Any]) -> bool:
     """Whether the places of a run go together: the next report is due when the rows have doubled."""
     last = run["then"][2]
-    return run["flushed"] <= run["consumed"] and last <= run["rows"] < max(1, 2 * last)
+    due = last <= run["rows"] < max(1, 2 * last) or (run["certified"] is not None and last <= run["rows"])
+    return run["flushed"] <= run["consumed"] and due
 
 
 RUNS: dict[str, Rule] = {
@@ -165,6 +171,13 @@ RUNS: dict[str, Rule] = {
     "scored": or_none(within(0)),
     "averaged then": or_none(_sums),
     "quality": or_none(is_mapping),
+    "certified": or_none(_certified),
 }
-SINCE_0_2 = ("class weights", "scored", "averaged then", "quality")  # entries of a run that checkpoints of 0.1 lack
+SINCE_0_2 = (
+    "class weights",
+    "scored",
+    "averaged then",
+    "quality",
+    "certified",
+)  # entries of a run that checkpoints of 0.1 lack
 OUTPUTS: dict[str, Rule] = {"model": OPTIONAL_TEXT, "final": or_none(is_flag), "every": OPTIONAL_TEXT}

@@ -13,6 +13,7 @@ from onlinear.cli.settings import Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import writing
 from onlinear.models.base import Classifier, Model, Regressor
+from onlinear.models.certifying import names_certified
 from onlinear.models.loading import load
 from onlinear.models.predictor import Final
 from onlinear.streams import Stream
@@ -28,7 +29,17 @@ from onlinear.training.training import Training
 
 BALANCED = "balanced"
 PARTS = ("loss", "penalty", "solver", "average", "scale")
-FIXED = (*PARTS, "clip", "intercept", "task", "classes", "scan", "n_features")  # what a model has that training continues from
+FIXED = (
+    *PARTS,
+    "clip",
+    "intercept",
+    "task",
+    "classes",
+    "scan",
+    "n_features",
+    "tol",
+    "max_passes",
+)  # what a model has that training continues from
 
 
 def start(settings: Settings, checkpoints: Checkpoints | None) -> Training:
@@ -70,6 +81,7 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
         weights,
         start is not None,
         settings.early_stop,
+        settings.max_passes if settings.tol is not None or names_certified(settings.solver) else None,
     )
 
     def make(task: str) -> Trainable:
@@ -124,7 +136,8 @@ def _model(settings: Settings, task: str, reader: Stream) -> Model:
         kind, weights = Classifier, settings.class_weight
         if weights is not None:
             chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)
-    return kind(**chosen, passes=settings.passes, fit_intercept=settings.intercept, random_state=settings.seed)
+    passes = {"passes": settings.passes, "tol": settings.tol, "max_passes": settings.max_passes}
+    return kind(**chosen, **passes, fit_intercept=settings.intercept, random_state=settings.seed)
 
 
 def _classes(settings: Settings, stream: Stream, run: dict[str, Any] | None) -> tuple[Any, Mapping[Any, float] | None]:

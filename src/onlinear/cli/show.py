@@ -17,13 +17,15 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from onlinear.learner.rounds import RoundsOfBlocks
     from onlinear.streams import Stream
-    from onlinear.training.events import Held, Report, Written
+    from onlinear.training.events import Certified, Held, Report, Written
     from onlinear.training.training import Training
 
 LARGE = 1 << 20  # bytes of a state whose size is said at the start
 WIDTH = 80  # characters of a line
 WIDE = (13, 13, 13, 13, 13, 13)  # columns of the table
+CERTIFIED = (13, 16, 15, 13, 13)  # of the table of passes that certify
 NARROW = (13, 10, 11, 9, 9, 11, 8, 9)  # the same, held-out rows' loss and the last iterate's, where there is one of these
 
 
@@ -105,12 +107,12 @@ def count_seconds(training: Training) -> dict[str, float]:
 
 def summarise(training: Training, seconds: float, since: dict[str, float]) -> dict[str, Any]:
     """Summarise a run that has ended, and where its time went since ``since``."""
-    constant = training.constant
+    constant, reading = training.constant, training.reading
     measure = training.measure_names[0].lower()
     return {
         "rows": training.rows,
         "rows_here": training.rows - training.rows_before,
-        "passes": training.number,
+        "passes": training.number if reading is None else reading.passes,
         "seconds": seconds,
         **{name: value - since[name] for name, value in count_seconds(training).items()},
         "nonzeros": training.nonzeros(average=True),
@@ -119,8 +121,13 @@ def summarise(training: Training, seconds: float, since: dict[str, float]) -> di
         "skipped": len(training.stream.errors),
         "best_pass": None if training.best is None else training.best.number,
         "best_constant": None if constant is None else {"loss": constant.loss, measure: constant.error},
+        **({} if reading is None else {"certified": _certificate(reading)}),
         "doubts": training.doubts(command=True),
     }
+
+
+def _certificate(reading: RoundsOfBlocks) -> dict[str, Any]:
+    return {"gap": reading.gap, "objective": reading.objective, "converged": reading.done}
 
 
 class Display(ABC):
@@ -134,12 +141,14 @@ class Display(ABC):
     def start(self, training: Training, resumed: str | None) -> None:
         """Show the task and the parts; ``resumed``: the checkpoint that the run continues from."""
 
-    def event(self, event: Report | Held | Written) -> None:
+    def event(self, event: Report | Held | Certified | Written) -> None:
         """Show an event of the run."""
-        from onlinear.training.events import Held, Report
+        from onlinear.training.events import Certified, Held, Report
 
         if isinstance(event, Report):
             self.show_report(event)
+        elif isinstance(event, Certified):
+            self.show_certified(event)
         elif isinstance(event, Held):
             self.show_holdout(event)
         else:
@@ -152,6 +161,10 @@ class Display(ABC):
     @abstractmethod
     def show_holdout(self, held: Held) -> None:
         """Show the measures of the held-out rows after a pass."""
+
+    @abstractmethod
+    def show_certified(self, certified: Certified) -> None:
+        """Show where the run stands after a pass that certified it."""
 
     @abstractmethod
     def show_checkpoint(self, written: Written) -> None:
@@ -181,6 +194,9 @@ class QuietDisplay(Display):
         pass
 
     def show_holdout(self, held: Held) -> None:
+        pass
+
+    def show_certified(self, certified: Certified) -> None:
         pass
 
     def show_checkpoint(self, written: Written) -> None:
@@ -221,6 +237,9 @@ class JsonDisplay(Display):
         values = held._asdict()
         self._say("holdout", **{"pass": values.pop("number")}, **self._rename(values))
 
+    def show_certified(self, certified: Certified) -> None:
+        self._say("certified", **certified._asdict())
+
     def show_checkpoint(self, written: Written) -> None:
         self._say("checkpoint", **written._asdict())
 
@@ -243,7 +262,7 @@ class TableDisplay(Display):
     def __init__(self) -> None:
         super().__init__()
         self._bar: Any = None
-        self._holdout = False
+        self._holdout = self._certifies = False
 
     def say(self, text: str = "") -> None:
         """One line."""
@@ -342,6 +361,17 @@ class TableDisplay(Display):
         if held.stop:
             self.say("  no improvement: training stops here")
 
+    def show_certified(self, certified: Certified) -> None:
+        if not self._certifies:
+            self._certifies = True
+            heads = ("passes", "objective", "certified gap", "non-zeros", "columns")
+            self.say()
+            self.say("passes over all rows until the gap to the optimum is small enough; columns: of the working set")
+            self.say("".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True)))
+        values = certified.passes, certified.objective, certified.gap, certified.nonzeros, certified.columns
+        full = " (all there is room for)" if certified.crowded else ""
+        self.say("".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True)) + full)
+
     def show_checkpoint(self, written: Written) -> None:
         """Nothing: checkpoints are many, and each replaces the one before."""
 
@@ -363,6 +393,10 @@ class TableDisplay(Display):
         self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
         if (constant := training.constant) is not None:
             self.say(f"best constant: loss {constant.loss:.4g}, {self._names[0]} {constant.error:.4g}")
+        if training.reading is not None and training.reading.done:
+            from onlinear.certified import above
+
+            self.tell(f"certified: the objective is {above(training.reading.gap)}")
         for doubt in found["doubts"]:
             self.tell(doubt)
         if training.best is not None:

@@ -46,6 +46,8 @@ onlinear train big.svm --model big.onlinear --checkpoint big.checkpoint --checkp
 
 onlinear train --resume big.checkpoint
 
+onlinear train big.svm --penalty l1=1e-4 --tol 1e-4 --model big.onlinear
+
 onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 """
 DEFAULT_INTERVAL = "60s"  # between checkpoints
@@ -84,7 +86,7 @@ def train(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Scaling of columns: none, rms, max-abs, or standard (centres too; one more pass).",
+            help="Scaling of columns: none, centred, rms, max-abs, or standard (centres all columns; one more pass).",
             metavar="SCALE",
             rich_help_panel=MODEL,
         ),
@@ -135,6 +137,20 @@ def train(
         ),
     ] = None,
     passes: Annotated[int, typer.Option(help="Passes over the rows.", min=1, rich_help_panel=RUN)] = 1,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            help="Continue until the objective is certified to be so near its optimum: 1e-4 is 0.01 %. Needs l1 or l2.",
+            min=0.0,
+            max=1.0,
+            show_default=False,
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    max_passes: Annotated[
+        int,
+        typer.Option(help="With --tol: the most readings of all rows, those of --passes included.", min=1, rich_help_panel=RUN),
+    ] = 100,
     shuffle_rows: Annotated[
         int | None,
         typer.Option(

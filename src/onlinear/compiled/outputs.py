@@ -149,6 +149,42 @@ def no_lanes(vectors: Any) -> Any:
     return tuple(0.0 for _ in vectors) if isinstance(vectors, tuple) else 0.0
 
 
+# --- lanes, or numbers where there is one output ---------------------------------------------------------------------
+
+
+def _row_kind(rows: Any) -> Any:
+    return OUTPUTS if rows.ndim == 2 else types.float64
+
+
+def _emit_row(builder: Any, args: Any, kinds: Any) -> Any:
+    return _emit_lanes(builder, args, kinds) if kinds[0].ndim == 2 else builder.load(builder.gep(args[0], [args[1]]))
+
+
+def _emit_put_row(builder: Any, args: Any, kinds: Any) -> None:
+    if kinds[0].ndim == 2:
+        _emit_put(builder, args, kinds)
+    else:
+        builder.store(args[2], builder.gep(args[0], [args[1]]))
+
+
+@emitted(lambda rows, row: _row_kind(rows), _emit_row)
+def row_of(rows: np.ndarray, row: int) -> Any:
+    """Row ``row`` of an (n, WIDTH) array as lanes, or of an (n,) array as a number."""
+    return rows[row, 0] if rows.ndim == 2 else rows[row]
+
+
+@emitted(lambda *kinds: types.none, _emit_put_row)
+def put_row(rows: np.ndarray, row: int, values: Any) -> None:
+    """Write ``values`` to row ``row`` of an (n, WIDTH) array, or of an (n,) array."""
+    rows[(row, 0) if rows.ndim == 2 else row] = values
+
+
+@emitted(_row_kind, lambda builder, args, kinds: ir.Constant(OUTPUTS.vector if kinds[0].ndim == 2 else ir.DoubleType(), None))
+def no_row(rows: np.ndarray) -> Any:
+    """What ``row_of`` gives of an array that is 0."""
+    return 0.0
+
+
 @emitted(lambda *kinds: OUTPUTS, _emit_same)
 def same_lanes(value: float) -> Any:
     """A number in every lane."""

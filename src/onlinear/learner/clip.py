@@ -21,6 +21,8 @@ from onlinear.compiled import adopt, with_fields_at
 from onlinear.files import trust
 
 LOW, HIGH = range(2)
+EXACT = 64  # moves of the range of the loss without a margin
+MARGIN = 0.1  # of the width of the range, for the moves after these
 
 
 class Clipped(NamedTuple):
@@ -51,37 +53,67 @@ adopt(Clipped)
 
 
 class Clip:
-    """The ranges of the targets of one learner, (outputs, 2), and the losses that kernels take of them.
+    """The ranges of the targets of one learner, and the losses that kernels take of them.
 
-    ``before``: the ranges before the row that moved one last, by which that row is predicted.
+    A range that moves stops the kernels. Targets in random order move it some 2 log t times in t rows, sorted ones at every
+    row. So after ``EXACT`` moves the range of the loss moves past a target that leaves it, by ``MARGIN`` of its width, and
+    stays until a target passes that too. Predictions stay within the targets.
+
+    Attributes
+    ----------
+    ranges : ndarray of shape (outputs, 2)
+        The smallest and the largest target so far.
+    rooms : ndarray of shape (outputs, 2)
+        The same of the loss, with its margins.
+    moves : ndarray of shape (1,)
+        How often ``rooms`` has moved.
     """
 
     def __init__(self, outputs: int) -> None:
         self.ranges = np.tile([inf, -inf], (outputs, 1))
-        self.before = self.ranges.copy()
+        self.rooms = self.ranges.copy()
+        self.moves = np.zeros(1)
 
     def loss(self, output: int, implicit: bool) -> Any:
-        """The loss of an output as kernels take it, whose range follows ``ranges``."""
-        return with_fields_at(Clipped(*self.ranges[output]), self.ranges[output], implicit)
+        """The loss of an output as kernels take it, whose range follows ``rooms``."""
+        return with_fields_at(Clipped(*self.rooms[output]), self.rooms[output], implicit)
 
     def widen(self, y: np.ndarray) -> None:
-        """Take in the targets of a row, (K,)."""
-        self.before[:] = self.ranges
-        np.minimum(self.ranges[:, LOW], y, out=self.ranges[:, LOW])
-        np.maximum(self.ranges[:, HIGH], y, out=self.ranges[:, HIGH])
+        """Move the range of the loss past the targets of a row, (K,), where they leave it."""
+        low, high = self.rooms.T
+        leaves = (y < low) | (y > high)
+        if not leaves.any():
+            return
+        self.moves += 1.0
+        margin = MARGIN if self.moves[0] > EXACT else 0.0
+        width = margin * (np.maximum(high, y) - np.minimum(low, y))
+        self.rooms[:] = np.column_stack([np.where(y < low, y - width, low), np.where(y > high, y + width, high)])
 
-    def clip(self, scores: np.ndarray, moved: bool) -> None:
-        """Clip scores (K, n) of rows between two moves of a range; ``moved``: one moved at the first of them."""
-        if moved:
-            scores[:, :1] = bounded(scores[:, :1].T, self.before).T
-        for row, (low, high) in zip(scores, self.ranges, strict=True):
-            if low <= high:
-                np.clip(row[moved:], low, high, out=row[moved:])
+    def follow(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Take in the targets (n, K) of rows of weights s; give the range before each row, (2, n, K)."""
+        counted = (s > 0.0)[:, None]
+        lows = np.minimum.accumulate(np.vstack([self.ranges[:, LOW], np.where(counted, y, inf)]))
+        highs = np.maximum.accumulate(np.vstack([self.ranges[:, HIGH], np.where(counted, y, -inf)]))
+        self.ranges[:] = np.column_stack([lows[-1], highs[-1]])
+        return np.stack([lows[:-1], highs[:-1]])
 
-    def restore(self, ranges: np.ndarray) -> None:
-        """Take the ranges of a file; raises ModelFileError for what no targets have."""
-        trust.must(are_ranges(ranges), "a range of targets that no rows have")
-        self.ranges[:] = self.before[:] = ranges
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays themselves, by name."""
+        return {"units.ranges": self.ranges, "units.rooms": self.rooms, "units.moves": self.moves}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the arrays of a file; raises ModelFileError for what no targets have."""
+        for name, array in self.arrays().items():
+            found = trust.array(arrays, name, np.float64, *array.shape)
+            trust.must(array is self.moves or are_ranges(found), "a range of targets that no rows have")
+            array[:] = found
+        trust.must(0.0 <= self.moves[0] < inf, "a number of moves below 0")
+
+
+def clip_between(scores: np.ndarray, ranges: np.ndarray) -> None:
+    """Clip scores (K, n) by the range before each row, (2, n, K), as ``Clip.follow`` gives it."""
+    lows, highs = ranges[LOW].T, ranges[HIGH].T
+    np.copyto(scores, np.clip(scores, lows, np.maximum(lows, highs)), where=lows <= highs)
 
 
 def bounded(scores: Any, bounds: np.ndarray | None) -> Any:

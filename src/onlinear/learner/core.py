@@ -34,7 +34,8 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
-from onlinear.rows.scaling import Scaler
+from onlinear.rows.centring import KIND as CENTRED
+from onlinear.rows.centring import scaler_of
 from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
@@ -102,7 +103,13 @@ class Core(Guarded):
         self.engine: Engine = self.solver.engine(problem)
         self._check_joint()
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
-        self.scaler = Scaler(scale, len(first)) if scale != "none" else None
+        if scale != "none" and self.engine.scales_columns:
+            raise ValueError(f"{problem.name} divides the columns by scales of its own; use scale='none', got {scale!r}.")
+        self.scaler = scaler_of(scale, len(first))
+        if scale == CENTRED and not self.fit_intercept:
+            raise ValueError(
+                "scale='centred' needs fit_intercept=True: the means of the columns have a share in the intercept."
+            )
         if self.scaler is not None and started:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")
         lower, upper = self._bounds()
@@ -279,10 +286,9 @@ class Core(Guarded):
     def bytes_per_column(self) -> int:
         """What the state holds for one column, all outputs."""
         state = self.states[0]
-        own = sum(
-            int(np.prod(array.shape[:-1])) * state.widths.get(name, 1) * array.itemsize for name, array in state.arrays.items()
-        )
-        return max(1, own * self.n_outputs + (16 if self.scaler is not None else 0))
+        widths = state.widths | {name: bound.beyond for name, bound in state.bounded.items()}
+        own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in state.arrays.items())
+        return max(1, own * self.n_outputs + (0 if self.scaler is None else self.scaler.bytes_per_column))
 
     def announce(self, size: int) -> None:
         """Allow ``size`` columns whatever the limit of the state."""
@@ -350,7 +356,7 @@ class Core(Guarded):
         """Start the outputs at weights (d, K) and intercepts (K,) in the units of rows and targets; the scales are known."""
         for k, t in enumerate([state.t for state in self.states]):
             w = np.clip(weights[:, k] if self.scaler is None else self.scaler.scaled(weights[:, k]), *self._bounds())
-            b = intercepts[k] - (self.scaler.centre(w) if self.centres_rows and self.scaler is not None else 0.0)
+            b = intercepts[k] - (0.0 if self.scaler is None else self.scaler.centre(w[self.scaler.centred]))
             self.states[k] = self.engine.start(w, float(b) * self.fit_intercept)
             self.states[k].now[T] = t
         self.arrays_moved = True
@@ -431,6 +437,6 @@ class Core(Guarded):
             self.diverge("", self.t)
         if self.units is not None:
             bias += float(self.units.zero[k])
-        if self.scaler is not None and self.centres_rows:
-            bias += self.scaler.centre(self.scaled_weights(k, self.columns, average))
+        if self.scaler is not None and len(self.scaler.centred):
+            bias += self.scaler.centre(self.scaled_weights(k, self.scaler.centred, average))
         return bias

@@ -16,6 +16,7 @@ from onlinear.compiled import Held, function, kept_function, opened
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
+from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, LastRow, T
 
@@ -41,8 +42,8 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
     """Nothing of a row is needed once it is learned."""
 
 
-@kept_function
-def begin(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
+@function
+def checked(limits, rows, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
     bound, size, rule, limit = limits
     starts, columns, entries = rows
@@ -59,7 +60,23 @@ def begin(limits, rows, scales, target, now, report, indices, values, y):  # typ
         report[0] = WIDER
         return -1.0
     target[0] = y
-    return scaled_row(rows, largest, scales)
+    return largest
+
+
+@kept_function
+def begin(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
+    """``checked``, and the row in its scales."""
+    largest = checked(limits, rows, target, now, report, indices, values, y)
+    return largest if largest < 0.0 else scaled_row(rows, largest, scales)
+
+
+@kept_function
+def begin_centred(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
+    """``begin`` where columns are centred: the row is taken to a place of its own, and gets an entry in each of them."""
+    given, moments, facts, centred = scales
+    if checked(limits, given, target, now, report, indices, values, y) < 0.0:
+        return -1.0
+    return centre_row(given, 0, 1.0, moments, facts, centred, rows)
 
 
 @kept_function
@@ -74,9 +91,9 @@ def finish(limits, done, loss, score, target, s, now, losses, report):  # type: 
 
 
 def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
-    """Learn a row and give its score before the step, or NaN; ``keep`` and ``learn`` are those that Held.compile is given."""
+    """Learn a row and give its score before the step, or NaN; ``start``, ``keep``, ``learn`` are what Held.compile is given."""
     limits, rows, scales, (loss, score, target, s, now, losses, report), kept, rest = opened(here)
-    largest = begin(limits, rows, scales, target, now, report, indices, values, y)
+    largest = start(limits, rows, scales, target, now, report, indices, values, y)  # type: ignore[name-defined]  # noqa: F821
     if largest < 0.0:
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
@@ -132,7 +149,7 @@ class OneRow:
             return None
         if report == WIDER:
             size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
-            if self._core.too_wide(size) is not None:
+            if size <= self._core.size or self._core.too_wide(size) is not None:
                 return None
             self._core.grow(size)
             return self.learn(indices, values, y)
@@ -150,27 +167,39 @@ class OneRow:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
         engine, state, core = self._engine, self._state, self._core
         core.refuse_if_diverged()
+        if core.scaler is not None and not core.scaler.settled:
+            return False
         keep: Any = keep_nothing
         kept: tuple[Any, ...] = ()
-        self._last = LastRow.of(state, self.capacity)
+        start, rows, scales = self._ways_of_scales()
+        self._last = LastRow.of(state, len(rows.indices))
         if self._last is not None:
             keep, kept = engine.keep(state, self._last)
-        kernel, args = engine.call(state, self._rows, 0.0, self._target, self._s, self._score)
+        kernel, args = engine.call(state, rows, 0.0, self._target, self._s, self._score)
         self._turn = engine.lasts(state)
         # The step after a full table restarts it.
         full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
-        limits = LARGEST_COLUMN + 1 if core.growing else state.size, state.size, self._rule, min(full, self._turn)
-        scales = None if core.scaler is None else core.scaler.running
+        limits = LARGEST_COLUMN + 1 if core.growing else state.size, engine.reach(state), self._rule, min(full, self._turn)
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
-            held = Held(limits, self._rows, scales, end, kept, args[2:], like=self._held)
+            held = Held(limits, rows, scales, end, kept, args[2:], like=self._held)
         except TypeError:
             return False
         if self._held is None or held.kind is not self._held.kind:
             self._columns = None
-        self._held, self._here, self._functions = held, held.here, {"learn": kernel, "keep": keep}
+        self._held, self._here = held, held.here
+        self._functions = {"learn": kernel, "keep": keep, "start": start}
         core.arrays_moved = False
         return True
+
+    def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
+        """How a row begins, where it stands when it is learned, and the scales."""
+        scaler = self._core.scaler
+        if scaler is None or not isinstance(scaler, Centring) or not len(scaler.centred):
+            return begin, self._rows, None if scaler is None else scaler.running
+        size = self.capacity + len(scaler.centred)
+        room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))
+        return begin_centred, room, (self._rows, *scaler.arguments)
 
     def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
         """Take the code for arrays of these types; False where there is none."""

@@ -33,7 +33,7 @@ PENALTIES: dict[str, tuple[str, ...]] = {
 BOUNDS = ("lower", "upper")
 STRENGTH = 1e-5  # of l1 and l2 where a penalty is named without one
 AVERAGES = ("none", "suffix", averages.ADAPTIVE, *averages.NAMED)
-SCALES = ("none", "rms", "max-abs", "standard")
+SCALES = ("none", "centred", "rms", "max-abs", "standard")
 
 # Range of each setting: low, high, and whether the ends are excluded.
 RANGES: dict[str, tuple[float, float, bool, bool]] = {
@@ -55,6 +55,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "alpha": (0.0, 1.0, True, False),
     "total": (1.0, 2.0**53, False, False),
     "rho": (0.0, inf, True, True),
+    "rate": (0.0, inf, False, True),
     "lam": (0.0, inf, True, True),
     "relaxation": (0.0, 2.0, True, True),
     "gamma": (0.0, inf, False, True),

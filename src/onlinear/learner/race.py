@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
-
-MOST = 1e300  # of the losses of a race: sums that overflow, or are no numbers, stay comparable
+from onlinear.solvers.core.experts import MOST, bound, remembered
 
 
 class Race:
@@ -44,12 +43,6 @@ class Race:
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
 
 
-@function
-def bound(losses: float) -> float:
-    """A sum of losses, at most MOST in size."""
-    return max(losses, -MOST) if losses < MOST else MOST
-
-
 @kernel
 def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means are (K, n), y is (n, K), t rows came before.
@@ -67,5 +60,5 @@ def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
                 means[k, i] = scores[k, i]
             add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
         if s[i] > 0.0:
-            kept = 1.0 - min(1.0, 3.0 / (t + i + 1.0))
+            kept = remembered(t + i + 1.0)
             race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)

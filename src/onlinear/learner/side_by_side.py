@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
 from onlinear.rows import Rows, Source
@@ -68,8 +69,9 @@ class SideBySide:
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
         if lead.units is not None and lead.units.clip is not None:
+            ranges = lead.units.clip.follow(y, s)
             for found in scores.reshape(-1, lead.n_outputs, len(s)):
-                lead.units.clip.clip(found, lead.units.moved)
+                clip_between(found, ranges)
         self._take_scores(scores[:, :, :done])
         self._add_losses(last, y, s, done)
         for k, core in enumerate(self._cores):

@@ -43,7 +43,7 @@ def arrays_of(core: Core) -> Arrays:
     """The state, by name: the arrays themselves, not copies."""
     arrays: Arrays = {"losses": core.loss_sums}
     if core.scaler is not None:
-        arrays["scales"] = core.scaler.moments
+        arrays |= core.scaler.arrays()
     if core.race is not None:
         arrays["race"] = core.race.losses
     if core.units is not None:
@@ -78,14 +78,13 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
     kept = _kept_by_output(arrays, core.n_outputs)
     for k, state in enumerate(core.states):
         _copy(arrays, f"{k}.now", state.now)
+        core.engine.restore_kept(state, kept[k])
         for name, vector in state.vectors().items():
             _copy(arrays, f"{k}.array.{name}", vector)
-        core.engine.restore_kept(state, kept[k])
         core.engine.check(state)
     core.engine.check_together(core.states)
     if core.scaler is not None:
-        _copy(arrays, "scales", core.scaler.moments)
-        core.scaler.check(core.t)
+        core.scaler.restore(arrays, core.t)
     if core.race is not None:
         _copy(arrays, "race", core.race.losses)
         core.race.check()

@@ -48,11 +48,11 @@ def left_band(size, known):  # type: ignore[no-untyped-def]
 
 @kernel
 def follow(y, s, first, weights, centred, spread, heaviest, sizes, ranges):  # type: ignore[no-untyped-def]
-    """Take in rows from ``first`` on; give the place of the first one after which a size has left its band or a target its
-    range, or their number; and whether a size has.
+    """Take in rows from ``first`` on; give the place of the first one after which a size has left its band or a target the
+    range of the loss, or their number; and whether a size has.
 
     ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none. ``ranges``: of
-    the targets (outputs, 2), or None.
+    the loss (outputs, 2), or None.
     """
     for i in range(first, y.shape[0]):
         if s[i] > 0.0:
@@ -100,7 +100,6 @@ class Units:
         self.heaviest = np.zeros(1)
         self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
         self.clip = Clip(outputs) if clips else None
-        self.moved = False  # whether the stretch begins with a row whose target lies outside the range before it
         self.steps = np.array([[0.0, *np.ones(outputs)]])  # rows learned before, and the multiplier of each output since then
 
     @property
@@ -127,7 +126,7 @@ class Units:
         and of one range; y as ``subtract_zero`` gives it."""
         first, here, n = 0, 0, len(y)
         followed = y if self.targets else np.zeros((n, 0))
-        ranges, self.moved = None if self.clip is None else self.clip.ranges, False
+        ranges = None if self.clip is None else self.clip.rooms
         while here < n:
             known = self._weighs, self.centred, self.spread, self.heaviest, self.sizes, ranges
             here, sized = follow(followed, s, here, *known)
@@ -138,7 +137,6 @@ class Units:
                     self._renew(t + here)
                 if self.clip is not None:
                     self.clip.widen(y[here])
-                    self.moved = True
                 first, here = here, here + 1
         if first < n:
             yield slice(first, n)
@@ -165,7 +163,7 @@ class Units:
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""
         found = {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
-        return found if self.clip is None else found | {"units.ranges": self.clip.ranges}
+        return found if self.clip is None else found | self.clip.arrays()
 
     def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
         """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
@@ -187,7 +185,7 @@ class Units:
         sizes = (spread[:, COUNT], spread[:, SQUARES], found["heaviest"], found["sizes"])
         trust.must(all(np.all(size >= 0.0) for size in sizes), "units of targets and weights below 0")
         if self.clip is not None:
-            self.clip.restore(trust.array(arrays, "units.ranges", np.float64, outputs, 2))
+            self.clip.restore(arrays)
         for name, array in found.items():
             setattr(self, name, np.array(array))
 

@@ -21,11 +21,13 @@ from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.losses import Squared
+from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
+from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.streams import encoding
@@ -33,7 +35,7 @@ from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
 
 
-class Model(ABC):
+class Model(Certifying, ABC):
     """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learned ends with an underscore."""
 
     choice: Choice
@@ -187,15 +189,18 @@ class Model(ABC):
         return False
 
     def chosen_scale(self) -> Any:
-        """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are."""
+        """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are, and no
+        means where no intercept would take them up."""
         if self.scale is not None:
             return self.scale
         solver = self.solver
-        if solver is None and self._adapts():
-            return self.choice.adaptive_scale
+        adapts = solver is None and self._adapts()
         if isinstance(solver, str):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
-        return self.choice.scale if getattr(solver, "scales", True) else "none"
+        if not adapts and not getattr(solver, "scales", True):
+            return "none"
+        chosen = self.choice.adaptive_scale if adapts else self.choice.scale
+        return "rms" if chosen == CENTRED and not self.fit_intercept else chosen
 
     def fitted_learner(self) -> Any:
         """The learner; raises NotFittedError where there is none yet."""
@@ -332,7 +337,7 @@ class Model(ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, "rms", 1.0, 2.0)
+    choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 2.0)
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray
@@ -441,7 +446,7 @@ class Classifier(Model):
 class Regressor(Model):
     """A model of numbers."""
 
-    choice = Choice(50.0, 20.0, 2.0, 0.2, "max-abs", 2.0, 8.0)
+    choice = Choice(2.4, 2.4, 1.0, 0.2, CENTRED, 2.0, 8.0)
     task = REGRESS
     kind = "regressor"
     columns_: int | None

@@ -73,9 +73,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
-    scale : {"none", "rms", "max-abs", "standard"}, default=None
-        By what each column is divided; ``"standard"`` also centres, which makes rows dense. None is ``"rms"``; for rls, csgd,
-        adaline and batch solvers it is ``"none"``.
+    scale : {"none", "centred", "rms", "max-abs", "standard"}, default=None
+        By what each column is divided; ``"centred"`` also centres the columns with an entry in nearly every row, ``"standard"``
+        all columns, which makes rows dense. None is ``"centred"``; without an intercept and with ``tol`` it is ``"rms"``, for
+        rls, csgd, adaline and batch solvers ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     class_weight : dict or "balanced", default=None
@@ -96,9 +97,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     eta : float, default=None
         The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
     tol : float, default=None
-        The certified relative duality gap at which ``fit`` on arrays ends: with 1e-4 the objective is at most 0.01 % above the
+        The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
-        ``partial_fit`` and streams do not use it. None: ``passes`` decide.
+        A stream must be one that can be read again. ``partial_fit`` does not use it. None: ``passes`` decide.
     max_passes : int, default=100
         With ``tol`` the most readings of all rows; then a ConvergenceWarning says the gap that was reached.
     warm_start : bool, default=False

@@ -32,6 +32,7 @@ from onlinear.models.arguments import (
     refuse_unseen,
 )
 from onlinear.models.base import Classifier, Regressor
+from onlinear.models.certifying import check_max_passes, names_certified, weights_of
 from onlinear.models.evaluation import evaluate, gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
 from onlinear.models.one_by_one import OneByOne, without_rows
@@ -47,7 +48,7 @@ from onlinear.models.tables import (
     open_labelled,
     open_rows,
 )
-from onlinear.models.tolerance import Certified, names_certified, weights_of
+from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
 from onlinear.solvers import SOLVERS
@@ -56,6 +57,7 @@ from onlinear.streams.ahead import Ahead
 from onlinear.streams.encoding import describe_names
 from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
+from onlinear.training.events import Certified as Reached
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
 from onlinear.training.training import Training
@@ -84,8 +86,6 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
     def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Train from the start, in ``passes`` passes over arrays or a stream."""
         tabular = is_table(X) and (names_target(X, y) or has_other_than_numbers(X))
-        if self.tol is not None and (tabular or is_stream(X, y)):
-            raise ValueError("tol= needs the rows as arrays; a stream is trained in passes=, without a certificate.")
         if is_stream(X, y):
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
         if tabular:
@@ -256,15 +256,19 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
             weights = self._stream_weights(stream, anew)
             if shuffled is not None and generator is not None:
                 shuffled.restore(generator)  # a pass that looks at labels has taken an order
-            training = Training(stream, options._replace(class_weights=weights), lambda task: self, shuffled=shuffled)
+            most = check_max_passes(self.max_passes) if anew and self.certifies else None
+            options = options._replace(class_weights=weights, most=most)
+            training = Training(stream, options, lambda task: self, shuffled=shuffled)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
         with ExitStack() as stack:
-            if self.verbose:
+            shown = show_passes() if self.verbose and most is not None else None
+            if self.verbose and most is None:
                 callbacks = [stack.enter_context(show_bar(self.t_, total)), *callbacks]
             training.watch = partial(tell, callbacks, Progress(self, total))
             try:
-                for _ in training:
-                    pass
+                for event in training:
+                    if shown is not None and isinstance(event, Reached):
+                        shown(event)
             except Exception as error:
                 if not training.rows:
                     put_back(self, before)
@@ -274,7 +278,9 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
             finally:
                 if training.rows:
                     self._describe_stream(stream, training, before, anew)
-        if anew and training.rows >= ENOUGH:
+        if most is not None:
+            self.warn_of_shortfall(5)
+        elif anew and training.rows >= ENOUGH:
             warn(training.doubts(command=False), stacklevel=5)
         return self
 

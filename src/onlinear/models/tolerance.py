@@ -3,78 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from onlinear.certified import Gap, refuse_uncertified
+from onlinear.certified import Gap, shortfall
 from onlinear.learner import Learner
-from onlinear.learner.parts import build_loss, build_penalty, split
 from onlinear.models.base import Model
-from onlinear.solvers import SOLVERS
+from onlinear.models.certifying import check_max_passes, weights_of
 from onlinear.solvers.core.certified import CertifiedEngine, Report, Tell, add_passes, certificate, counted
-from onlinear.text.form import check_number
-
-
-def names_certified(solver: Any) -> bool:
-    """Whether a solver, as users write it, is one that stops at a certified gap."""
-    cls = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver if isinstance(solver, str) else type(solver)
-    return bool(getattr(cls, "certifies", False))
-
-
-def check_max_passes(passes: Any) -> int:
-    """An integer of at least 1."""
-    if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
-        raise ValueError(f"max_passes must be an integer of at least 1, got {passes!r}.")
-    return int(passes)
+from onlinear.training.events import Certified as Reached
 
 
 class Certified(Model):
-    """The part of the estimators that knows ``tol``."""
-
-    @property
-    def certifies(self) -> bool:
-        """Whether ``fit`` goes on to a certified gap: ``tol`` is given, or the solver is named that does."""
-        return self.tol is not None or names_certified(self.solver)
-
-    def certified_learner(self, outputs: int) -> Learner:
-        """The learner that ``fit`` solves; raises ValueError where no gap can be certified."""
-        alone = self.for_outputs(outputs)
-        if alone is not self:
-            return alone.certified_learner(outputs)
-        self._refuse_unused()
-        loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
-        refuse_uncertified(loss, penalty)
-        solver = self.solver
-        if not names_certified(solver):
-            tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
-            solver = f"{'prox-newton' if hasattr(loss, 'curvature') else 'sdca'},tol={tol!r}"
-        elif self.tol is not None:
-            tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
-            name = split(solver, "solver", SOLVERS)[0] if isinstance(solver, str) else None
-            solver = f"{name},tol={tol!r}" if name else solver._replace(tol=tol)
-        return Learner(
-            solver,
-            self.loss,
-            self.chosen_penalty(),
-            scale=self.chosen_scale(),
-            fit_intercept=self.fit_intercept,
-            n_features=self.n_features_in_,
-            n_outputs=outputs,
-        )
-
-    def _refuse_unused(self) -> None:
-        """Raise ValueError for settings that a fit to a certified gap has no use for."""
-        if getattr(self, "clip", None):
-            raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
-        if self.solver is not None and not names_certified(self.solver):
-            return
-        for name in ("eta", "average"):
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is a setting of online passes, and with tol= this fit makes none: name "
-                    "the solver of the first passes, such as solver='comid', or leave it out."
-                )
+    """The part of the estimators that ends at ``tol``, and says where."""
 
     def begin(self, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
         """With ``warm_start`` the weights (d, K) and intercepts (K,) of the model as it is; None where there is none."""
@@ -101,21 +44,15 @@ class Certified(Model):
             add_passes(state, passes)
         self.learner_ = learner
         self.n_iter_ = max(counted(state)[0] for state in learner.states)
+        self.warn_of_shortfall(6)
+
+    def warn_of_shortfall(self, stacklevel: int) -> None:
+        """Warn where ``tol`` was not reached, at the line that called ``fit``."""
         if not self.converged_:
             from sklearn.exceptions import ConvergenceWarning
 
-            warnings.warn(self.shortfall(), ConvergenceWarning, stacklevel=6)
-
-    def shortfall(self) -> str:
-        """Why ``tol`` was not reached, and what to do."""
-        gap, tol = self.dual_gap_, self.learner_.solver.tol
-        above = (
-            f"at most {100.0 * gap / (1.0 - gap):.2g} % above the optimum" if gap < 1.0 else "not known to be near the optimum"
-        )
-        return (
-            f"tol={tol:g} was not reached: after {self.n_passes_} passes the certified relative duality gap is {gap:.2g} (the "
-            f"objective is {above}). Give a larger max_passes or tol, or a stronger penalty."
-        )
+            said = shortfall(self.dual_gap_, self.learner_.solver.tol, self.n_passes_)
+            warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel + 1)
 
     def _gaps(self) -> list[Gap]:
         learner = self.fitted_learner()
@@ -152,18 +89,28 @@ class Certified(Model):
         return self.n_iter_
 
 
+HEADS = f"{'pass':>6}{'objective':>16}{'certified gap':>16}{'non-zeros':>12}{'columns':>10}"
+
+
 def show_iterations() -> Tell:
-    """Prints a line for each certified pass."""
-    print(f"{'pass':>6}{'objective':>16}{'certified gap':>16}{'non-zeros':>12}{'columns':>10}")
+    """Prints a line for each certified pass over rows in memory."""
+    print(HEADS)
 
     def show(report: Report) -> None:
-        gap = report.gap
-        print(f"{report.passes:>6}{gap.objective:>16.9g}{gap.relative:>16.2e}{report.nonzeros:>12,}{report.working:>10,}")
+        _line(report.passes, report.gap.objective, report.gap.relative, report.nonzeros, report.working)
 
     return show
 
 
-def weights_of(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
-    """The weights (d, K) and the intercepts (K,) by which a learner predicts."""
-    weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
-    return weights, np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))
+def show_passes() -> Callable[[Reached], None]:
+    """Prints a line for each certified pass over a stream."""
+    print(HEADS)
+
+    def show(event: Reached) -> None:
+        _line(event.passes, event.objective, event.gap, event.nonzeros, event.columns)
+
+    return show
+
+
+def _line(passes: int, objective: float, gap: float, nonzeros: int, columns: int) -> None:
+    print(f"{passes:>6}{objective:>16.9g}{gap:>16.2e}{nonzeros:>12,}{columns:>10,}")

@@ -41,12 +41,17 @@ class Scaler:
     def moments(self, values: np.ndarray) -> None:
         self.size, self._room = values.shape[1], np.ascontiguousarray(values)
 
-    def check(self, t: int) -> None:
-        """Raise ModelFileError for scales that the rows of a run of t steps cannot have: counts and scales are divided by."""
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays themselves, by name."""
+        return {"scales": self.moments}
+
+    def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
+        """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
+        self.moments[...] = trust.array(arrays, "scales", np.float64, *self.moments.shape)
         trust.finite("scales", self.moments)
         first, second = self.moments
         trust.must(np.all(second >= 0.0), "a scale that is negative")
-        if self.kind == "rms":
+        if self.by_squares:
             trust.must(np.all((first >= 0.0) & (first <= t) & (first % 1.0 == 0.0)), f"a count of entries not among {t} rows")
         elif self.kind == "standard":
             trust.must(np.all(second > 0.0) or not np.any(second), "a deviation of 0 beside others")
@@ -81,13 +86,28 @@ class Scaler:
         return source._replace(largest=float(np.abs(values).max(initial=0.0)), data=rows._replace(values=values))
 
     @property
+    def by_squares(self) -> bool:
+        """Whether the scales are roots of mean squares."""
+        return self.kind == "rms"
+
+    @property
+    def settled(self) -> bool:
+        """Whether the arrays are those that further rows change."""
+        return True
+
+    @property
+    def bytes_per_column(self) -> int:
+        """What one column takes."""
+        return 2 * self._room.itemsize
+
+    @property
     def running(self) -> tuple[np.ndarray, np.ndarray, bool]:
         """Arguments of ``scale_row``: the moments, which ``grow`` may replace, and whether they are of squares."""
-        return self._room[0], self._room[1], self.kind == "rms"
+        return self._room[0], self._room[1], self.by_squares
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen."""
-        return np.sqrt(self.moments[1][columns]) if self.kind == "rms" else self.moments[1][columns]
+        return np.sqrt(self.moments[1][columns]) if self.by_squares else self.moments[1][columns]
 
     def original(self, weights: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
         """Weights of scaled columns as weights of the columns as given."""
@@ -98,8 +118,13 @@ class Scaler:
         """The inverse of ``original``."""
         return weights * self.scales()
 
+    @property
+    def centred(self) -> np.ndarray:
+        """The columns whose mean is subtracted: their weights have a share in the intercept."""
+        return np.arange(self.size if self.kind == "standard" else 0, dtype=np.uint32)
+
     def centre(self, weights: np.ndarray) -> float:
-        """The intercept that 'standard' adds: -sum of w_j m_j / s_j, for scaled weights."""
+        """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
         return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0
 
 

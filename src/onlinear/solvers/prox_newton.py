@@ -42,6 +42,7 @@ class ProxNewtonEngine(CertifiedEngine):
     """Runs it on one output."""
 
     implicit = False
+    rounds = True
 
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None

@@ -113,7 +113,7 @@ class Plan:
         """The target's name, None where there is none; ``given``: the target of the given encoding."""
         names, name = table.schema.names, given if self.options.target is None else self.options.target
         if name is None and not self.unlabelled:
-            raise ValueError(f"target must name the column to predict, one of {quote_names(names)}.")
+            raise ValueError(f"target must name the column to predict, one of {quote_names(names)} (in the command: --target).")
         if name is None or (name not in names and self.unlabelled):
             return None
         if name not in names:

@@ -80,7 +80,7 @@ _PARTS: dict[str, dict[str, str]] = {
     "scale": {
         **dict.fromkeys(
             ("standardize", "standardise", "standard-scaler", "z-score", "zscore", "true"),
-            "It is 'standard' here, for sparse rows 'rms'.",
+            "It is 'standard' here, and 'centred' with running means.",
         ),
         **dict.fromkeys(("min-max", "minmax", "max", "absmax"), "It is 'max-abs' here."),
         **dict.fromkeys(("false", "off"), "It is 'none' here."),

@@ -48,6 +48,18 @@ class Held(NamedTuple):
     stop: bool  # whether the run ends early
 
 
+class Certified(NamedTuple):
+    """Where a run to a certified gap stands after a reading of all rows."""
+
+    passes: int  # readings of all rows, the online ones included
+    rows: int
+    objective: float  # summed over outputs
+    gap: float  # relative, of several outputs the largest
+    nonzeros: int
+    columns: int  # of the working set, of several outputs the most
+    crowded: bool  # whether the working set is as large as it may be
+
+
 class Written(NamedTuple):
     """A checkpoint was written."""
 

@@ -32,6 +32,10 @@ class Intake:
         self._learner, self._stream, self._labels, self._negative = learner, stream, labels, negative
         self._counts = getattr(learner.loss, "labels", "real") == "counts"
 
+    def of(self, learner: Learner) -> Intake:
+        """The same for another learner."""
+        return Intake(learner, self._stream, self._labels, self._negative)
+
     def targets(self, block: Block, labels: Labels | None = None) -> Targets:
         """The targets of rows; ``labels``: those of another stream than the one that is learned."""
         labels = labels or self._labels

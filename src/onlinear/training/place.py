@@ -58,6 +58,12 @@ class Place:
         self.text_before = self.stream.text_bytes
         self.begin_pass()
 
+    def again(self) -> Iterator[Block]:
+        """The rows of the last pass once more, in the same order; the place stays where it is."""
+        if self._shuffled is not None:
+            self._shuffled.restore(self.generator)
+        return iter(self.stream)
+
     def end_pass(self) -> None:
         """Move to the start of the next pass."""
         self.number, self.consumed, self.trace = self.number + 1, 0, Trace()

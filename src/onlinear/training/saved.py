@@ -40,7 +40,7 @@ class State(NamedTuple):
         number, loss, header = self.run["best"]
         return Best(number, loss, header, self.named("best."))
 
-    def check(self, model: Trainable, labels: Labels | None, stream: Stream, passes: int) -> None:
+    def check(self, model: Trainable, labels: Labels | None, stream: Stream, passes: int, certified: bool) -> None:
         """Raise ModelFileError for parts that are not of one run: what is found at the end would cost the run."""
         learner, rows, number, best = model.learner_, self.run["rows"], self.run["pass"], self.best()
         trust.must(isinstance(learner, Learner), "a run of a model that learns no more")
@@ -50,7 +50,7 @@ class State(NamedTuple):
         if labels is not None and labels.classes is not None:
             text = labels.classes.dtype.kind == "U"
             trust.must(text == (stream.labels is not None), "classes that are not of the source's labels")
-        trust.must(number < passes, f"a place in pass {number + 1} of {passes}")
+        trust.must(number < passes or (certified and number == passes), f"a place in pass {number + 1} of {passes}")
         if best is not None:
             kept = best.learner()
             trust.must(kept.n_outputs == outputs, f"a best model of {kept.n_outputs} outputs")

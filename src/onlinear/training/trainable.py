@@ -30,6 +30,12 @@ class Trainable(Protocol):
     def start_learner(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
         """Make the learner, of so many columns, for so many rows in all; None where they are not known."""
 
+    def start_certified(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
+        """Make the learner of the online passes before those that certify."""
+
+    def certified_after(self, online: Learner) -> Learner:
+        """The learner that ends at a certified gap, where another stands after the online passes."""
+
     def start_history(self) -> None:
         """Forget the reports of the run before."""
 

@@ -16,18 +16,20 @@ from typing import Protocol
 
 import numpy as np
 
+from onlinear.certified import shortfall
 from onlinear.errors import DivergenceError
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.limits import ColumnsNeeded
+from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.learner.stored_learner import Header
 from onlinear.rows.scaling import Survey
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels
 from onlinear.streams.weighted import ClassWeighted
-from onlinear.training.events import Held, Interrupted, Report, Written
+from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.held_out import Best, HeldOut
 from onlinear.training.intake import Intake, drop_held, no_rows, refuse_wide
 from onlinear.training.options import CLASSIFY, Options, choose_task
@@ -39,6 +41,7 @@ from onlinear.training.saved import State
 from onlinear.training.scored import ScoredRows
 from onlinear.training.trainable import Trainable
 
+NO_HOLDOUT = "tol and held-out rows exclude each other: a run to a certified gap ends by the gap alone."
 SURVEYED = 24  # bytes for each column of a pass that looks at all rows before the first is learned
 
 
@@ -76,7 +79,9 @@ class Training:
             raise StreamError(
                 f"{stream.name} cannot be read twice, as a pipe or an iterator gives its rows once; several passes need a file."
             )
+        self._refuse_certified()
         self._place = Place(self.stream, shuffled)
+        self.reading: RoundsOfBlocks | None = None  # the passes that certify, once they have begun
         self.stopping = self.waiting = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
@@ -85,6 +90,20 @@ class Training:
         else:
             self._resume(make, saved)
         self._prepare(saved)
+
+    def _refuse_certified(self) -> None:
+        """Raise ValueError where a run cannot go on to a certified gap."""
+        options, stream = self.options, self.stream
+        if options.most is None:
+            return
+        if not stream.rereadable:
+            raise StreamError(
+                f"{stream.name} cannot be read twice, as a pipe or an iterator gives its rows once; tol needs a file that can."
+            )
+        if options.most <= options.passes:
+            raise ValueError(f"max_passes={options.most} leaves no pass to certify after the {options.passes} that are online.")
+        if options.holdout is not None or options.patience is not None:
+            raise ValueError(NO_HOLDOUT)
 
     def _weigh_classes(self, stream: Stream) -> Stream:
         weights = self.options.class_weights
@@ -95,6 +114,8 @@ class Training:
     def _start(self, make: Callable[[str], Trainable]) -> None:
         self._place.begin_pass()
         head = self._place.peek()
+        if self.options.most is not None and head[0].held is not None:
+            raise ValueError(NO_HOLDOUT)
         self.task = choose_task(self.options, self.stream, head)
         self.labels = Labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         self.model = make(self.task)
@@ -126,7 +147,8 @@ class Training:
     def _new_learner(self, features: int | None) -> Learner:
         outputs = 1 if self.labels is None else outputs_of(self.labels.count)
         total = self.stream.rows * self.options.passes if self.stream.rows else None
-        learner = self.model.start_learner(outputs, features=features, total=total)
+        start = self.model.start_learner if self.options.most is None else self.model.start_certified
+        learner = start(outputs, features=features, total=total)
         self.model.end_passes(self.options.passes, None)
         if learner.engine.batch:
             raise ValueError(f"solver {self.model.solver!r} needs all rows at once; a stream takes any other solver.")
@@ -152,7 +174,8 @@ class Training:
         trust.must(known == self.task, f"a run to {self.task}, of a model that does something else")
         self.labels = saved.labels(self.stream, self.options.classes) if self.task == CLASSIFY else None
         self._place.restore(saved.run)
-        saved.check(self.model, self.labels, self.stream, self.options.passes)
+        certified = self.options.most is not None
+        saved.check(self.model, self.labels, self.stream, self.options.passes, certified)
         self.holding, self.width = saved.run["holding"], self.model.learner_.size
         self._place.restart()
 
@@ -170,6 +193,9 @@ class Training:
             self._held.scored.restore(saved.named("held."))
             self._reporter.restore(saved.run, saved.named("all."), saved.named("quality."))
             self._pieces.scored = saved.run.get("scored") or 0
+            before = saved.run.get("certified")
+            if before is not None:
+                self._begin_rounds(self.learner, before["passes"]).restore(saved.named("certified."))
         self.learner.announce(encoding.widest(self.stream.encoding))
         self.rows_before = self.rows  # those of the run that a checkpoint came from
         self.written = None if saved is None else self.rows  # rows of the last checkpoint
@@ -178,14 +204,16 @@ class Training:
 
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
+        if self.learner.engine.batch:
+            return
         self.learner.learn_checked(no_rows(), np.zeros((0, self.learner.n_outputs), order="F"), np.zeros(0))
         self.learner.weights()
         self.learner.predict(np.zeros((0, max(1, self.learner.size))))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Report | Held | Written]:
-        ended = False
+    def __iter__(self) -> Iterator[Report | Held | Certified | Written]:
+        ended = self.number == self.options.passes
         while not ended:
             yield from self._pass()
             if self.number + 1 == self.options.passes and self.rows != self._reporter.reported:
@@ -198,8 +226,10 @@ class Training:
             if not ended:
                 self._held.begin_pass()
                 self._place.begin_pass()
-        if self.rows != self._reporter.reported:
+        if self.rows != self._reporter.reported and self.reading is None:
             yield self._report()
+        if self.options.most is not None:
+            yield from self._certify(self.options.most)
         self._finish()
 
     def _pass(self) -> Iterator[Report | Written]:
@@ -215,6 +245,46 @@ class Training:
             if self.keeper is None and not isinstance(error, DivergenceError):
                 self._learn_waiting()
             raise
+
+    def _begin_rounds(self, learner: Learner, passes: int) -> RoundsOfBlocks:
+        """The passes that certify, from where a learner stands after so many others."""
+        trust.must(learner.engine.rounds, "a run to a certified gap, of a model that has none")
+        self.reading = RoundsOfBlocks(learner, passes)
+        return self.reading
+
+    def _certify(self, most: int) -> Iterator[Certified | Written]:
+        """Read all rows again until the gap is small enough; a checkpoint is written after each reading."""
+        if self.reading is None:
+            self._begin_rounds(self.model.certified_after(self.learner), self.number)
+        reading = self.reading
+        assert reading is not None
+        each = self.rows // reading.passes
+        while not reading.done and reading.passes < most:
+            reading.begin()
+            read = self._read_again(reading, each)
+            self._place.rows += read
+            reading.end(self.rows)
+            self.learner = self.model.learner_ = reading.learner
+            yield Certified(
+                reading.passes, self.rows, reading.objective, reading.gap, reading.nonzeros, reading.working, reading.crowded
+            )
+            if self.keeper is not None:
+                yield self.checkpoint()
+
+    def _read_again(self, reading: RoundsOfBlocks, rows: int) -> int:
+        """Give all rows to the passes that certify; the number of them, which is that of the pass before."""
+        intake = self._intake.of(reading.learner)
+        read = 0
+        for block in self._wait_for(self._place.again()):
+            began = time.perf_counter()
+            targets, block = intake.targets(block), intake.check(block)
+            reading.add(block.within(reading.learner.size), targets.learned, block.importance)
+            read += block.n
+            self.learning += time.perf_counter() - began
+            self.watch()
+        if read != rows:
+            raise StreamError(f"{self.stream.name}: has {read:,} rows, and had {rows:,} in the pass before.")
+        return read
 
     def _learn_waiting(self) -> None:
         """Learn the rows that wait, up to a wrong one: without a checkpoint nothing leads back to them."""
@@ -340,6 +410,7 @@ class Training:
         if best is not None:
             self.learner = best.learner()
         passes = self.number if best is None else best.number
+        passes = passes if self.reading is None else self.reading.iterations
         self.model.end_passes(None if self.options.continues else passes, None if best is None else self.learner)
         self.describe_rows()
 
@@ -382,6 +453,9 @@ class Training:
 
     def doubts(self, *, command: bool) -> list[str]:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
+        if self.reading is not None:
+            solver = self.reading.learner.solver
+            return [] if self.reading.done else [shortfall(self.reading.gap, solver.tol, self.reading.passes)]
         return self._reporter.doubts(self.options.passes, command=command)
 
     def nonzeros(self, average: bool) -> int:
@@ -391,7 +465,8 @@ class Training:
     @property
     def total(self) -> int | None:
         """The size of all passes, in units of ``done``; None where unknown."""
-        return self.stream.total * self.options.passes if self.stream.total is not None else None
+        known = self.stream.total is not None and self.options.most is None
+        return self.stream.total * self.options.passes if known else None  # type: ignore[operator]
 
     @property
     def done(self) -> int:
@@ -444,10 +519,13 @@ class Training:
             "quality": reporter.quality.state(),
             "holding": self.holding,
             "best": None if best is None else (best.number, best.loss, best.header),
+            "certified": None if self.reading is None or not self.reading.iterations else {"passes": self.reading.before},
         }
         arrays = {f"all.{name}": array for name, array in reporter.scored.arrays().items()}
         arrays |= {f"held.{name}": array for name, array in held.scored.arrays().items()}
         arrays |= {f"quality.{name}": array for name, array in reporter.quality.arrays().items()}
+        if self.reading is not None and self.reading.iterations:
+            arrays |= {f"certified.{name}": array for name, array in self.reading.arrays().items()}
         if best is not None:
             arrays |= {f"best.{name}": array for name, array in best.arrays.items()}
         return State(run, arrays)

@@ -81,6 +81,13 @@ class CertifiedEngine(Engine):
         return 1.0
 
 
+def stand(state: State, w: np.ndarray, b: float, gap: Gap, counts: tuple[int, int, int]) -> None:
+    """Let a state stand at w and b with their certificate; ``counts``: outer iterations, passes and rows learned in all."""
+    state.arrays["w"][:], state.now[BIAS] = w, b
+    state.now[[OBJECTIVE, BOUND, LOWEST]] = gap
+    state.now[[ITERATIONS, PASSES, T]] = counts
+
+
 def certificate(state: State) -> Gap:
     """The last certificate of a state."""
     return Gap(*map(float, state.now[[OBJECTIVE, BOUND, LOWEST]]))
@@ -96,4 +103,4 @@ def counted(state: State) -> tuple[int, int]:
     return int(state.now[ITERATIONS]), int(state.now[PASSES])
 
 
-__all__ = ["CertifiedEngine", "Report", "Tell", "add_passes", "certificate", "counted"]
+__all__ = ["CertifiedEngine", "Report", "Tell", "add_passes", "certificate", "counted", "stand"]

@@ -81,6 +81,13 @@ def mean_score(average, t, sums, p):  # type: ignore[no-untyped-def]
     return sums / weight if weight > 0.0 else p
 
 
+class Bound(NamedTuple):
+    """The most features of which an array holds numbers, and how many numbers a feature has once there are more."""
+
+    features: int
+    beyond: int
+
+
 @dataclass
 class State:
     """Everything a run of one output knows.
@@ -89,9 +96,9 @@ class State:
     steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
     the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
     array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
-    ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those; ``borrowed``: whether the table
-    is that of other outputs too, to be read and not written; ``batch``: rows to a step; ``waiting``: those of a batch that is
-    not full, where a step takes several.
+    ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those; ``bounded``: arrays that
+    hold numbers of the first features alone; ``borrowed``: whether the table is that of other outputs too, to be read and
+    not written; ``batch``: rows to a step; ``waiting``: those of a batch that is not full, where a step takes several.
     """
 
     now: np.ndarray
@@ -104,6 +111,7 @@ class State:
     fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
     halves: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    bounded: dict[str, Bound] = field(default_factory=dict)
     borrowed: bool = False
     buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     batch: int = 1
@@ -126,7 +134,8 @@ class State:
         which hands out memory when it is touched.
         """
         for name, array in self.arrays.items():
-            length, old = (size + self.extra) * self.widths.get(name, 1), array.shape[-1]
+            features = min(size, self.bounded[name].features) if name in self.bounded else size
+            length, old = (features + self.extra) * self.widths.get(name, 1), array.shape[-1]
             if array.ndim == 1:
                 buffer = self.buffers.get(name)
                 if buffer is None or array.base is not buffer or len(buffer) < length:
@@ -275,9 +284,11 @@ class Engine(ABC):
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
     metric = False  # whether steps are divided by the size of the gradients so far: what they move is in units of eta alone
+    scales_columns = False  # whether it divides columns by running scales of its own
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
     batch = False  # whether it takes all rows at once, by ``solve``, and refuses to learn them one by one
     certifies = False  # whether ``solve`` stops at a certified gap
+    rounds = False  # whether sums over rows suffice for that, so that rows need not be kept
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
     joins = False  # whether it learns outputs that one loss joins, by ``join``
 
@@ -308,6 +319,10 @@ class Engine(ABC):
         more = () if means is None else (means,)
         run, args = self.call(state, rows, largest, y, s, scores, *more)
         return run(*args)  # type: ignore[no-any-return]
+
+    def reach(self, state: State) -> int:
+        """How many columns the kernel of ``call`` takes."""
+        return state.size
 
     @abstractmethod
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:

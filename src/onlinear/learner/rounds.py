@@ -1,0 +1,107 @@
+"""All outputs of a learner on their way to certified optima, over rows that are read again and again (MATH 20.5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onlinear.certified.rounds import Rounds
+from onlinear.certified.sums import Point, Sums
+from onlinear.learner.certificates import scales_of
+from onlinear.learner.learner import Learner
+from onlinear.learner.loss_sums import loss_weights
+from onlinear.rows import Source
+from onlinear.solvers.core.certified import stand
+from onlinear.solvers.core.engine import BIAS
+
+
+class RoundsOfBlocks:
+    """The rounds of each output. ``learner``: one whose solver ends at a certified gap, at its first weights; ``before``: the
+    readings of all rows that led there."""
+
+    def __init__(self, learner: Learner, before: int) -> None:
+        self.learner, self.before = learner, before
+        given = learner.loss, learner.penalty, learner.fit_intercept, scales_of(learner)
+        self.rounds = [
+            Rounds(*given, state.arrays["w"], float(state.now[BIAS]), learner.solver.tol) for state in learner.states
+        ]
+        self._asked: list[tuple[int, Point, Sums]] = []
+
+    @property
+    def done(self) -> bool:
+        """Whether every output's gap is small enough."""
+        return all(rounds.done for rounds in self.rounds)
+
+    @property
+    def iterations(self) -> int:
+        """Rounds, of several outputs the most."""
+        return max(rounds.rounds for rounds in self.rounds)
+
+    @property
+    def passes(self) -> int:
+        """Readings of all rows so far, those before included."""
+        return self.before + self.iterations
+
+    @property
+    def objective(self) -> float:
+        """The objective, summed over outputs."""
+        return sum(rounds.value for rounds in self.rounds)
+
+    @property
+    def gap(self) -> float:
+        """The certified relative gap, of several outputs the largest."""
+        return max(rounds.gap.relative for rounds in self.rounds)
+
+    @property
+    def nonzeros(self) -> int:
+        """Weights that are not 0."""
+        return sum(int(np.count_nonzero(rounds.w)) for rounds in self.rounds)
+
+    @property
+    def working(self) -> int:
+        """Columns of the working set, of several outputs the most."""
+        return max(len(rounds.working) for rounds in self.rounds)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a working set is as large as it may be."""
+        return any(rounds.crowded for rounds in self.rounds)
+
+    def begin(self) -> None:
+        """Before a reading of all rows."""
+        self._asked = []
+        for k, rounds in enumerate(self.rounds):
+            if not rounds.done:
+                point = rounds.point()
+                self._asked.append((k, point, Sums.of(point)))
+
+    def add(self, source: Source, y: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows of the learner's columns, in the order of the rows: targets (n, K) and weights (n,)."""
+        s, loss = loss_weights(self.learner.loss, weights), self.learner.loss
+        for k, point, sums in self._asked:
+            target = np.ascontiguousarray(y[:, k])
+            for which, rows in source.blocks():
+                sums.add(loss, point, rows, target[which], s[which])
+
+    def end(self, learned: int) -> None:
+        """After all rows of a reading: certify, and let the learner stand there, with so many rows learned.
+
+        Raises ArithmeticError for an objective that is not finite.
+        """
+        for k, _, sums in self._asked:
+            self.rounds[k].take(sums)
+        self._asked = []
+        if not np.isfinite(self.objective):
+            raise ArithmeticError("the objective of the online passes is not finite: name another solver, or a scale.")
+        for rounds, state in zip(self.rounds, self.learner.states, strict=True):
+            stand(state, rounds.w, rounds.b, rounds.gap, (rounds.rounds, self.before + rounds.rounds, learned))
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the rounds know, beside the learner."""
+        return {f"{k}.{name}": array for k, rounds in enumerate(self.rounds) for name, array in rounds.state().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take what ``arrays`` gave. Raises ModelFileError for what no run gives."""
+        for k, rounds in enumerate(self.rounds):
+            rounds.restore({name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{k}.")})

@@ -1,0 +1,131 @@
+"""What a model knows of ``tol``: whether it ends at a certified gap, what it refuses then, and the learner that does."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+
+from onlinear.certified import refuse_uncertified
+from onlinear.learner import Learner
+from onlinear.learner.parts import build_loss, build_penalty, split
+from onlinear.rows.centring import KIND as CENTRED
+from onlinear.solvers import SOLVERS
+from onlinear.text.form import check_number
+
+
+def names_certified(solver: Any) -> bool:
+    """Whether a solver, as users write it, is one that stops at a certified gap."""
+    cls = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver if isinstance(solver, str) else type(solver)
+    return bool(getattr(cls, "certifies", False))
+
+
+def check_max_passes(passes: Any) -> int:
+    """An integer of at least 1."""
+    if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
+        raise ValueError(f"max_passes must be an integer of at least 1, got {passes!r}.")
+    return int(passes)
+
+
+class Certifying:
+    """The part of a model that knows ``tol``; the model has the settings."""
+
+    loss: Any
+    solver: Any
+    scale: Any
+    tol: float | None
+    max_passes: int
+    warm_start: bool
+    fit_intercept: bool
+    n_features_in_: int | None
+    learner_: Any
+    for_outputs: Any  # these four: methods of the model
+    chosen_penalty: Any
+    chosen_scale: Any
+    new_learner: Any
+
+    @property
+    def certifies(self) -> bool:
+        """Whether ``fit`` goes on to a certified gap: ``tol`` is given, or the solver is named that does."""
+        return self.tol is not None or names_certified(self.solver)
+
+    def certified_learner(self, outputs: int, features: int | None = None, *, online: bool = False) -> Learner:
+        """The learner that ends at the gap, of the model's columns or so many ``features``; ``online``: whether passes of an
+        online solver come first, whatever the solver. Raises ValueError where no gap can be certified."""
+        alone = self.for_outputs(outputs)
+        if alone is not self:
+            return alone.certified_learner(outputs, features, online=online)
+        self._refuse_unused(online)
+        loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
+        refuse_uncertified(loss, penalty)
+        solver = self.solver
+        if not names_certified(solver):
+            tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
+            solver = f"{'prox-newton' if hasattr(loss, 'curvature') else 'sdca'},tol={tol!r}"
+        elif self.tol is not None:
+            tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
+            name = split(solver, "solver", SOLVERS)[0] if isinstance(solver, str) else None
+            solver = f"{name},tol={tol!r}" if name else solver._replace(tol=tol)
+        return Learner(
+            solver,
+            self.loss,
+            self.chosen_penalty(),
+            scale=self._certified_scale(),
+            fit_intercept=self.fit_intercept,
+            n_features=features or self.n_features_in_,
+            n_outputs=outputs,
+        )
+
+    def start_certified(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
+        """Make the learner of the online passes over a stream, before those that certify. Raises ValueError where no gap can be
+        certified in sums over rows."""
+        if self.chosen_scale() == "standard":
+            raise ValueError("tol= on a stream excludes scale='standard', which makes rows dense: use scale='rms'.")
+        if self.warm_start:
+            raise ValueError("warm_start=True and tol= need the rows as arrays; on a stream the online passes are the start.")
+        if not self.certified_learner(outputs, 1, online=True).engine.rounds:
+            raise ValueError(
+                f"tol= on a stream needs a loss with a second derivative and 'prox-newton', whose passes are sums over rows; "
+                f"loss {self.loss!r} with solver {self.solver!r} keeps a number for each row: give the rows as arrays."
+            )
+        first = copy(self)
+        first.scale = self._certified_scale()
+        if names_certified(self.solver):
+            first.solver = None
+        self.n_features_in_ = first.n_features_in_ = features
+        self.learner_ = first.new_learner(outputs, total)
+        return self.learner_
+
+    def certified_after(self, online: Learner) -> Learner:
+        """The learner that ends at the gap, at the weights and in the scales of one that has made its passes."""
+        found = self.certified_learner(online.n_outputs, max(1, online.size), online=True)
+        online.grow(found.size)
+        if found.scaler is not None:
+            found.scaler = deepcopy(online.scaler)
+        found.begin_at(*weights_of(online))
+        return found
+
+    def _certified_scale(self) -> Any:
+        """The scale in which a penalty acts at the optimum: as named, else without the means, which would move it little."""
+        chosen = self.chosen_scale()
+        return "rms" if self.scale is None and chosen == CENTRED else chosen
+
+    def _refuse_unused(self, online: bool) -> None:
+        """Raise ValueError for settings that a fit to a certified gap has no use for."""
+        if getattr(self, "clip", None):
+            raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
+        if online or (self.solver is not None and not names_certified(self.solver)):
+            return
+        for name in ("eta", "average"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is a setting of online passes, and with tol= this fit makes none: name "
+                    "the solver of the first passes, such as solver='comid', or leave it out."
+                )
+
+
+def weights_of(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
+    """The weights (d, K) and the intercepts (K,) by which a learner predicts."""
+    weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+    return weights, np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))

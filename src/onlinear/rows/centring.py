@@ -1,0 +1,343 @@
+"""Running scales that also centre the columns with an entry in nearly every row.
+
+    centred   (x_j - m_j) / s_j with the mean m_j and the standard deviation s_j of all rows so far, this one included, for the
+              columns that have an entry in nearly every row; the others as ``rms``
+
+A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
+Rows get an entry in every centred column, 0 standing for none, so only columns that are nearly always there are centred: those
+of the first two rows with an entry, until one is missing in more than a tenth of the rows, and one row; after ``EARLY`` rows,
+in more than half. That is asked after 4, 8, 16 ... rows, so at most three entries are added for each that was there.
+A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
+
+What is learned does not depend on how rows are cut into calls, and a scale that moves touches no weight.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from onlinear.compiled import LANES, function, kernel, lane, nothing, put, taken, total, where
+from onlinear.files import trust
+from onlinear.rows.records import Rows, Source
+from onlinear.rows.scaling import BEHIND, Scaler
+
+KIND = "centred"
+FIRST_ROWS = 2  # whose columns may be centred
+EARLY = 1024  # rows after which a column stays centred while half the rows have it
+CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
+ROWS, COLUMNS, ZEROS = range(3)  # of ``facts``: rows seen while there were columns to centre, these, and entries at their mean
+COUNT, MEAN, VARIANCE = range(3)  # of the statistics of each
+
+
+class Centring(Scaler):
+    """The running scales of one learner, with means of the columns that are nearly always there."""
+
+    def __init__(self, kind: str, size: int) -> None:
+        super().__init__(kind, size)
+        self._facts = np.zeros(3, np.int64)
+        self._list = _room_for(0)
+        self._out = Rows(np.zeros(1, np.uint64), np.empty(0, np.uint32), np.empty(0))
+
+    @property
+    def centred(self) -> np.ndarray:
+        """The columns whose mean is subtracted: their weights have a share in the intercept."""
+        return self._list[0][: self._facts[COLUMNS]]
+
+    @property
+    def statistics(self) -> np.ndarray:
+        """Entries, mean and variance over all rows of each centred column, (3, columns)."""
+        return self._list[1][:, : self._facts[COLUMNS]]
+
+    @property
+    def by_squares(self) -> bool:
+        """Whether the scales of the columns that are not centred are roots of mean squares."""
+        return True
+
+    @property
+    def settled(self) -> bool:
+        """Whether the columns that may be centred are known, so that rows change arrays and replace none."""
+        return bool(self._facts[ROWS] >= FIRST_ROWS)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Arguments of ``centre_row`` between the row and where it is written."""
+        return self._room, self._facts, self._list
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def learn(self, rows: Rows, s: np.ndarray) -> tuple[Rows, float]:
+        """The rows in scaled units, which hold until the next call, and their largest absolute value; the scales move on."""
+        if self._facts[ROWS] >= FIRST_ROWS and not self._facts[COLUMNS]:
+            return super().learn(rows, s)
+        if rows.count >= len(self._out.indptr):
+            self._out = self._out._replace(indptr=np.zeros(rows.count + 1, np.uint64))
+        here, largest = 0, 0.0
+        while self._facts[ROWS] < FIRST_ROWS and here < rows.count:
+            found = self._next_counted(rows, s, here)
+            largest = max(largest, self._move(rows, s, here, found))
+            if found < rows.count:
+                self._admit(rows.indices[int(rows.indptr[found]) : int(rows.indptr[found + 1])])
+                largest = max(largest, self._move(rows, s, found, found + 1))
+            here = found + 1
+        largest = max(largest, self._move(rows, s, here, rows.count))
+        starts, columns, values = self._out
+        end = int(starts[rows.count])
+        return Rows(starts[: rows.count + 1], columns[:end], values[:end]), largest
+
+    def _next_counted(self, rows: Rows, s: np.ndarray, first: int) -> int:
+        """The first row from ``first`` on that counts: of a weight above 0, and not among empty ones before all others."""
+        counts = s[first:] > 0.0
+        if not self._facts[ROWS]:
+            counts = counts & (np.diff(rows.indptr[first:]) > 0)
+        return first + int(np.argmax(counts)) if counts.any() else rows.count
+
+    def _admit(self, columns: np.ndarray) -> None:
+        """Centre the columns of a row from it on. The rows before had a 0 there."""
+        known = self.centred
+        fresh = columns[(self._room[0][columns] == 0.0) & ~np.isin(columns, known)]
+        order = np.argsort(np.concatenate([known, fresh]))
+        everything = _room_for(len(order))
+        everything[0][: len(order)] = np.concatenate([known, fresh])[order]
+        everything[1][:, : len(order)] = np.pad(self.statistics, ((0, 0), (0, len(fresh))))[:, order]
+        self._list, self._facts[COLUMNS] = everything, len(order)
+
+    def _move(self, rows: Rows, s: np.ndarray, first: int, last: int) -> float:
+        """Scale rows ``first`` to ``last`` to where they stand among the rows given; their largest absolute value."""
+        largest = 0.0
+        while first < last:
+            rest = int(rows.indptr[last] - rows.indptr[first]) + int(self._facts[COLUMNS])
+            self._enlarge(int(self._out.indptr[first]), rest + rest // 8)
+            first, found = _centre(rows, s, first, last, self._room, self._facts, self._list, self._out)
+            largest = max(largest, found)
+        return largest
+
+    def _enlarge(self, used: int, more: int) -> None:
+        """Have room for so many entries beyond those used, which are kept."""
+        starts, columns, values = self._out
+        if used + more > len(columns):
+            bigger = np.empty(used + more, np.uint32), np.empty(used + more + BEHIND)
+            bigger[0][:used], bigger[1][:used] = columns[:used], values[:used]
+            self._out = Rows(starts, *bigger)
+
+    def whole(self, source: Source, s: np.ndarray, first: bool) -> Source:
+        """All rows in the scales that they have in the end; ``first``: the scales are made of these rows, of weight above 0."""
+        if first:
+            for which, rows in source.pieces():
+                self.learn(rows, s[which])
+        scaled, largest = self.learn(source.stored().data, np.zeros(source.n))
+        return source._replace(largest=largest, data=Rows(*(array.copy() for array in scaled)))
+
+    # --- scales ------------------------------------------------------------------------------------------------------
+
+    def scales(self, columns: Any = slice(None)) -> np.ndarray:
+        """The current scale of each column; 0 where it was never seen, or is constant."""
+        found, known = super().scales(columns), self.centred
+        if len(known):
+            wanted = np.arange(self.size, dtype=np.uint32)[columns] if isinstance(columns, slice) else np.asarray(columns)
+            places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            found = np.where(known[places] == wanted, self._deviations()[places], found)
+        return found
+
+    def _deviations(self) -> np.ndarray:
+        """The standard deviation of each centred column; 0 where it is constant."""
+        _, mean, variance = self.statistics
+        return np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
+
+    def centre(self, weights: np.ndarray) -> float:
+        """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
+        return -float(self.statistics[MEAN] @ self.original(weights, self.centred))
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays themselves, by name."""
+        centred = np.concatenate([self.centred[None].astype(np.float64), self.statistics])
+        return super().arrays() | {"scales.centred": centred, "scales.rows": np.array([float(self._facts[ROWS])])}
+
+    def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
+        """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
+        super().restore(arrays, t)
+        rows = float(trust.array(arrays, "scales.rows", np.float64, 1)[0])
+        trust.must(0.0 <= rows <= t and rows % 1.0 == 0.0, f"{rows} rows scaled among {t} rows")
+        columns, *statistics = trust.array(arrays, "scales.centred", np.float64, 4, None)
+        whole = np.all(np.isfinite(columns)) and np.all(columns % 1.0 == 0.0)
+        trust.must(whole and trust.ascending(columns, self.size), "centred columns that are not among the columns")
+        trust.finite("scales.centred", np.array(statistics))
+        counts, _, variances = statistics
+        trust.must(np.all((counts >= 0.0) & (counts <= rows) & (counts % 1.0 == 0.0)), f"a count of entries beyond {rows} rows")
+        trust.must(np.all(variances >= 0.0), "a variance that is negative")
+        self._list = _room_for(len(columns))
+        self._list[0][: len(columns)] = columns
+        self._list[1][:, : len(columns)] = statistics
+        self._facts[:] = int(rows), len(columns), 0
+
+
+def _room_for(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Room for centred columns: their numbers, their statistics, and of a row their entries and the places of these."""
+    size = columns + BEHIND
+    return np.zeros(size, np.uint32), np.zeros((3, size)), np.zeros(size), np.zeros(size, np.int64)
+
+
+def scaler_of(kind: str, size: int) -> Scaler | None:
+    """The scales of this kind for so many columns; None for 'none'."""
+    if kind == "none":
+        return None
+    return (Centring if kind == KIND else Scaler)(kind, size)
+
+
+@kernel
+def _centre(rows, s, first, last, moments, facts, centred, out):  # type: ignore[no-untyped-def]
+    """Scale rows until ``last`` or until there is no room; give the row that is next, and the largest absolute value."""
+    starts, largest = rows[0], 0.0
+    for i in range(first, last):
+        if np.int64(out[0][i]) + np.int64(starts[i + 1] - starts[i]) + facts[COLUMNS] > out[1].shape[0]:
+            return i, largest
+        largest = max(largest, centre_row(rows, i, s[i], moments, facts, centred, out))
+    return last, largest
+
+
+@function
+def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[no-untyped-def]
+    """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
+    has room for the row with an entry in each centred column."""
+    learns = weight > 0.0
+    begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
+    counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
+    facts[ROWS] += counts
+    if _all_centred(rows, i, facts[COLUMNS], centred, out):
+        largest = _follow(facts, learns, centred)
+        begin = out[0][i]
+        for p in range(facts[COLUMNS]):
+            out[2][begin + np.uint64(p)] = centred[2][p]
+    else:
+        largest = _merge(rows, i, learns, moments, facts[COLUMNS], centred, out)
+        largest = max(largest, _follow(facts, learns, centred))
+        for p in range(facts[COLUMNS]):
+            out[2][centred[3][p]] = centred[2][p]
+    if facts[ZEROS] > 0:
+        _leave_out_zeros(i, out)
+    if counts and facts[ROWS] >= 4 and facts[ROWS] & (facts[ROWS] - 1) == 0:
+        _drop(moments, facts, centred)
+    return largest
+
+
+@function
+def _all_centred(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
+    """Whether the entries of the row are those of the centred columns; then they are taken, and their columns written."""
+    starts, columns, values = rows
+    numbers, _, entries, _ = centred
+    begin, to = starts[i], out[0][i]
+    if np.int64(starts[i + 1] - begin) != known:
+        return False
+    others = np.uint32(0)
+    for p in range(known):
+        j = columns[begin + np.uint64(p)]
+        others |= j ^ numbers[p]
+        out[1][to + np.uint64(p)] = j
+    if others != 0:
+        return False
+    for p in range(known):
+        entries[p] = values[begin + np.uint64(p)]
+    out[0][i + 1] = to + np.uint64(known)
+    return True
+
+
+@function
+def _merge(rows, i, learns, moments, known, centred, out):  # type: ignore[no-untyped-def]
+    """Write the row with an entry in each centred column, those of the others scaled; give the largest absolute value of these.
+    ``centred`` gets the entries of its own and their places."""
+    starts, columns, values = rows
+    numbers, _, entries, places = centred
+    ends, found, scaled = out
+    to, p, largest = ends[i], 0, 0.0
+    for k in range(starts[i], starts[i + 1]):
+        j, x = columns[k], np.float64(values[k])
+        while p < known and numbers[p] < j:
+            found[to], entries[p], places[p] = numbers[p], 0.0, to
+            to += np.uint64(1)
+            p += 1
+        found[to] = j
+        if p < known and numbers[p] == j:
+            entries[p], places[p] = x, to
+            p += 1
+        else:
+            scaled[to] = _by_size(j, x, learns, moments)
+            largest = max(largest, abs(scaled[to]))
+        to += np.uint64(1)
+    while p < known:
+        found[to], entries[p], places[p] = numbers[p], 0.0, to
+        to += np.uint64(1)
+        p += 1
+    ends[i + 1] = to
+    return largest
+
+
+@function
+def _by_size(j, x, learns, moments):  # type: ignore[no-untyped-def]
+    """An entry over the root mean square of its column's entries, this one included if it ``learns``."""
+    if learns:
+        moments[0, j] += 1.0
+        moments[1, j] += (x * x - moments[1, j]) / moments[0, j]
+    scale = sqrt(moments[1, j])
+    return (x / scale if scale > 0.0 else 0.0) + 0.0
+
+
+@function
+def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
+    """Centre and scale the entries of one row; its statistics included if it ``learns``. Gives the largest absolute value."""
+    _, (counts, means, variances), entries, _ = centred
+    zeros, known = nothing(), np.uint64(facts[COLUMNS])
+    share, largest = 1.0 / np.float64(max(facts[ROWS], 1)), nothing()
+    for p in range(np.uint64(0), known, LANES):
+        x, mean, variance = taken(entries, p), taken(means, p), taken(variances, p)
+        if learns:
+            put(counts, p, taken(counts, p) + (x != 0.0))
+            change = x - mean
+            mean += change * share
+            variance += (change * (x - mean) - variance) * share
+            put(means, p, mean)
+            put(variances, p, variance)
+        scale = sqrt(variance)
+        x = (x - mean) / where(variance > CONSTANT * mean * mean, scale, nothing() + inf) + 0.0
+        put(entries, p, x)
+        zeros += x == 0.0
+        largest = max(largest, abs(x))
+    behind = (LANES - known % LANES) % LANES  # lanes behind the last column hold zeros
+    facts[ZEROS] = np.int64(total(zeros)) - np.int64(behind)
+    return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))
+
+
+@function
+def _leave_out_zeros(i, out):  # type: ignore[no-untyped-def]
+    """Close up the row that was written: an entry at the mean of its column is none."""
+    ends, columns, values = out
+    to = ends[i]
+    for k in range(ends[i], ends[i + 1]):
+        if values[k] != 0.0:
+            columns[to], values[to] = columns[k], values[k]
+            to += np.uint64(1)
+    ends[i + 1] = to
+
+
+@function
+def _drop(moments, facts, centred):  # type: ignore[no-untyped-def]
+    """Centre no longer the columns that too many rows lack."""
+    numbers, statistics, entries, _ = centred
+    n, kept = np.float64(facts[ROWS]), 0
+    least = 0.9 * n - 1.0 if facts[ROWS] <= EARLY else 0.5 * n
+    for p in range(facts[COLUMNS]):
+        count, mean, variance = statistics[COUNT, p], statistics[MEAN, p], statistics[VARIANCE, p]
+        if count < least:
+            moments[0, numbers[p]] = count
+            moments[1, numbers[p]] = (variance + mean * mean) * n / count
+        else:
+            numbers[kept] = numbers[p]
+            for row in range(3):
+                statistics[row, kept] = statistics[row, p]
+            kept += 1
+    for p in range(kept, facts[COLUMNS]):
+        statistics[MEAN, p] = statistics[VARIANCE, p] = entries[p] = 0.0
+    facts[COLUMNS] = kept

@@ -1,0 +1,157 @@
+"""Running means of the columns that are nearly always there, against their definition, the same for any cut of the stream."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, rows
+from onlinear.rows.centring import EARLY, Centring
+
+RNG = np.random.default_rng(8)
+N = 300
+
+
+def table(offset=10.0, n=N, seed=8):
+    """Columns always there, nearly always, often and seldom, far from 0."""
+    rng = np.random.default_rng(seed)
+    present = rng.random((n, 6)) < np.array([1.0, 0.96, 1.0, 0.6, 0.1, 1.0])
+    present[0] = True
+    return np.where(present, rng.standard_normal((n, 6)) * 10.0 ** np.arange(-2, 4) + offset, 0.0)
+
+
+S = np.where(RNG.random(N) < 0.2, 0.0, RNG.random(N))
+
+
+def definition(X, s):
+    """Every row in scaled units, and the columns centred in the end, straight from the words of the module."""
+    listed, counted, out, begun = set(), [], np.zeros_like(X), False
+    for i, x in enumerate(X):
+        begun = begun or bool(s[i] > 0.0 and x.any())
+        if s[i] > 0.0 and begun and (listed or len(counted) < 2):
+            if len(counted) < 2:
+                listed |= {j for j in np.flatnonzero(x) if not X[counted, j].any()}
+            counted.append(i)
+        for j in range(X.shape[1]):
+            if j in listed:
+                mean, deviation = X[counted, j].mean(), X[counted, j].std()
+                out[i, j] = (x[j] - mean) / deviation if deviation > 1e-12 * abs(mean) else 0.0
+            else:
+                seen = X[: i + 1, j][(X[: i + 1, j] != 0.0) & (s[: i + 1] > 0.0)]
+                out[i, j] = x[j] / np.sqrt(np.mean(seen**2)) if len(seen) else 0.0
+        n = len(counted)
+        if s[i] > 0.0 and n >= 4 and n & (n - 1) == 0:
+            least = 0.9 * n - 1.0 if n <= EARLY else 0.5 * n
+            listed = {j for j in listed if np.count_nonzero(X[counted, j]) >= least}
+    return out, sorted(listed)
+
+
+def scaled(scaler, X, s):
+    found, largest = scaler.learn(rows.read(X).stored().data, s)
+    assert largest == np.abs(found.values).max(initial=0.0)
+    return sp.csr_matrix((found.values.copy(), found.indices.copy(), found.indptr.astype(int)), shape=X.shape).toarray()
+
+
+@pytest.mark.parametrize("empty", [0, 5])
+def test_rows_follow_the_definition(empty):
+    X, s = np.vstack([np.zeros((empty, 6)), table()]), np.concatenate([np.ones(empty), S])
+    scaler = Centring("centred", 6)
+    wanted, listed = definition(X, s)
+    np.testing.assert_allclose(scaled(scaler, X, s), wanted, rtol=1e-9, atol=1e-12)
+    assert scaler.centred.tolist() == listed == [0, 1, 2, 5]
+    np.testing.assert_allclose(scaler.scales(np.array([5, 3, 0])), scaler.scales()[[5, 3, 0]])
+
+
+@pytest.mark.parametrize("cuts", [(0, 1, 1, 2, 3, 17, N), (0, 64, N), tuple(range(N + 1))], ids=len)
+def test_any_cut_gives_the_same_bits(cuts):
+    X = table()
+    whole, cut = Centring("centred", 6), Centring("centred", 6)
+    together = scaled(whole, X, S)
+    pieces = [scaled(cut, X[a:b], S[a:b]) for a, b in itertools.pairwise(cuts)]
+    np.testing.assert_array_equal(np.vstack(pieces), together)
+    for name, array in whole.arrays().items():
+        assert array.tobytes() == cut.arrays()[name].tobytes()
+
+
+def test_a_text_whose_first_words_are_not_in_the_others_is_scaled_as_rms():
+    X = sp.random(400, 50, density=0.1, format="csr", random_state=1)
+    y = np.where(RNG.random(400) < 0.5, 1.0, -1.0)
+    kept = Learner("fiol,eta=1", "logistic", scale="centred", fit_intercept=True).learn(X, y)
+    assert not len(kept.scaler.centred)
+    plain = Learner("fiol,eta=1", "logistic", scale="rms", fit_intercept=True).learn(X, y)
+    np.testing.assert_allclose(kept.scaler.scales(), plain.scaler.scales(), rtol=1e-12)
+
+
+def test_columns_that_fall_silent_cost_at_most_three_times_the_entries_that_they_had():
+    X = np.zeros((6000, 40))
+    X[:1024] = RNG.standard_normal((1024, 40)) + 5.0
+    X[1024:, 0] = 1.0
+    scaler = Centring("centred", 40)
+    found, _ = scaler.learn(rows.read(X).stored().data, np.ones(6000))
+    assert scaler.centred.tolist() == [0]
+    assert len(found.values) <= 4 * np.count_nonzero(X)
+
+
+@pytest.mark.filterwarnings("ignore:The loss was still falling")
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e6, -1e9])
+def test_columns_far_from_zero_are_learned_as_those_around_it(offset):
+    rng = np.random.default_rng(2)
+    X, w = rng.standard_normal((3000, 8)), rng.standard_normal(8)
+    y = X @ w + 0.1 * rng.standard_normal(3000)
+    far = X + offset * np.resize([1.0, -1.0, 0.5], 8)
+    assert OnlineRegressor(random_state=0).fit(far[:2000], y[:2000]).score(far[2000:], y[2000:]) > 0.98
+    model = OnlineClassifier(random_state=0).fit(far[:2000], y[:2000] > 0.0)
+    assert model.score(far[2000:], y[2000:] > 0.0) > 0.93
+
+
+def test_a_constant_column_is_left_to_the_intercept():
+    X = np.column_stack([np.full(200, 0.1), np.full(200, 1e9), RNG.standard_normal(200)])
+    learner = Learner("fiol,eta=1", "squared", scale="centred", fit_intercept=True).learn(X, X[:, 2] + 7.0)
+    assert learner.weights()[:2].tolist() == [0.0, 0.0]
+    assert learner.predict([[0.1, 1e9, 0.0]])[0] == pytest.approx(7.0, abs=0.1)
+
+
+def test_the_weights_and_the_intercept_are_those_of_rows_as_given():
+    X = table()
+    y = X @ np.array([3.0, 0.0, 0.1, 0.0, 0.0, 1e-3]) + 5.0
+    learner = Learner("implicit-ftrl,eta=2", "squared", scale="centred", fit_intercept=True, average="weighted-t1").learn(X, y)
+    for average in (False, True):
+        weights, bias = learner.weights(average=average), learner.intercept(average=average)
+        scores = X @ weights + bias
+        if average:
+            np.testing.assert_allclose(learner.predict(X), scores, rtol=1e-12)
+    again = Learner.thaw(*learner.freeze())
+    assert again.predict(X).tobytes() == learner.predict(X).tobytes()
+
+
+def test_it_needs_an_intercept():
+    with pytest.raises(ValueError, match="fit_intercept=True"):
+        Learner("fiol", "squared", scale="centred")
+    assert OnlineRegressor(fit_intercept=False).fit(table(), table()[:, 0]).learner_.scaler.kind == "rms"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("scales.rows", lambda a: a - 1e3),
+        ("scales.rows", lambda a: a + 1e6),
+        ("scales.rows", lambda a: a + 0.5),
+        ("scales.centred", lambda a: a[:3]),
+        ("scales.centred", lambda a: a[:, ::-1].copy()),
+        ("scales.centred", lambda a: a + 100.0),
+        ("scales.centred", lambda a: -a),
+        ("scales.centred", lambda a: a * np.nan),
+        ("scales.centred", lambda a: a + 0.5),
+        ("scales", lambda a: -a),
+    ],
+)
+def test_arrays_that_no_run_gives_are_refused(name, change):
+    scaler = Centring("centred", 6)
+    scaled(scaler, table(), S)
+    arrays = {key: array.copy() for key, array in scaler.arrays().items()}
+    Centring("centred", 6).restore(arrays, N)
+    with pytest.raises(ModelFileError):
+        Centring("centred", 6).restore(arrays | {name: change(arrays[name])}, N)
+    with pytest.raises(ModelFileError):
+        Centring("centred", 6).restore({key: array for key, array in arrays.items() if key != name}, N)
