@@ -48,6 +48,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "layouts": [("--page", "{root}/docs/streams.md"), JSON],
     "race": [DATA, ("--plot", "{root}/docs/plots/race.svg"), ("--write", "{root}/docs/index.md"), JSON],
     "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
+    "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
 OWN_PAGE = (
@@ -57,6 +58,7 @@ OWN_PAGE = (
     "one_by_one",
     "race",
     "penalty_path",
+    "forgetting",
     "defaults",
 )  # they write where their tables stand
 IF_NAMED = ("defaults",)

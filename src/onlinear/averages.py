@@ -6,7 +6,7 @@ With w_k the predictor before step k, an average is
 
 so `uniform` is (1, 0), `weighted-t` (0, 1), `weighted-t1` (1, 1) and a suffix is `uniform` with a later first step.
 `uniform-post` averages the predictors after the steps, w_2 .. w_{T+1}: om is shifted by one (om_1 = 0) and the last
-predictor is added when the average is read.
+predictor is added when the average is read. Where rows are forgotten, ``Fading`` weights a predictor by its age.
 
 Lazy form (MATH 11.3, 11.5). Where a state v does not change, the predictor of step k is sign(v) (|v| - q_k)_+ / p_k with
 scalars q_k (non-decreasing) and p_k > 0 that no coordinate knows of. With prefix sums over the steps of a block
@@ -19,13 +19,15 @@ A coordinate therefore keeps B = (its sum so far) - sign(v) (|v| E_a - R_a), whi
 
 from __future__ import annotations
 
-from math import copysign
-from typing import NamedTuple
+from math import copysign, exp2, expm1, log
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function
+from onlinear.compiled import adopt, function, lane_by_lane
 from onlinear.text.describe import describe
+
+LOG_2 = log(2.0)
 
 
 class Average(NamedTuple):
@@ -46,6 +48,17 @@ class Average(NamedTuple):
         n = t - self.first + 1.0
         return n * self.base + self.growth * n * (0.5 * (t + self.first)) if n > 0.0 else 0.0
 
+    def faded(self, total: float, steps: float) -> float:
+        """What is left after some ``steps`` of a sum of weighted predictors: all of it."""
+        return total
+
+    def resting(self, w: float, stamp: float, t: float) -> float:
+        """The sum of om_k w over the steps k = stamp + 1 .. t, of a weight that rests without a penalty (numbers or lanes)."""
+        post = 1.0 if self.post else 0.0
+        first = max(stamp + 1.0, self.first + post)
+        m = max(t - first + 1.0, 0.0)
+        return w * (m * (self.base + self.growth * (first - post)) + self.growth * (0.5 * m * (m - 1.0)))
+
 
 class Masked(Average):
     """An average that is 0 where the last iterate is 0: as sparse as that. What kernels sum is the average itself."""
@@ -53,7 +66,63 @@ class Masked(Average):
     __slots__ = ()
 
 
-def plain(average: Average | None) -> Average | None:
+@function
+def rows_kept(t: float, half_life: float) -> float:
+    """1 + gamma + ... + gamma^(t-1), gamma = 2^(-1 / half_life): the rows that ``t`` rows count for (MATH 18.8)."""
+    return expm1(-t * (LOG_2 / half_life)) / expm1(-LOG_2 / half_life)
+
+
+@function
+def ages_kept(m: float, half_life: float) -> float:
+    """The sum of i gamma^i over i = 0 .. m-1: in closed form, or where that cancels by powers of the decay."""
+    x = LOG_2 / half_life
+    if m * x > 1e-3:
+        kept = exp2(-m / half_life)
+        return (rows_kept(m, half_life) - 1.0 - (m - 1.0) * kept) / -expm1(-x)
+    pairs = 0.5 * m * (m - 1.0)
+    squares = pairs * (2.0 * m - 1.0) / 3.0
+    fourths = squares * (3.0 * m * (m - 1.0) - 1.0) / 5.0
+    return pairs - x * (squares - x / 2.0 * (pairs * pairs - x / 3.0 * fourths))
+
+
+@lane_by_lane
+def resting_and_fading(w, stamp, t, base, growth, half_life):  # type: ignore[no-untyped-def]
+    """The sum of (base + growth k) gamma^(t-k) w over the steps k = stamp + 1 .. t."""
+    m = t - stamp
+    total = (base + growth * t) * rows_kept(m, half_life)
+    return w * (total - growth * ages_kept(m, half_life) if growth > 0.0 else total)
+
+
+class Fading(NamedTuple):
+    """The average of predictors whose weights fade, om_k gamma^(t-k), with om_k = base + growth k, gamma = 2^(-1/half_life)."""
+
+    base: float = 1.0
+    growth: float = 0.0
+    half_life: float = 1e4
+
+    @property
+    def post(self) -> bool:
+        """False: the predictors before the steps are averaged."""
+        return False
+
+    def om(self, k: int) -> float:
+        """base + growth k, the weight of the predictor before step ``k`` at that step."""
+        return self.base + self.growth * k
+
+    def total(self, t: int) -> float:
+        """The sum of the weights after ``t`` steps."""
+        return self.resting(1.0, 0.0, t + 0.0)
+
+    def faded(self, total: float, steps: float) -> float:
+        """gamma^steps total."""
+        return exp2(-steps / self.half_life) * total
+
+    def resting(self, w: float, stamp: float, t: float) -> float:
+        """The sum of om_k gamma^(t-k) w over the steps k = stamp + 1 .. t, of a weight that rests (numbers or lanes)."""
+        return resting_and_fading(w, stamp, t, self.base, self.growth, self.half_life)
+
+
+def plain(average: Any) -> Any:
     """The average whose sums are kept: of a masked one, that without its mask."""
     return Average(*average) if isinstance(average, Masked) else average
 
@@ -62,12 +131,14 @@ FIELDS = {
     "base": "The constant part of the weights; at least 0.",
     "growth": "The part of the weights that grows with the step; at least 0.",
     "first": "The first step whose predictor counts; at least 1.",
+    "half_life": "The rows after which a predictor counts half; above 0.",
     "post": "Whether the predictors after the steps are averaged, not those before.",
 }
 
-for _average in (Average, Masked):
+for _average in (Average, Masked, Fading):
     describe(_average, FIELDS, {})
 adopt(Average)
+adopt(Fading)
 
 NAMED = {
     "uniform": Average(1.0, 0.0),

@@ -113,16 +113,16 @@ def test_a_clip_and_a_certificate_exclude_each_other():
         OnlineRegressor(penalty="l2=0.1", tol=1e-4, clip=True).fit(X, SCORES)
 
 
-@pytest.mark.parametrize("scale", ["none", "rms", "max-abs"])
-@pytest.mark.parametrize("loss", ["squared", "huber"])
-def test_a_stream_ends_at_the_optimum_of_its_rows(scale, loss):
-    stream = [(sp.csr_array(X[part]), SCORES[part]) for part in (slice(0, 7), slice(7, 200), slice(200, N))]
-    mine = OnlineRegressor(loss, penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale).fit(stream)
-    whole = OnlineRegressor(loss, penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale).fit(X, SCORES)
-    np.testing.assert_allclose(mine.predict(X), whole.predict(X), atol=1e-2)
+@pytest.mark.parametrize("scale", ["none", "rms", "max-abs", "centred"])
+def test_a_stream_ends_at_the_optimum_of_its_rows(scale):
+    Z = np.column_stack([np.arange(N) % 17 + 100.0, X])
+    stream = [(sp.csr_array(Z[part]), SCORES[part]) for part in (slice(0, 7), slice(7, 200), slice(200, N))]
+    mine = OnlineRegressor(penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale).fit(stream)
+    whole = OnlineRegressor(penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale).fit(Z, SCORES)
+    np.testing.assert_allclose(mine.predict(Z), whole.predict(Z), atol=1e-2)
     assert mine.objective_ == pytest.approx(whole.objective_, rel=2e-7)
-    again = OnlineRegressor(loss, penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale)
-    np.testing.assert_array_equal(again.fit([(X, SCORES)]).coef_, mine.coef_)
+    again = OnlineRegressor(penalty="elastic-net,l1=1e-2,l2=1e-2", tol=1e-7, scale=scale)
+    np.testing.assert_array_equal(again.fit([(Z, SCORES)]).coef_, mine.coef_)
 
 
 def test_rows_that_come_once_are_refused_before_the_first():
@@ -134,9 +134,35 @@ def test_rows_that_come_once_are_refused_before_the_first():
         model.set_params(warm_start=True).fit([(X, 1.0 * (Y == "yes"))], classes=[0, 1])
 
 
-def test_paths_refuse_it():
-    with pytest.raises(ValueError, match="a path learns row by row"):
-        PenaltyPath(OnlineClassifier(tol=1e-4), ["l1=0.1"]).fit(X, Y)
+def test_a_path_certifies_each_penalty_from_the_one_before(tmp_path):
+    penalties = [1e-4, "l1=0.05", "elastic-net,l1=1e-3,l2=1e-3"]
+    path = PenaltyPath(OnlineClassifier(class_weight="balanced"), penalties, tol=1e-7).fit(X, Y, WEIGHTS)
+    assert path.converged_.all()
+    assert (path.dual_gaps_ <= 1e-7).all()
+    for penalty, coef in zip(path.penalties_, path.coefs_, strict=True):
+        alone = OnlineClassifier(penalty=penalty, tol=1e-7, class_weight="balanced").fit(X, Y, WEIGHTS)
+        np.testing.assert_allclose(coef, alone.coef_[0], atol=1e-3)
+    assert path.nonzeros_[1] < path.nonzeros_[0]
+    assert path.predict_all(X).shape == (3, N)
+    with pytest.raises(AttributeError, match="no progressive losses"):
+        path.predict(X)
+    with pytest.raises(ValueError, match="does not continue row by row"):
+        path.partial_fit(X, Y)
+    path.save(tmp_path / "path")
+    again = PenaltyPath.load(tmp_path / "path")
+    np.testing.assert_array_equal(again.coefs_, path.coefs_)
+    np.testing.assert_array_equal(again.fit(X, Y, WEIGHTS).coefs_, path.coefs_)
+    assert path.estimator_at(1).converged_
+
+
+def test_a_path_says_what_it_did_not_reach_and_refuses_what_cannot_be_certified():
+    with pytest.warns(ConvergenceWarning, match=r"penalty 'l2=1e-3': tol=1e-10 was not reached") as said:
+        PenaltyPath(OnlineClassifier(tol=1e-10, max_passes=3), ["l2=1e-3"]).fit(X, Y)
+    assert said[0].filename == __file__
+    path = PenaltyPath(OnlineClassifier(), ["l1=0.1", "none"], tol=1e-4)
+    with pytest.raises(ValueError, match=r"penalties\[1\]: without a penalty a duality gap says nothing"):
+        path.fit(X, Y)
+    assert not hasattr(path, "_models")
 
 
 def test_partial_fit_does_not_use_it():

@@ -7,6 +7,8 @@ digits: epochs alone need many times the work where columns are correlated.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from onlinear.certified.models import FLAT, TINY
@@ -22,23 +24,65 @@ def best_weight(cur, slope, diagonal, l1, l2, lower, upper):  # type: ignore[no-
     return min(max(soft(diagonal * cur - slope, l1) / (diagonal + l2), lower), upper)
 
 
-@function
-def step_on_face(model, g, w, d, diagonal, penalty, free, members, size, most, reduction, room):  # type: ignore[no-untyped-def]
-    """Move along conjugate gradients for the weights that are not 0; give the number of their steps."""
+@kernel
+def sweep(model, g, w, d, diagonal, penalty, free, active, count):  # type: ignore[no-untyped-def]
+    """One epoch over the first ``count`` of ``active``, which keeps those that are not 0 or near it.
+
+    Give the decrease of the model, the largest slope that was off, the weights that turned, and how many coordinates are kept.
+    """
     l1, l2, lower, upper = penalty
-    slopes, x, p, r, q = room[0], room[1], room[2], room[3], room[4]
+    decrease, worst, turned, kept = 0.0, 0.0, 0, 0
+    for t in range(count):
+        a = active[t]
+        cur, flat = w[a] + d[a], diagonal[a] + l2 * (a < free) <= TINY
+        if flat and (a >= free or cur == 0.0):
+            continue
+        slope = g[a] + model.gradient(a)
+        if flat:
+            new = min(max(0.0, lower), upper) if abs(slope) < l1 else cur  # the penalty alone acts
+            step, curvature, stays = new - cur, 0.0, new != 0.0
+            turned += step != 0.0
+        elif a < free:
+            new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
+            step, curvature = new - cur, diagonal[a] + l2
+            turned += (new == 0.0) != (cur == 0.0) or new * cur < 0.0
+            stays = new != 0.0 or abs(slope) > 0.9 * l1
+        else:
+            step, curvature, stays = -slope / diagonal[a], diagonal[a], True
+        if step != 0.0:
+            d[a] += step
+            model.move(a, step)
+            decrease += curvature * step * step
+            worst = max(worst, curvature * abs(step))
+        if stays:
+            active[kept] = a
+            kept += 1
+    return decrease, worst, turned, kept
+
+
+@kernel
+def face_gradient(model, members, out):  # type: ignore[no-untyped-def]
+    """H d on some coordinates."""
+    for t in range(members.shape[0]):
+        out[t] = model.gradient(members[t])
+
+
+@kernel
+def solve_face(model, r, l2, free, members, x):  # type: ignore[no-untyped-def]
+    """(H + l2) x = r on some coordinates, at once."""
+    model.solve(r, l2, free, members, members.shape[0], x)
+
+
+@kernel
+def conjugate(model, r, l2, free, members, diagonal, most, reduction, x):  # type: ignore[no-untyped-def]
+    """(H + l2) x = r on some coordinates by preconditioned conjugate gradients; give the number of steps."""
+    size = members.shape[0]
+    p, q = np.empty(size), np.empty(size)
     norm = 0.0
     for t in range(size):
-        a = members[t]
-        cur, own = w[a] + d[a], a < free
-        slopes[t] = g[a] + model.gradient(a)
-        r[t] = -slopes[t] - (l2 * cur + (l1 if cur > 0.0 else -l1)) * own
-        x[t], p[t] = 0.0, r[t] / (diagonal[a] + l2 * own + TINY)
+        p[t] = r[t] / (diagonal[t] + TINY)
         norm += r[t] * p[t]
     first, steps = norm, 0
-    if model.solves(size):
-        model.solve(r, l2, free, members, size, x)
-        most = 0
     while steps < most and steps < size and norm > reduction * first and norm > 0.0:
         steps += 1
         model.times(p, members, size, q)
@@ -46,15 +90,24 @@ def step_on_face(model, g, w, d, diagonal, penalty, free, members, size, most, r
         for t in range(size):
             q[t] += l2 * p[t] * (members[t] < free)
             bend += p[t] * q[t]
-            length += p[t] * p[t] * (diagonal[members[t]] + l2 * (members[t] < free))
+            length += p[t] * p[t] * diagonal[t]
         bend = max(bend, FLAT * length + TINY)
         along, before, norm = norm / bend, norm, 0.0
         for t in range(size):
             x[t] += along * p[t]
             r[t] -= along * q[t]
-            norm += r[t] * r[t] / (diagonal[members[t]] + l2 * (members[t] < free) + TINY)
+            norm += r[t] * r[t] / (diagonal[t] + TINY)
         for t in range(size):
-            p[t] = r[t] / (diagonal[members[t]] + l2 * (members[t] < free) + TINY) + norm / before * p[t]
+            p[t] = r[t] / (diagonal[t] + TINY) + norm / before * p[t]
+    return steps
+
+
+@kernel
+def follow(model, w, d, x, slopes, penalty, free, members):  # type: ignore[no-untyped-def]
+    """Go along x on some coordinates as far as the model falls; a weight stops where it turns to 0 or at a bound."""
+    l1, l2, lower, upper = penalty
+    size = members.shape[0]
+    p, q = np.empty(size), np.empty(size)
     length, first_turn = 1.0, 1.0
     for t in range(size):
         cur = w[members[t]] + d[members[t]]
@@ -83,66 +136,70 @@ def step_on_face(model, g, w, d, diagonal, penalty, free, members, size, most, r
                     model.move(members[t], p[t])
             break
         length *= 0.5
-    return steps
 
 
-@kernel
-def descend(model, g, w, d, diagonal, penalty, free, budget, share, target, most, reduction):  # type: ignore[no-untyped-def]
+def step_on_face(
+    model: Any,
+    g: np.ndarray,
+    w: np.ndarray,
+    d: np.ndarray,
+    diagonal: np.ndarray,
+    penalty: tuple[float, float, float, float],
+    free: int,
+    active: np.ndarray,
+    most: int,
+    reduction: float,
+) -> int:
+    """Move along a Newton step for the weights that are not 0; give the number of conjugate gradients."""
+    l1, l2, lower, upper = penalty
+    cur = w[active] + d[active]
+    inside = (active >= free) | ((cur != 0.0) & (lower < cur) & (cur < upper))
+    members, cur = active[inside], cur[inside]
+    own, slopes, x = members < free, np.empty(len(members)), np.zeros(len(members))
+    face_gradient(model, members, slopes)
+    slopes += g[members]
+    r = -slopes - (l2 * cur + np.where(cur > 0.0, l1, -l1)) * own
+    steps = 0
+    if model.solves(len(members)):
+        solve_face(model, r, l2, free, members, x)
+    else:
+        steps = conjugate(model, r, l2, free, members, diagonal[members] + l2 * own, most, reduction, x)
+    follow(model, w, d, x, slopes, penalty, free, members)
+    return int(steps)
+
+
+def descend(
+    model: Any,
+    g: np.ndarray,
+    w: np.ndarray,
+    d: np.ndarray,
+    diagonal: np.ndarray,
+    penalty: tuple[float, float, float, float],
+    free: int,
+    budget: int,
+    share: float,
+    target: float,
+    most: int,
+    reduction: float,
+) -> int:
     """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients.
 
     ``penalty``: l1, l2, lower, upper. ``free``: the coordinates before the intercept's. With ``target`` < 0 it stops when an
     epoch brings at most ``share`` of what came before, else when no coordinate's slope was off by more than ``target``.
     """
-    l1, l2, lower, upper = penalty
-    total = g.shape[0]
-    active, members = np.arange(total), np.empty(total, np.int64)
-    room = np.empty((5, total))
-    count, whole, fallen, used = total, True, 0.0, 0
+    active = np.arange(len(g))
+    count, whole, fallen, used = len(g), True, 0.0, 0
     while used < budget:
         used += 1
-        decrease, worst, turned, kept = 0.0, 0.0, 0, 0
-        for t in range(count):
-            a = active[t]
-            cur, flat = w[a] + d[a], diagonal[a] + l2 * (a < free) <= TINY
-            if flat and (a >= free or cur == 0.0):
-                continue
-            slope = g[a] + model.gradient(a)
-            if flat:
-                new = min(max(0.0, lower), upper) if abs(slope) < l1 else cur  # the penalty alone acts
-                step, curvature, stays = new - cur, 0.0, new != 0.0
-                turned += step != 0.0
-            elif a < free:
-                new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
-                step, curvature = new - cur, diagonal[a] + l2
-                turned += (new == 0.0) != (cur == 0.0) or new * cur < 0.0
-                stays = new != 0.0 or abs(slope) > 0.9 * l1
-            else:
-                step, curvature, stays = -slope / diagonal[a], diagonal[a], True
-            if step != 0.0:
-                d[a] += step
-                model.move(a, step)
-                decrease += curvature * step * step
-                worst = max(worst, curvature * abs(step))
-            if stays:
-                active[kept] = a
-                kept += 1
+        decrease, worst, turned, kept = sweep(model, g, w, d, diagonal, penalty, free, active, count)
         fallen += decrease
         done = decrease <= share * fallen if target < 0.0 else worst <= target
         if done and whole:
             break
         if done:
-            count, whole = total, True
-            for a in range(total):
-                active[a] = a
+            count, whole, active = len(g), True, np.arange(len(g))
             continue
         count, whole = kept, False
         if target >= 0.0 and used >= 2 and turned <= 2 + kept // 20:
-            size = 0
-            for t in range(count):
-                a = active[t]
-                cur = w[a] + d[a]
-                if a >= free or (cur != 0.0 and lower < cur and cur < upper):
-                    members[size] = a
-                    size += 1
-            used += step_on_face(model, g, w, d, diagonal, penalty, free, members, size, most, reduction, room)
+            used += step_on_face(model, g, w, d, diagonal, penalty, free, active[:count], most, reduction)
     return used

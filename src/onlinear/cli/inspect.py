@@ -104,7 +104,8 @@ def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> d
     if isinstance(rest.get("class_weight"), dict):
         rest["class_weight"] = weights_text(rest["class_weight"])
     scale = {"scale": header["scale"], "fit_intercept": header["fit_intercept"]} if "scale" in header else {}
-    return {**spec, **scale, **rest}
+    forget = {"forget": header["forget"]} if "forget" in header else {}
+    return {**spec, **scale, **forget, **rest}
 
 
 def _columns(encoding: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ from onlinear.training.trainable import Trainable
 from onlinear.training.training import Training
 
 BALANCED = "balanced"
-PARTS = ("loss", "penalty", "solver", "average", "scale")
+PARTS = ("loss", "penalty", "solver", "average", "scale", "forget")
 FIXED = (
     *PARTS,
     "clip",

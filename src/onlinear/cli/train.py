@@ -103,6 +103,15 @@ def train(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    forget: Annotated[
+        float | None,
+        typer.Option(
+            help="Half-life in rows: older rows count less than half, for data that change.",
+            metavar="ROWS",
+            show_default=False,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     task: Annotated[
         str,
         typer.Option(

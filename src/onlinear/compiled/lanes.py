@@ -1,8 +1,8 @@
 """Several numbers at once.
 
 *Lanes* are a type of compiled code: several doubles in one vector register, or as many as the machine needs. Arithmetic,
-comparisons (1.0 or 0.0), min, max, abs, sqrt and copysign go lane by lane, each with the bits of the scalar operation; a number
-beside lanes is the same in every lane. So what a part's method says of one number it says of several.
+comparisons (1.0 or 0.0), min, max, abs, sqrt, exp2 and copysign go lane by lane, each with the bits of the scalar operation; a
+number beside lanes is the same in every lane. So what a part's method says of one number it says of several.
 
 ENTRIES of them are consecutive entries of a row, by which a loop over a row steps: behind the row's end values are 0 and
 nothing is written. A sum over a row is a sum per lane, added up at the end, so its order follows from the number of
@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from inspect import signature as signature_of
-from math import copysign, sqrt
+from math import copysign, exp2, sqrt
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,7 @@ def _offer_arithmetic() -> None:
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
     _lane_by_lane(abs, _size, 1)
     _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
+    _lane_by_lane(exp2, lambda builder, a: _by_llvm(builder, "exp2", a), 1)
 
 
 if COMPILED:

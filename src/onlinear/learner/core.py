@@ -7,13 +7,13 @@ files (``stored_learner.py``), runs over streams. ``Learner`` adds what users ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, NoReturn
 
 import numpy as np
 
 from onlinear import rows
-from onlinear.averages import ADAPTIVE
+from onlinear.averages import ADAPTIVE, Average, Fading
 from onlinear.compiled import bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
@@ -25,11 +25,13 @@ from onlinear.learner.parts import (
     build_loss,
     build_penalty,
     build_solver,
+    fading,
+    half_life,
     is_adaptive,
     solver_name,
     steps_of,
 )
-from onlinear.learner.race import Race
+from onlinear.learner.race import ROWS_OF_RACE, Race
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.losses import Squared
@@ -38,6 +40,7 @@ from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import scaler_of
 from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
+from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
 from onlinear.text.form import check_flag, kebab, unknown
 
@@ -63,6 +66,7 @@ class Core(Guarded):
         targets: str = RAW,
         weights: str = RAW,
         clip: bool = False,
+        forget: float | None = None,
         total: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -72,6 +76,7 @@ class Core(Guarded):
             if choice not in known:
                 raise unknown(name, str(choice), known)
         self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
+        self.forget = half_life(forget)
         self._build_parts(total)
         self.fit_intercept = check_flag("fit_intercept", fit_intercept)
         self.n_outputs = count("n_outputs", n_outputs)
@@ -93,7 +98,11 @@ class Core(Guarded):
         self.solver, preset = build_solver(spec["solver"], self.penalty, total)
         batch = self.solver.batch if isinstance(self.solver, MiniBatch) else 1
         steps = None if total is None else steps_of(total, batch)
-        self.average = build_average(preset.average if spec["average"] is None else spec["average"], steps)
+        average = build_average(preset.average if spec["average"] is None else spec["average"], steps)
+        self.average: Average | Fading | None = average
+        if self.forget is not None:
+            self.solver = forgetful(self.solver, solver_name(spec["solver"]), self.forget)
+            self.average = fading(spec["average"], average, self.forget)
 
     def _build_state(self, first: np.ndarray, scale: str, started: bool) -> None:
         """The engine and the outputs' states at the first weights (d, K); ``started``: whether these were given."""
@@ -148,10 +157,12 @@ class Core(Guarded):
                 f"{self.engine.problem.name} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
                 "separable penalty, or another average."
             )
-        return Race()
+        return Race(inf if self.forget is None else ROWS_OF_RACE * self.forget)
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
+        if clips and self.forget is not None:
+            raise ValueError("clip=True and forget= exclude each other: the range of the targets does not forget.")
         if clips and (targets == RAW or type(self.loss) is not Squared):
             raise ValueError(
                 f"clip=True needs targets={RELATIVE!r} and the squared loss, got {targets!r} and {type(self.loss).__name__}."

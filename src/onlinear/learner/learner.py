@@ -69,6 +69,9 @@ class Learner(Core):
     clip : bool, default=False
         Whether predictions are clipped to the smallest and largest target so far, and learned with the loss that matches: slope
         clip(s) - y. For the squared loss with ``targets="relative"``. ``objective`` is that of the linear scores.
+    forget : float, default=None
+        The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
+        average. For ``implicit-ftrl``, ``ftrl``, ``rda`` and ``adagrad-rda``. None is never.
     total : int, default=None
         The number of rows that will be learned, where it is known. Some schedules and averages need it.
     n_jobs : int, default=None

@@ -9,7 +9,7 @@ from math import ceil, inf
 from typing import Any, NamedTuple
 
 from onlinear import averages, losses, penalties, schedules, softmax
-from onlinear.averages import Average, Masked
+from onlinear.averages import Average, Fading, Masked
 from onlinear.compiled import adopt, is_ours
 from onlinear.penalties import Box, ElasticNet, FusedLasso, register
 from onlinear.schedules import Power, TwoPhase
@@ -317,6 +317,22 @@ def _suffix(role: str, settings: Mapping[str, Value], total: int | None) -> Aver
         raise ValueError(f"{role}: total must be a whole number, got {T!r}.")
     kept = ceil(Fraction(repr(alpha)) * int(T))  # of alpha as it is written: 0.55 * 100 is more than 55 in floating point
     return Average(1.0, 0.0, T - kept + 1.0)
+
+
+def half_life(forget: Any) -> float | None:
+    """The half-life in rows, or None; raises ValueError for one that is not above 0 and finite."""
+    return None if forget is None else check_number("learner", "forget", forget, 0.0, inf, open_low=True, open_high=True)
+
+
+def fading(spec: Any, average: Any, forget: float) -> Fading | None:
+    """The average, given as ``spec``, of a learner that forgets: rows count by their age."""
+    if average is None:
+        return None
+    if average.first == 1.0 and not (average.post or isinstance(average, Masked)):
+        return Fading(average.base, average.growth, forget)
+    raise ValueError(
+        f"average {spec!r} has no form that forgets: use 'adaptive', 'uniform', 'weighted-t', 'weighted-t1' or 'none'."
+    )
 
 
 def is_none(average: Any) -> bool:

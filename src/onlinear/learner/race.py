@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,18 @@ from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
+ROWS_OF_RACE = 3.0 / log(2.0)  # times a half-life: sums that lose 3 in so many rows fade by it
+
 
 class Race:
     """The losses of the two predictors over the recent rows, summed over outputs.
 
     ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
+    ``longest``: the rows up to which the memory of the sums grows with their number.
     """
 
-    def __init__(self) -> None:
-        self.losses = np.zeros(4)
+    def __init__(self, longest: float = inf) -> None:
+        self.losses, self.longest = np.zeros(4), longest
 
     @property
     def last_leads(self) -> bool:
@@ -36,7 +40,7 @@ class Race:
 
         A row's means become the scores of what predicted it.
         """
-        compare(loss, scores, means, y, s, t, self.losses)
+        compare(loss, scores, means, y, s, t, self.longest, self.losses)
 
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
@@ -44,10 +48,11 @@ class Race:
 
 
 @kernel
-def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
+def compare(loss, scores, means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means are (K, n), y is (n, K), t rows came before.
 
-    The sums forget: what is older counts less by 1 - 3/t a row. A row's means become the scores of what predicted it.
+    The sums forget: what is older counts less by 1 - 3/t a row, where t is at most ``longest``. A row's means become the scores
+    of what predicted it.
     """
     for i in range(y.shape[0]):
         ahead = race[0] < race[1]
@@ -60,5 +65,5 @@ def compare(loss, scores, means, y, s, t, race):  # type: ignore[no-untyped-def]
                 means[k, i] = scores[k, i]
             add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
         if s[i] > 0.0:
-            kept = remembered(t + i + 1.0)
+            kept = remembered(min(t + i + 1.0, longest))
             race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)

@@ -21,9 +21,11 @@ class RoundsOfBlocks:
     def __init__(self, learner: Learner, before: int) -> None:
         self.learner, self.before = learner, before
         given = learner.loss, learner.penalty, learner.fit_intercept, scales_of(learner)
-        self.rounds = [
-            Rounds(*given, state.arrays["w"], float(state.now[BIAS]), learner.solver.tol) for state in learner.states
-        ]
+        self.rounds = []
+        for state in learner.states:
+            w = state.arrays["w"]
+            b = float(state.now[BIAS]) + self._share(w)
+            self.rounds.append(Rounds(*given, w, b, learner.solver.tol, learner.n_outputs))
         self._asked: list[tuple[int, Point, Sums]] = []
 
     @property
@@ -93,7 +95,13 @@ class RoundsOfBlocks:
         if not np.isfinite(self.objective):
             raise ArithmeticError("the objective of the online passes is not finite: name another solver, or a scale.")
         for rounds, state in zip(self.rounds, self.learner.states, strict=True):
-            stand(state, rounds.w, rounds.b, rounds.gap, (rounds.rounds, self.before + rounds.rounds, learned))
+            b = rounds.b - self._share(rounds.w)
+            stand(state, rounds.w, b, rounds.gap, (rounds.rounds, self.before + rounds.rounds, learned))
+
+    def _share(self, w: np.ndarray) -> float:
+        """What the means of centred columns add to the intercept: rounds read rows as they are, and the intercept is free."""
+        scaler = self.learner.scaler
+        return 0.0 if scaler is None else scaler.centre(w[scaler.centred])
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ def header_of(core: Core) -> Header:
         header |= {"targets": RELATIVE if core.units.targets else RAW, "weights": RELATIVE if core.units.weights else RAW}
         if core.units.clip is not None:
             header["clip"] = True
-    return header
+    return header if core.forget is None else header | {"forget": core.forget}
 
 
 def arrays_of(core: Core) -> Arrays:
@@ -67,6 +67,7 @@ def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str
         "targets": header.get("targets", RAW),
         "weights": header.get("weights", RAW),
         "clip": header.get("clip", False),
+        "forget": header.get("forget"),
         "total": header["total"],
     }
 

@@ -13,11 +13,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from onlinear.averages import ADAPTIVE
+from onlinear.averages import ADAPTIVE, Average, Fading
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
-from onlinear.learner.parts import ALL_LOSSES, LOSSES, build_average, build_loss, build_penalty, build_solver, is_none, split
+from onlinear.learner.parts import (
+    ALL_LOSSES,
+    LOSSES,
+    build_average,
+    build_loss,
+    build_penalty,
+    build_solver,
+    fading,
+    is_none,
+    split,
+)
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.losses import Squared
@@ -30,6 +40,7 @@ from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
+from onlinear.solvers.forgetting import forgetful
 from onlinear.streams import encoding
 from onlinear.text.form import check_flag
 from onlinear.training.options import CLASSIFY, REGRESS
@@ -52,6 +63,7 @@ class Model(Certifying, ABC):
     l1: float | None = None  # of pickles that are older than these
     l2: float | None = None
     eta: float | None = None
+    forget: float | None = None
 
     @explain_arguments
     def __init__(
@@ -72,6 +84,7 @@ class Model(Certifying, ABC):
         l1: float | None = None,
         l2: float | None = None,
         eta: float | None = None,
+        forget: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -91,6 +104,7 @@ class Model(Certifying, ABC):
         self.l1 = l1
         self.l2 = l2
         self.eta = eta
+        self.forget = forget
         self.tol = tol
         self.max_passes = max_passes
         self.warm_start = warm_start
@@ -117,6 +131,7 @@ class Model(Certifying, ABC):
             targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
             weights=RELATIVE if follows else RAW,
             clip=follows and self.clips(),
+            forget=self.forget,
             total=total,
             n_jobs=self.n_jobs,
         )
@@ -129,15 +144,22 @@ class Model(Certifying, ABC):
         """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
         if self.solver is not None:
             return with_step(self.solver, self.eta)
-        adapts = self._adapts()
-        name = "implicit-ftrl" if adapts else "implicit-sgd" if self._is_bare() else "fiol"
+        adapts, name = self._adapts(), self._default_solver()
         if self.eta is not None:
             return with_step(name, self.eta)
+        if adapts and name == "ftrl":
+            return name
         if adapts:
             eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
             return f"{name},eta={eta:g}"
         eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{name},eta={eta:g}"
+
+    def _default_solver(self) -> str:
+        """The name of the default's steps."""
+        if self._adapts():
+            return "ftrl" if is_joint(build_loss(self.loss)) else "implicit-ftrl"
+        return "implicit-sgd" if self._is_bare() else "fiol"
 
     def chosen_penalty(self) -> Any:
         """The penalty, with the strengths that are given as numbers."""
@@ -145,7 +167,9 @@ class Model(Certifying, ABC):
 
     def _adapts(self) -> bool:
         """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
-        and for the squared loss of numbers without a penalty."""
+        for the squared loss of numbers without a penalty; and where rows are forgotten."""
+        if self.forget is not None:
+            return True
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
         if self._is_bare():
             return self.task == REGRESS and type(loss) is Squared
@@ -162,26 +186,31 @@ class Model(Certifying, ABC):
             return self.average
         solver = self.solver
         if solver is None:
-            solver = "implicit-ftrl" if self._adapts() else "implicit-sgd" if self._is_bare() else "fiol"
+            solver = self._default_solver()
         elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
             return None
         penalty = build_penalty(self.chosen_penalty())
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
-        engine = None if sparse else self._engine(solver, build_average(ADAPTIVE))
-        return ADAPTIVE if engine is not None and engine.lazy and engine.scores_means else "none"
+        engine = None if sparse else self._engine(solver, ADAPTIVE)
+        usable = engine is not None and engine.lazy and engine.scores_means
+        joined = engine is not None and is_joint(engine.problem.loss)
+        return ADAPTIVE if usable and not (joined and self.forget is not None) else "none"
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
         try:
             penalty = build_penalty(self.chosen_penalty())
             built, _ = build_solver(solver, penalty, total=2)
-            return built.engine(Problem(build_loss(self.loss), penalty, average, self.fit_intercept))
+            kept: Average | Fading | None = build_average(average, total=2)
+            if self.forget is not None:
+                built, kept = forgetful(built, "", self.forget), fading(average, kept, self.forget)
+            return built.engine(Problem(build_loss(self.loss), penalty, kept, self.fit_intercept))
         except (ValueError, TypeError):
             return None
 
     def _follows(self, solver: Any, average: Any) -> bool:
         """Whether the step sizes may follow the running units of weights and targets."""
-        engine = self._engine(solver, build_average(average, total=2))
+        engine = self._engine(solver, average)
         return engine is not None and can_multiply(engine)
 
     def clips(self) -> bool:
@@ -362,6 +391,7 @@ class Classifier(Model):
         l1: float | None = None,
         l2: float | None = None,
         eta: float | None = None,
+        forget: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -382,6 +412,7 @@ class Classifier(Model):
             l1=l1,
             l2=l2,
             eta=eta,
+            forget=forget,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
@@ -472,6 +503,7 @@ class Regressor(Model):
         l1: float | None = None,
         l2: float | None = None,
         eta: float | None = None,
+        forget: float | None = None,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -492,6 +524,7 @@ class Regressor(Model):
             l1=l1,
             l2=l2,
             eta=eta,
+            forget=forget,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
@@ -500,7 +533,7 @@ class Regressor(Model):
 
     def clips(self) -> bool:
         if self.clip is None:
-            return self.solver is None and type(build_loss(self.loss)) is Squared
+            return self.solver is None and self.forget is None and type(build_loss(self.loss)) is Squared
         return check_flag("clip", self.clip)
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:

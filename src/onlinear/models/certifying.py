@@ -35,6 +35,7 @@ class Certifying:
     solver: Any
     scale: Any
     tol: float | None
+    forget: float | None
     max_passes: int
     warm_start: bool
     fit_intercept: bool
@@ -115,6 +116,8 @@ class Certifying:
         """Raise ValueError for settings that a fit to a certified gap has no use for."""
         if getattr(self, "clip", None):
             raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
+        if self.forget is not None:
+            raise ValueError("forget= and tol= exclude each other: a certificate is about all rows alike.")
         if online or (self.solver is not None and not names_certified(self.solver)):
             return
         for name in ("eta", "average"):

@@ -96,6 +96,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The penalty's l2 as a number, likewise.
     eta : float, default=None
         The step size of the solver as a number, beside a solver that does not name it. None leaves the solver's own.
+    forget : float, default=None
+        The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
+        average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
+        ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales do not forget.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.

@@ -47,6 +47,7 @@ class FittedPath:
     @property
     def losses_(self) -> np.ndarray:
         """The mean loss of rows scored before they were learned, summed over outputs, (K,); nan before the first row."""
+        self._must_be_progressive()
         rows = self.t_ - self._tally.later_rows
         if not rows:
             return np.full(len(self._models), np.nan)
@@ -60,6 +61,7 @@ class FittedPath:
         check_is_fitted(self)
         if not isinstance(self.estimator, Classifier):
             raise AttributeError("errors_ counts wrong classes; a regressor's path has losses_.")
+        self._must_be_progressive()
         counted = self._tally.counted
         return self._tally.wrong / counted if counted else np.full(len(self._models), np.nan)
 
@@ -75,8 +77,19 @@ class FittedPath:
         return self._models[0].t_
 
     @property
+    def dual_gaps_(self) -> np.ndarray:
+        """The certified relative duality gaps after ``fit`` with ``tol``, (K,)."""
+        return np.array([model.dual_gap_ for model in self._fitted()])
+
+    @property
+    def converged_(self) -> np.ndarray:
+        """Which gaps are at most ``tol``, (K,)."""
+        return np.array([model.converged_ for model in self._fitted()])
+
+    @property
     def best_index_(self) -> int:
-        """The place of the smallest progressive loss."""
+        """The place of the smallest progressive loss. Raises AttributeError after ``fit`` with ``tol``, which has none."""
+        self._must_be_progressive()
         return int(np.argmin(self.losses_))
 
     @property
@@ -114,6 +127,14 @@ class FittedPath:
     def any_model(self) -> Online:
         """The first model, or the estimator before there is one: all have the same methods."""
         return self._models[0] if hasattr(self, "_models") else self.estimator
+
+    def _must_be_progressive(self) -> None:
+        """Raise AttributeError where no row was scored before it was learned."""
+        if self._fitted()[0].learner_.engine.batch:
+            raise AttributeError(
+                "a path with tol= has no progressive losses and hence no best model: choose by other rows, with predict_all "
+                "and estimator_at."
+            )
 
     def _fitted(self) -> list[Online]:
         check_is_fitted(self)

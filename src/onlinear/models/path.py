@@ -14,12 +14,15 @@ function could return: ``partial_fit`` continues, ``save`` and ``load`` resume.
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
+from onlinear.certified import shortfall
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
 from onlinear.learner import Learner
@@ -56,6 +59,10 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         Whether rows may bring new columns from call to call. A column that no row has had so far has weight 0.
     n_jobs : int, default=None
         The threads that share the models: None is 1, -1 all cores. They change nothing but the time.
+    tol : float, default=None
+        The certified relative duality gap to which ``fit`` takes each model, one penalty after the other from the strongest to
+        the weakest, each from the model before. There are no progressive losses then, and no best model: choose by other rows,
+        with ``predict_all`` and ``estimator_at``. None: that of the estimator.
 
     Attributes
     ----------
@@ -72,6 +79,8 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         Of classifiers: the share of rows of the first pass whose class was guessed wrong before they were learned.
     nonzeros_ : ndarray of shape (K,)
         Weights that are not 0.
+    dual_gaps_ : ndarray of shape (K,)
+        With ``tol``: the certified relative duality gaps; ``converged_``: which of them are at most ``tol``.
     best_index_ : int
         The place of the smallest progressive loss.
     best_penalty_ : str or penalty object
@@ -109,11 +118,14 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
 
     _group: Together | None
 
-    def __init__(self, estimator: Any, penalties: Any, *, grow: bool = False, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, estimator: Any, penalties: Any, *, grow: bool = False, n_jobs: int | None = None, tol: float | None = None
+    ) -> None:
         self.estimator = estimator
         self.penalties = penalties
         self.grow = grow
         self.n_jobs = n_jobs
+        self.tol = tol
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -145,6 +157,8 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
+            if self._tol is not None:
+                return self._fit_to_tolerance(fresh, X, y, sample_weight)
             shuffle, draw = lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             passes = check_passes(lead.passes, X.shape[0])
@@ -190,6 +204,8 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             Where the state of a model stops being finite; it names the penalty.
         """
         first = not hasattr(self, "_models")
+        if not first and self._models[0].learner_.engine.batch:
+            raise ValueError("the path was fitted with tol=, to optima of all rows at once: it does not continue row by row.")
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
         with unchanged_on_error(self), unchanged_on_error(lead), named_columns(X):
@@ -199,6 +215,33 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
         self._run(Feed(source, y, weights, iter([None]), source.n), seen=False)
+        return self
+
+    @property
+    def _tol(self) -> float | None:
+        """The gap to which ``fit`` takes each model: the path's, else the estimator's."""
+        return self.estimator.tol if getattr(self, "tol", None) is None else self.tol  # pickles of before have no tol
+
+    def _fit_to_tolerance(self, fresh: list[Online], X: Any, y: Any, sample_weight: Any) -> PenaltyPath:
+        """Fit one model after the other, the strongest penalty first, each from the one before."""
+        before: Online | None = None
+        for place in sorted(range(len(fresh)), key=lambda place: strength(fresh[place].chosen_penalty())):
+            model = fresh[place]
+            if before is not None:
+                model.__dict__.update({name: value for name, value in vars(before).items() if name.endswith("_")})
+            own, model.warm_start = model.warm_start, before is not None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                try:
+                    model.fit(X, y, sample_weight)
+                except ValueError as error:
+                    raise type(error)(f"penalties[{place}]: {error}") from None
+            model.warm_start, before = own, model
+        self._models, self._group, self._tally = fresh, None, Tally.of(len(fresh))
+        for penalty, model in zip(self.penalties, fresh, strict=True):
+            if not model.converged_:
+                said = shortfall(model.dual_gap_, model.learner_.solver.tol, model.n_passes_)
+                warnings.warn(f"penalty {penalty!r}: {said}", ConvergenceWarning, stacklevel=4)
         return self
 
     def _new_models(self) -> list[Online]:
@@ -212,7 +255,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
                 build_penalty(_as_penalty(penalty))
             except (ValueError, TypeError) as error:
                 raise type(error)(f"penalties[{place}]: {error}") from None
-        own = {"l1": None, "l2": None}  # its own penalty is not used
+        own = {"l1": None, "l2": None, "tol": self._tol}  # its own penalty is not used
         return [clone(self.estimator).set_params(penalty=_as_penalty(penalty), **own) for penalty in self.penalties]
 
     def _rows_for(
@@ -231,10 +274,6 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         for penalty, model in zip(self.penalties, fresh, strict=True):
             model.__dict__.update(known)
             model.learner_ = model.new_learner(outputs, total)
-            if lead.tol is not None:
-                raise ValueError(
-                    f"tol={lead.tol!r} needs all rows at once; a path learns row by row: fit each penalty instead."
-                )
             if model.learner_.engine.batch:
                 raise ValueError(f"solver {model.solver!r} needs all rows at once; a path learns {penalty!r} row by row.")
         return self._of(fresh)
@@ -338,6 +377,12 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
 
     def __getstate__(self) -> dict[str, Any]:
         return without_turn(super().__getstate__()) | ({"_group": None} if hasattr(self, "_models") else {})
+
+
+def strength(penalty: Any) -> tuple[float, float]:
+    """By what penalties of a path are ordered, the strongest first."""
+    built = build_penalty(penalty)
+    return -getattr(built, "l1", 0.0), -getattr(built, "l2", 0.0)
 
 
 def _as_penalty(penalty: Any) -> Any:

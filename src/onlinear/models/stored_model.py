@@ -17,6 +17,7 @@ PARTS = ("solver", "loss", "penalty", "average")
 NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; they stand where they are given
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
 LATER = {
+    "forget": None,
     "tol": None,
     "max_passes": 100,
     "warm_start": False,

@@ -11,6 +11,7 @@ where G_t is the sum of the g. The intercept is a coordinate without penalty. A 
 Source: Duchi, Hazan, Singer, JMLR 12, 2011, (3) and (4) with a diagonal matrix; its delta is beta here.
 Lazy:   RDA: G_j and n_j change with x_j alone, and w_j follows from them and t; averages as in MATH 18.3. COMID: k idle steps
         are one: |w| -> (|w| + l1/l2) (1 + l2/sigma)^-k - l1/l2, or |w| - k l1/sigma, until 0. An average has no lazy form.
+Forget: adagrad-rda with a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
 Cost:   O(nnz(x_t)) per row.   Needs: none, l1, l2 or elastic-net without bounds.
 """
 

@@ -11,6 +11,7 @@ paper's method, whose penalty fades as rows come. The intercept is a coordinate 
 
 Source: McMahan et al., Ad Click Prediction: a View from the Trenches, KDD 2013 (its alpha is eta here).
 Lazy:   z_j and n_j change with x_j alone, and w_j follows from them and t. Averages as in MATH 18.3.
+Forget: With a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
 Cost:   O(nnz(x_t)) per row.   Needs: none, l1, l2 or elastic-net without bounds.
 """
 
@@ -91,10 +92,13 @@ class Ftrl(NamedTuple):
 
     def moved(self, v, x, theta, c, penalty):
         z, n = v
-        g = theta * x
+        return self.pulled(z, (self.beta + sqrt(n)) / self.eta, n, theta * x, self.weight_of(v, c, penalty))
+
+    def pulled(self, z, sigma, n, g, w):
+        """z and n after the gradient g at the weight w."""
         new = n + g * g
-        grown = (self.beta + sqrt(new)) / self.eta - (self.beta + sqrt(n)) / self.eta
-        return z + (g - grown * self.weight_of(v, c, penalty)), new
+        grown = (self.beta + sqrt(new)) / self.eta - sigma
+        return z + (g - grown * w), new
 
     def idle_sum(self, v, stamp, t, average, penalty):
         z, n = v

@@ -16,6 +16,7 @@ AdaGrad. The intercept is a coordinate without penalty. A row with slope 0 or we
 
 Source: the method is this package's. FTRL-Proximal is McMahan et al., KDD 2013; the metric Duchi, Hazan, Singer, JMLR 12, 2011.
 Lazy:   z_j, sigma_j and G_j change with x_j alone, and w_j follows from them and t. Averages as in MATH 18.3.
+Forget: With a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
 Cost:   O(nnz(x_t)) per row.   Needs: a loss with theta; none, l1, l2 or elastic-net without bounds.
 """
 
@@ -280,12 +281,12 @@ class ImplicitFtrl(NamedTuple):
     def found_all(self, lean, work, outputs, s, one, c, loss, x, m):
         roots(lean, work, outputs, s, c.more1, c.b * one, c.bias * one, loss, x, m)
 
-    def reached(self, aim, x, theta):
+    def reached(self, aim, x, theta, c):
         u, _, sigma, G = aim
         return u + theta * x, sigma, G
 
     def moved(self, v, x, theta, c, penalty):
-        return self.reached(self.aimed(v, self.weight_of(v, c, penalty), x, c, penalty), x, theta)
+        return self.reached(self.aimed(v, self.weight_of(v, c, penalty), x, c, penalty), x, theta, c)
 
     def idle_sum(self, v, stamp, t, average, penalty):
         z, sigma, _ = v
@@ -303,7 +304,7 @@ class LazyImplicitFtrl(PlainEngine):
     implicit = metric = stepped = True
     measures_lanes = True
     own_numbers = (0.0, 0.0, 0.0)  # G and sigma of the intercept, and N
-    letters = ("z", "sigma", "G")
+    letters: tuple[str, ...] = ("z", "sigma", "G")
 
     def aims(self, rows: Rows) -> np.ndarray:
         return room_to_search(rows)

@@ -51,7 +51,7 @@ from onlinear.solvers.core.engine import (
 )
 from onlinear.solvers.core.experts import MOST, bound, rate_of, remembered, share
 from onlinear.solvers.core.plain import check_penalty
-from onlinear.solvers.core.resting import idle_sum, steady_sum
+from onlinear.solvers.core.resting import idle_sum
 from onlinear.solvers.implicit_ftrl import LEAST, ImplicitFtrl, size_of
 
 MODELS = 8
@@ -236,7 +236,7 @@ def rested(V, row, m, shape, stamp, t, l2):
     at = row * parts * models + m
     w, so_far = V[at], V[at + S * models]
     if parts == PARTS:
-        return w, so_far + steady_sum(w, stamp, t, AVERAGE)
+        return w, so_far + AVERAGE.resting(w, stamp, t)
     sigma = max(V[at + SIGMA * models], LEAST)
     z = -w * (sigma + stamp * l2)
     return -z / (sigma + t * l2), so_far + idle_sum(z, sigma, 0.0, l2, True, stamp, t, AVERAGE)
@@ -302,7 +302,7 @@ def learn_mixture(
                 at = j * parts * groups + g
                 x, w = scaled(own, xs[k], np.float64(values[k]), inverse), row_of(models, at)
                 last += w * x
-                mean += (row_of(models, at + S * groups) + steady_sum(w, stamp[j], float(t), AVERAGE)) * x
+                mean += (row_of(models, at + S * groups) + AVERAGE.resting(w, stamp[j], float(t))) * x
             put_row(of_row, SCORE // width + g, last)
             put_row(of_row, MEAN_SCORE // width + g, mean)
             put_row(of_row, AHEAD // width + g, last)
@@ -348,7 +348,7 @@ def learn_mixture(
                     at = j * parts * groups + g
                     x, w, shrunk = scaled(own, xs[k], np.float64(values[k]), inverse), row_of(models, at), row_of(of_row, e)
                     gradient, so_far = slope * x, row_of(models, at + S * groups)
-                    put_row(models, at + S * groups, so_far + steady_sum(w, stamp[j], float(t), AVERAGE))
+                    put_row(models, at + S * groups, so_far + AVERAGE.resting(w, stamp[j], float(t)))
                     put_row(models, at + G * groups, row_of(models, at + G * groups) + gradient * gradient)
                     if ridge is not None:
                         sigma = row_of(of_row, e + groups)

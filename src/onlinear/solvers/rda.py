@@ -10,6 +10,7 @@ Source: Xiao, JMLR 11, 2010; in Tao, Gao, Chu, Wu, IEEE TNNLS 25(10), 2014, eq. 
 Loop:   its own: with an average, a row looks for the steps at which the G_j that it moves fell or rose.
 Lazy:   w_j is a function of G_j and t alone, so G is the whole state and a row forms only its own columns. Averages as in
         MATH 11.5: while G_j rests, the sum of w_j is linear in prefix sums until l1 t passes |G_j|.
+Forget: With a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
 Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without bounds where an average is kept); otherwise the
         dense step, O(d). It starts at the minimiser of |w|^2, so no other start is possible.
 """

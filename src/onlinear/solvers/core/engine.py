@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import Average, Masked, plain
+from onlinear.averages import Average, Fading, Masked, plain
 from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
@@ -241,7 +241,7 @@ class Problem(NamedTuple):
 
     loss: Any
     penalty: Any
-    average: Average | None
+    average: Average | Fading | None
     fit_intercept: bool
     name: str = "this solver"  # as users write it
 
@@ -395,7 +395,7 @@ class Engine(ABC):
         at = self.solver.lam_at if hasattr(self.solver, "lam_at") else self.solver.schedule.at
         return float(at(t))
 
-    def mean_letter(self, average: Average) -> str:
+    def mean_letter(self, average: Average | Fading) -> str:
         """The average's name among the variables."""
         return getattr(self.solver, "mean_name", "wbar")
 

@@ -14,10 +14,11 @@ A step ``c`` has the fields ``eta`` and ``bias``, the sizes of the step and of t
 Arguments that are None are as good as not written: a loop is compiled for each solver. Some come with functions of their own.
 ``work``: ``weight_of(v, c, penalty)`` is kept for each entry, ``search`` refines theta, and ``landed`` is ``moved`` from the
 weight. ``own``, numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the
-row is scored. ``aims``, for a search that needs more than weights: ``weight_of`` is kept for each entry, and where a row moves
-``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin; ``found`` is theta,
-from these sums and the first two numbers of each entry; ``reached(aim, x, theta)`` is ``moved`` from there. ``S``, the sums of
-an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py).
+row is scored; the intercept moves from that step's ``b``. ``aims``, for a search that needs more than weights: ``weight_of`` is
+kept for each entry, and where a row moves ``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums,
+says where to begin; ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)``
+is ``moved`` from there. ``S``, the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they
+lack (plain.py).
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ from onlinear.solvers.core.engine import (
     due,
     entries_to_fetch,
 )
-from onlinear.solvers.core.resting import steady_sum
 from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_sums, time_to_visit, visit
 
 
@@ -131,7 +131,8 @@ def learn_rows(
                 falls += fallen(v, c.seen[1])
             if S is not None and means is not None and steady:
                 so_far, stamps = gather(S, at)
-                mean_sum += (so_far + steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)) * x
+                so_far = average.faded(so_far, float(t) - stamps)
+                mean_sum += (so_far + average.resting(solver.weight_of(v, c, penalty), stamps, float(t))) * x
         row = solver.scores(totals(sums), one, s[i], c, penalty)
         scores[i] = row[0]
         if means is not None:
@@ -171,13 +172,14 @@ def learn_rows(
 
         t += 1
         if own is not None:
-            kept = after
+            kept, b = after, c.b
         if B is not None:
             count = t - int(now[VISIT])
             mark = record(table, count, average.om(t), c.seen[1], c.seen[2])
             now[BIAS_SUM] += average.om(t) * b
         if S is not None:
-            now[BIAS_SUM] += average.om(t) * b
+            now[BIAS_SUM] = average.faded(now[BIAS_SUM], 1.0) + average.om(t) * b
+            now[BIAS_TOTAL] = average.faded(now[BIAS_TOTAL], 1.0)
             if due(t):
                 now[BIAS_TOTAL] += now[BIAS_SUM]
                 now[BIAS_SUM] = 0.0
@@ -185,7 +187,8 @@ def learn_rows(
             if S is not None and not steady:
                 for k in range(begin, end):
                     j = np.uint64(indices[k])
-                    S[0][j] += solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)
+                    so_far = average.faded(S[0][j], float(t) - S[1][j])
+                    S[0][j] = so_far + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)
                     S[1][j] = t
             if B is not None and total(falls) > 0.0:
                 close_fallen(table, count, mark, V, B, indices, begin, end)
@@ -197,7 +200,7 @@ def learn_rows(
                     new = solver.landed(taken(ws, k - begin), taken(xs, k - begin), theta, c, penalty)
                 if aims is not None:
                     e = k - begin
-                    new = solver.reached((taken(aim_0, e), taken(aim_1, e), taken(aim_2, e), taken(aim_3, e)), x, theta)
+                    new = solver.reached((taken(aim_0, e), taken(aim_1, e), taken(aim_2, e), taken(aim_3, e)), x, theta, c)
                 if B is not None:
                     gained, new = turned(mark, v, new)
                     put_back(B, at, gather(B, at) + gained)
@@ -205,7 +208,8 @@ def learn_rows(
                     put_back(M, at, gather(M, at) - theta * x)
                 if S is not None and steady:
                     so_far, stamps = gather(S, at)
-                    so_far += steady_sum(solver.weight_of(v, c, penalty), stamps, float(t), average)
+                    so_far = average.faded(so_far, float(t) - stamps)
+                    so_far += average.resting(solver.weight_of(v, c, penalty), stamps, float(t))
                     put_back(S, at, (so_far, nothing() + t))
                 put_back(V, at, new)
             b -= c.bias * theta * one

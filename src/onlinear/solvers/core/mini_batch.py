@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import Average
+from onlinear.averages import Average, Fading
 from onlinear.compiled import adopt, bind_loss, kernel
 from onlinear.files import trust
 from onlinear.files.trust import Span
@@ -277,7 +277,7 @@ class MiniBatchEngine(Engine):
     def eta(self, t: int) -> float:
         return self.inner.eta(-(-t // self.rows))
 
-    def mean_letter(self, average: Average) -> str:
+    def mean_letter(self, average: Average | Fading) -> str:
         return self.inner.mean_letter(average)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:

@@ -57,7 +57,6 @@ from onlinear.solvers.core.engine import (
     due,
     mean_score,
 )
-from onlinear.solvers.core.resting import steady_sum
 from onlinear.solvers.core.visits import block_ends, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
@@ -135,7 +134,7 @@ def settled(j, e, V, S, work, aims, average, t, solver, c, penalty):
     """The sums of feature j, entry e of the row, up to step t, and t, for outputs side by side."""
     so_far, stamps = lanes(S, j)
     w = solver.weight_of(lanes(V, j), c, penalty) if aims is None else lanes(work, WEIGHTS + PLACES * e + FOUR)
-    return so_far + steady_sum(w, stamps, float(t), average), same_lanes(float(t))
+    return so_far + average.resting(w, stamps, float(t)), same_lanes(float(t))
 
 
 @function
@@ -271,7 +270,7 @@ def learn_pack(
                 if searches is not None:
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 if aims is not None:
-                    new = solver.reached(aim_lanes(work, k - begin), x, pulls)
+                    new = solver.reached(aim_lanes(work, k - begin), x, pulls, scored)
                 if S is not None:
                     put_lanes(S, j, settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty))
                 put_lanes(V, j, new)
@@ -283,7 +282,7 @@ def learn_pack(
                 if searches is not None:
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 if aims is not None:
-                    new = solver.reached(aim_lanes(work, k - begin), x, pulls)
+                    new = solver.reached(aim_lanes(work, k - begin), x, pulls, scored)
                 if S is not None:
                     put_lanes(
                         S,
@@ -303,7 +302,7 @@ def learn_pack(
                         if searches is not None:
                             new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
                         if aims is not None:
-                            new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta)
+                            new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta, c_its)
                         if S is not None:
                             put_number(
                                 S,

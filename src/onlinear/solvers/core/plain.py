@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.averages import Average
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.penalties import ElasticNet, is_bare
@@ -40,7 +41,8 @@ def read_sums(solver, penalty, average, V, S, columns, now, out):
     sums, stamps = S
     for e in range(columns.shape[0]):
         j = np.uint64(columns[e])
-        out[e] = sums[j] + solver.idle_sum(at_column(V, j), stamps[j], int(now[T]), average, penalty)
+        so_far = average.faded(sums[j], now[T] - stamps[j])
+        out[e] = so_far + solver.idle_sum(at_column(V, j), stamps[j], int(now[T]), average, penalty)
 
 
 def side_by_side(vectors: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -109,7 +111,7 @@ class PlainEngine(Engine):
 
     @property
     def packs(self) -> bool:
-        steady = self.average is None or is_bare(self.penalty)
+        steady = self.average is None or (is_bare(self.penalty) and type(self.average) is Average)
         return self.measures_lanes and steady and getattr(self.penalty, "takes_lanes", False)
 
     def pack(self, side: Abreast) -> Any:

@@ -36,15 +36,6 @@ def idle_sum(z, sigma, l1, l2, grows, stamp, t, average):
 
 
 @function
-def steady_sum(w, stamp, t, average):
-    """The sum of om_k w over the steps k = stamp + 1 .. t, of a weight that rests without a penalty (numbers or lanes)."""
-    post = 1.0 if average.post else 0.0
-    first = max(stamp + 1.0, average.first + post)
-    m = max(t - first + 1.0, 0.0)
-    return w * (m * (average.base + average.growth * (first - post)) + average.growth * (0.5 * m * (m - 1.0)))
-
-
-@function
 def sum_of(z, sigma, l1, l2, p, rise, om, growth, m):
     """The sum over i = 0 .. m-1 of (om + growth i) w, where the penalty of w is that of p + rise i steps."""
     v, D, k, shrink = abs(z) - p * l1, sigma + p * l2, rise * l1, rise * l2

@@ -79,5 +79,6 @@ def mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, p):
     sums = 0.0
     for k in range(indptr[i], indptr[i + 1]):
         j = np.uint64(indices[k])
-        sums += (S[0][j] + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)) * values[k]
+        so_far = average.faded(S[0][j], float(t) - S[1][j])
+        sums += (so_far + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)) * values[k]
     return mean_of_sums(average, t, sums, now, p)
