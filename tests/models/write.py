@@ -133,6 +133,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "classes": lambda: OnlineClassifier(penalty=NET, class_weight={"a": 2.0}, random_state=0, passes=2).fit(ROWS, TEXTS),
     "regressor": lambda: OnlineRegressor(random_state=0).fit(ROWS, NUMBERS),
     "targets": lambda: OnlineRegressor(penalty=L1, random_state=0).fit(ROWS, np.column_stack([NUMBERS, SIGNS])),
+    "centred": lambda: OnlineRegressor(random_state=0).fit(ROWS + 10.0 * (_J < 3), NUMBERS),
     "quantile": lambda: OnlineRegressor("quantile,q=0.9", random_state=0).fit(ROWS, 1000.0 * NUMBERS),
     "standard": lambda: OnlineRegressor(scale="standard", random_state=0).fit(ROWS, NUMBERS),
     "poisson": lambda: OnlineRegressor(loss="poisson", random_state=0).fit(ROWS, np.floor(np.abs(NUMBERS))),
