@@ -21,7 +21,8 @@ FLOORS = [
     {"learner", "streams"},
     {"training"},
     {"models"},
-    {"papers", "jit", "estimators", "path", "final", "river"},
+    {"shards"},
+    {"dask", "papers", "jit", "estimators", "path", "final", "river"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(FLOORS) for name in layer}

@@ -200,6 +200,20 @@ def test_estimators_leave_the_columns_to_it(tmp_path):
     np.testing.assert_array_equal(three.coef_[0], first.coef_[0])
 
 
+def test_columns_may_be_centred_before():
+    rng = np.random.default_rng(4)
+    X = rng.normal([0.0, 100.0, -1e4, 3.0], size=(200, 4))
+    y = np.sign((X - X.mean(axis=0)) @ [1.0, -1.0, 2.0, 0.5])
+    whole, single = (Learner("mixture", "logistic", scale="centred", fit_intercept=True) for _ in range(2))
+    whole.learn(X, y)
+    for x, target in zip(X, y, strict=True):
+        single.learn_one(np.arange(4), x, target)
+    same_bits(single, whole)
+    plain = Learner("mixture", "logistic", fit_intercept=True).learn(X, y)
+    assert whole.progressive_loss < 0.6 * plain.progressive_loss
+    assert np.mean(np.sign(whole.predict(X)) == y) > 0.97
+
+
 def test_numbers_have_units_and_a_clip():
     X, _, _ = stream(2)
     y = 1000.0 + 50.0 * (X @ np.arange(D)) + np.random.default_rng(0).normal(size=X.shape[0])

@@ -112,8 +112,11 @@ class Core(Guarded):
         self.engine: Engine = self.solver.engine(problem)
         self._check_joint()
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
-        if scale != "none" and self.engine.scales_columns:
-            raise ValueError(f"{problem.name} divides the columns by scales of its own; use scale='none', got {scale!r}.")
+        if self.engine.scales_columns and scale not in ("none", CENTRED):
+            raise ValueError(
+                f"{problem.name} divides the columns by scales of its own; use scale='none', or 'centred' where columns lie "
+                f"far from 0, got {scale!r}."
+            )
         self.scaler = scaler_of(scale, len(first))
         if scale == CENTRED and not self.fit_intercept:
             raise ValueError(

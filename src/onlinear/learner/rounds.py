@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onlinear.certified.rounds import Rounds
@@ -83,6 +85,15 @@ class RoundsOfBlocks:
             target = np.ascontiguousarray(y[:, k])
             for which, rows in source.blocks():
                 sums.add(loss, point, rows, target[which], s[which])
+
+    @property
+    def points(self) -> list[tuple[int, Point]]:
+        """The outputs that are not done, and what they ask about in this reading."""
+        return [(k, point) for k, point, _ in self._asked]
+
+    def take(self, sums: Sequence[Sums]) -> None:
+        """Take the sums of all rows at ``points`` that were made elsewhere."""
+        self._asked = [(k, point, found) for (k, point, _), found in zip(self._asked, sums, strict=True)]
 
     def end(self, learned: int) -> None:
         """After all rows of a reading: certify, and let the learner stand there, with so many rows learned.

@@ -215,6 +215,28 @@ def local_files(source: Sequence[str]) -> list[str]:
     return found
 
 
+def files(source: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files and URIs behind a source's names, each to be opened by itself, in the order of their rows.
+
+    Raises FileNotFoundError where there is none, and ValueError for folders whose names give columns (``key=value``).
+    """
+    found: list[str] = []
+    for name in (path for given in source for path in _expand(os.fspath(given))):
+        _must_exist(name)
+        if not (os.path.isdir(name) or is_uri(name)):
+            found.append(name)
+            continue
+        from onlinear.streams.places import find_places
+
+        places = find_places(name)
+        if any(place.keys for place in places):
+            raise ValueError(f"{name}: folders named key=value give columns that their files alone do not have.")
+        found += [place.name for place in places]
+    if not found:
+        raise ValueError("source must name at least one file.")
+    return found
+
+
 def _expand(name: str) -> list[str]:
     if "://" in name or not any(c in name for c in "*?[") or os.path.exists(name):
         return [name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,14 +113,23 @@ def shown(value: Any) -> str:
 
 
 def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:
+    classes = list(classes)
     if stream.labels is not None:
         return np.unique([stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes])
     try:
-        numbers = np.unique(np.array([float(value) for value in classes], np.float64))
+        numbers = [float(value) for value in classes]
     except ValueError:
         named = ", ".join(map(str, classes))
         raise ValueError(f"classes must be numbers, as the labels of {stream.name} are, got {named}.") from None
+    return as_classes(numbers)
+
+
+def as_classes(labels: Sequence[Any]) -> np.ndarray:
+    """Labels as classes, ascending: text, integers where all are whole, else floats. Raises ValueError for NaN and infinity."""
+    if any(isinstance(label, str) for label in labels):
+        return np.unique(labels)
+    numbers = np.unique(np.array(labels, np.float64))
     if not np.all(np.isfinite(numbers)):
-        raise ValueError(f"classes must be finite numbers, got {', '.join(map(shown, classes))}.")
+        raise ValueError(f"classes must be finite numbers, got {', '.join(map(shown, labels))}.")
     whole = np.all(numbers == np.rint(numbers)) and np.all(np.abs(numbers) <= LARGEST_WHOLE)
     return numbers.astype(np.int64) if whole else numbers

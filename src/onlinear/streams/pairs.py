@@ -16,7 +16,8 @@ class Pairs(Stream):
     """The rows of blocks (X, y), (X, y, weight) or ``Block``, in order.
 
     X: CSR, CSC, dense or a data frame; y: (n,) numbers or text; weight: (n,), at least 0. An iterator can be read once, any
-    other iterable as often as it can be iterated. Raises StreamError that names the block, from 1, and its row.
+    other iterable as often as it can be iterated. Raises StreamError that names the block, from 1, and its row;
+    ``name`` stands before it.
     """
 
     name = "the blocks"
@@ -24,8 +25,10 @@ class Pairs(Stream):
     done = text_bytes = 0
     errors = ()
 
-    def __init__(self, blocks: Iterable[Any]) -> None:
+    def __init__(self, blocks: Iterable[Any], name: str | None = None) -> None:
         self._blocks = blocks
+        self._prefix = "" if name is None else f"{name}, "
+        self.name = name or self.name
         self._read = False
         self.rereadable = not isinstance(blocks, Iterator)
         self.width = 0  # columns of the widest X so far
@@ -39,13 +42,14 @@ class Pairs(Stream):
             if isinstance(block, Block):
                 yield block
                 continue
+            place = f"{self._prefix}block {number}"
             if not isinstance(block, tuple) or len(block) not in (2, 3):
                 found = f"a tuple of {len(block)}" if isinstance(block, tuple) else type(block).__name__
-                raise StreamError(f"block {number}: expected (X, y) or (X, y, weight), got {found}.")
+                raise StreamError(f"{place}: expected (X, y) or (X, y, weight), got {found}.")
             try:
-                yield self._block(f"block {number}", *block)
+                yield self._block(place, *block)
             except (ValueError, TypeError) as error:
-                raise StreamError(f"block {number}: {error}") from None
+                raise StreamError(f"{place}: {error}") from None
 
     def _block(self, name: str, X: Any, y: Any, weight: Any = None) -> Block:
         checks.refuse_masked(X, "X")

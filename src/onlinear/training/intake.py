@@ -53,9 +53,7 @@ class Intake:
         block = self._fit_width(block)
         self._refuse_growth(block)
         self._learner.engine.check_rows(block.importance)
-        if (found := unlearnable(block.source)) is not None:
-            row, value = found
-            raise StreamError(f"{block.where(row)}: expected values of at most {LARGEST_VALUE:g} in size, got {value:g}.")
+        refuse_unlearnable(block)
         return block
 
     def within_model(self, block: Block) -> Source:
@@ -96,6 +94,13 @@ class Intake:
             refuse_wide(block, learner.bytes_per_column, self._stream)
         if (wrong := learner.too_wide(getattr(self._stream, "width", 0))) is not None:
             raise StreamError(f"{self._stream.name}: {wrong}")
+
+
+def refuse_unlearnable(block: Block) -> None:
+    """Raise StreamError for a value whose square is infinite, by file and line."""
+    if (found := unlearnable(block.source)) is not None:
+        row, value = found
+        raise StreamError(f"{block.where(row)}: expected values of at most {LARGEST_VALUE:g} in size, got {value:g}.")
 
 
 def refuse_wide(block: Block, each: int, stream: Stream) -> None:

@@ -1,0 +1,380 @@
+"""Public: fits to a certified optimum on a Dask cluster. The extra ``dask`` installs what it needs.
+
+    from dask.distributed import Client
+    from onlinear.dask import OnlineClassifier
+
+    model = OnlineClassifier(penalty="l1=1e-4", tol=1e-3, client=Client("tcp://scheduler:8786"))
+    model.fit("part-*.parquet", target="click")
+    model.to_local().save("clicks.onlinear")
+
+A shard is a file, or a block of rows of a Dask collection. The tasks are those of ``onlinear.shards``, and so is the tree by
+which their sums are merged. All that a task needs is in Dask's graph, so it makes again what a lost worker held.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from dask import array as arrays
+from dask.delayed import Delayed
+from dask.delayed import delayed as as_delayed
+from distributed import Client, KilledWorker, get_client
+from distributed.client import FutureCancelledError
+from distributed.protocol.pickle import dumps, loads
+
+from onlinear.models.base import Model
+from onlinear.models.classifier import OnlineClassifier as LocalClassifier
+from onlinear.models.regressor import OnlineRegressor as LocalRegressor
+from onlinear.shards import Blocks, Round, Tree, fit, open_shards
+
+__all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "shards_of"]
+
+ATTEMPTS = 3  # at a round
+MUST_AGREE = ("onlinear", "numba", "numpy")
+
+
+class Held(NamedTuple):
+    """Rows that the cluster holds: futures of X, y and perhaps weights, or of several blocks of them."""
+
+    name: str
+    pieces: tuple[Any, ...]
+
+    def open(self) -> Any:
+        """Refused: they are opened where they are."""
+        raise TypeError(f"{self.name} is on the cluster, and only its workers open it.")
+
+
+class OnDask:
+    """Runs tasks on the workers of a cluster: ``fit(model, shards, OnDask(client))``.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The connection to the cluster.
+
+    Raises
+    ------
+    RuntimeError
+        Where a worker has another version of onlinear, Numba, NumPy or Python than this process, or lacks one: their results
+        would differ in the last digits, or their files in more.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        mine = _versions()
+        try:
+            found = client.run(_versions)
+        except Exception as error:
+            raise RuntimeError(f"a worker cannot import onlinear: {error}") from error
+        for address, its in found.items():
+            for name, own in mine.items():
+                if its[name] != own:
+                    raise RuntimeError(f"the worker {address} has {name} {its[name]}, this process {own}: they must agree.")
+
+    def reduce(self, task: Callable[..., Any], shards: Sequence[Any], *asked: Any) -> Any:
+        """The results of ``task(shard, *asked)``, merged by ``Tree``. Where workers died it is run again, twice at most."""
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return self._root(task, shards, asked).result()
+            except (KilledWorker, FutureCancelledError) as error:
+                if not left:
+                    error.add_note(
+                        f"{ATTEMPTS} attempts at {task.__name__!r} failed. Workers may lack memory: make smaller shards, or "
+                        "give them more."
+                    )
+                    raise
+        raise AssertionError
+
+    def _root(self, task: Callable[..., Any], shards: Sequence[Any], asked: tuple[Any, ...]) -> Any:
+        """The future of all results as one."""
+        submit, tree = self.client.submit, Tree()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")  # the weights, which a lost worker needs again
+            told = submit(bytes, dumps((task, asked)), pure=False)
+            for shard in shards:
+                pieces = shard.pieces if isinstance(shard, Held) else ()
+                what = shard.name if isinstance(shard, Held) else dumps(shard)
+                tree.add(_Result(submit, submit(_run, told, what, *pieces, pure=False)))
+        return tree.result().future
+
+
+class _Result:
+    """A result that a worker will have, as ``Tree`` merges it."""
+
+    def __init__(self, submit: Callable[..., Any], future: Any) -> None:
+        self.submit, self.future = submit, future
+
+    def merged(self, other: _Result) -> _Result:
+        return _Result(self.submit, self.submit(_merge, self.future, other.future, pure=False))
+
+
+def _run(told: bytes, what: str | bytes, *pieces: Any) -> Any:
+    """A task, on a worker: of a shard, or of rows that are there under a name."""
+    task, asked = loads(told)
+    return task(loads(what) if isinstance(what, bytes) else Blocks(what, _blocks(pieces)), *asked)
+
+
+def _blocks(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
+    """(X, y), (X, y, weight) or a list of them, as blocks."""
+    if len(pieces) > 1:
+        return (pieces,)
+    (held,) = pieces
+    return tuple(held) if isinstance(held, list) else (held,)
+
+
+def _merge(first: Any, second: Any) -> Any:
+    return first.merged(second)
+
+
+def _versions() -> dict[str, str]:
+    """What must be the same everywhere."""
+    return {name: version(name) for name in MUST_AGREE} | {"Python": ".".join(platform.python_version_tuple()[:2])}
+
+
+def shards_of(client: Client, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> list[Any]:
+    """Make shards: one for each file, or for each block of rows of a Dask collection.
+
+    Blocks are computed once and stay in the memory of the workers while the shards are kept.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The connection to the cluster.
+    X : str, path, sequence of them, dask array, data frame or bag, or sequence of delayed
+        Files as ``onlinear.shards.open_shards`` takes them; an array of dense or CSR blocks; a bag of blocks (X, y) or
+        (X, y, weight); delayed values, each such a block or a list of them.
+    y : dask array or series, or str, optional
+        The targets of an array or a frame, or the name of the frame's column.
+    sample_weight : dask array or series, optional
+        The weights of the rows of an array or a frame.
+    **options
+        For files: those of ``streams.open``.
+
+    Returns
+    -------
+    list
+        The shards, in the order of the rows.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For blocks that do not go together, and for what is no collection.
+    """
+    if isinstance(X, (str, os.PathLike)) or (
+        isinstance(X, (list, tuple)) and all(isinstance(x, (str, os.PathLike)) for x in X)
+    ):
+        if y is not None or sample_weight is not None:
+            raise ValueError("the targets and weights of files are columns of them: give target= and weight=, not y.")
+        return list[Any](open_shards(X, **options))
+    if options:
+        raise ValueError(f"{next(iter(options))}= is an option of files, and X is a {type(X).__name__}.")
+    if isinstance(y, str):
+        X, y = X.drop(columns=[y]), X[y]
+    columns = [_delayed(X, "X")]
+    columns += [_delayed(values, name) for values, name in ((y, "y"), (sample_weight, "sample_weight")) if values is not None]
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError(
+            f"X, y and sample_weight must have the same blocks, got {[len(column) for column in columns]} of them."
+        )
+    futures = client.compute([piece for column in columns for piece in column])
+    n = len(columns[0])
+    return [Held(f"shard {k + 1} of {n}", tuple(futures[k::n])) for k in range(n)]
+
+
+def _delayed(values: Any, name: str) -> list[Delayed]:
+    """The blocks of rows of a collection."""
+    if isinstance(values, arrays.Array) and values.ndim == 2 and values.numblocks[1] > 1:
+        raise ValueError(f"{name} has {values.numblocks[1]} blocks of columns: rechunk it so that a block holds whole rows.")
+    if hasattr(values, "to_delayed"):
+        return list(np.ravel(np.asarray(values.to_delayed(), object)))
+    if isinstance(values, (list, tuple)) and values and all(isinstance(value, Delayed) for value in values):
+        return list(values)
+    raise TypeError(f"{name} must be files, a dask collection or a list of delayed values, got {type(values).__name__}.")
+
+
+class _OnCluster:
+    """What the estimators share: settings of a local model, which becomes the fitted one."""
+
+    local: type[Any]
+
+    def __init__(self, loss: Any = None, *, tol: float = 1e-3, client: Client | None = None, **settings: Any) -> None:
+        self.client = client
+        self.settings = {"tol": tol, **settings} | ({} if loss is None else {"loss": loss})
+        self.history_: list[Round] = []
+        self._model: Model = self.local(**self.settings)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        tell: Callable[[Round], None] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Fit to all rows until the certified relative gap is at most ``tol``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **options
+            The rows, as ``shards_of`` takes them.
+        tell : callable, optional
+            Called with the ``Round`` after each round.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For settings that have no form in sums over rows, and for input that does not go together.
+        StreamError
+            For rows that cannot be read, by shard, file and line.
+        RuntimeError
+            For workers with other versions.
+        """
+        client = get_client() if self.client is None else self.client
+        runner, model = OnDask(client), self.local(**self.settings)
+        history: list[Round] = []
+
+        def note(found: Round) -> None:
+            history.append(found)
+            if tell is not None:
+                tell(found)
+
+        self._model = fit(model, shards_of(client, X, y, sample_weight, **options), runner, note)
+        self.history_ = history
+        return self
+
+    def to_local(self) -> Any:
+        """The fitted model, which needs no cluster: it predicts, explains and is saved as any other.
+
+        Returns
+        -------
+        OnlineClassifier or OnlineRegressor
+            That of ``onlinear``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        """
+        self._model.fitted_learner()
+        return self._model
+
+    def predict(self, X: Any) -> Any:
+        """Predict each row, lazily.
+
+        Parameters
+        ----------
+        X : dask array or data frame
+            The rows.
+
+        Returns
+        -------
+        dask array of shape (n,)
+            Classes or numbers.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        """
+        local = self.to_local()
+        return _lazily(local.predict, X, getattr(local, "classes_", np.zeros(1)).dtype)
+
+
+def _lazily(predict: Callable[[Any], np.ndarray], X: Any, dtype: Any, columns: int | None = None) -> Any:
+    """The predictions of the blocks of X, as an array with their rows."""
+    blocks = [as_delayed(predict)(block) for block in _delayed(X, "X")]
+    lengths = X.chunks[0] if isinstance(X, arrays.Array) else (np.nan,) * len(blocks)
+    more = () if columns is None else (columns,)
+    parts = [arrays.from_delayed(block, (n, *more), dtype=dtype) for block, n in zip(blocks, lengths, strict=True)]
+    return arrays.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+class OnlineClassifier(_OnCluster):
+    """``onlinear.OnlineClassifier`` on a Dask cluster, fitted to a certified optimum.
+
+    Parameters
+    ----------
+    loss : str, default="logistic"
+        A loss with a second derivative.
+    tol : float, default=1e-3
+        The certified relative gap at which ``fit`` ends.
+    client : distributed.Client, optional
+        The connection to the cluster. Default: that of the process; there must be one.
+    **settings
+        Those of ``onlinear.OnlineClassifier``: ``penalty`` must be given.
+
+    Attributes
+    ----------
+    history_ : list of Round
+        Where the fit stood after each round.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> from onlinear.dask import OnlineClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> import dask.array as da
+    >>> X, y = (da.from_array(each, chunks=200) for each in load_breast_cancer(return_X_y=True))
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     model = OnlineClassifier(penalty="l1=1e-2", client=client).fit(X.rechunk({1: -1}), y)
+    >>> model.to_local().converged_
+    True
+    """
+
+    local = LocalClassifier
+
+    def predict_proba(self, X: Any) -> Any:
+        """Give the probability of each class, lazily.
+
+        Parameters
+        ----------
+        X : dask array or data frame
+            The rows.
+
+        Returns
+        -------
+        dask array of shape (n, K)
+            In the order of ``to_local().classes_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        AttributeError
+            For a loss without probabilities.
+        """
+        local = self.to_local()
+        return _lazily(local.predict_proba, X, np.float64, len(local.classes_))
+
+
+class OnlineRegressor(_OnCluster):
+    """``onlinear.OnlineRegressor`` on a Dask cluster, fitted to a certified optimum.
+
+    Parameters
+    ----------
+    loss : str, default="squared"
+        A loss with a second derivative.
+    tol : float, default=1e-3
+        The certified relative gap at which ``fit`` ends.
+    client : distributed.Client, optional
+        The connection to the cluster. Default: that of the process; there must be one.
+    **settings
+        Those of ``onlinear.OnlineRegressor``: ``penalty`` must be given.
+
+    Attributes
+    ----------
+    history_ : list of Round
+        Where the fit stood after each round.
+    """
+
+    local = LocalRegressor

@@ -1,0 +1,34 @@
+"""Public: rows in pieces, on several cores or machines. A *shard* is a piece of the rows; what is asked of it is a task.
+
+    shards = open_shards("part-*.parquet", target="click")
+    fit(OnlineClassifier(penalty="l1=1e-4", tol=1e-3), shards, Local(workers=4))
+
+Tasks are functions of a shard and of what is asked. Their results are sums, which are merged by a tree that the number of
+shards alone decides (MATH 20.6): the model is the same byte for byte, whoever ran a task and whenever it was done.
+"""
+
+from __future__ import annotations
+
+from onlinear.shards.fitting import Round, fit
+from onlinear.shards.runners import Local, Runner, Tree
+from onlinear.shards.sources import Blocks, File, Shard, open_shards
+from onlinear.shards.tasks import Job, Looks, Start, Survey, learn, look, survey
+
+__all__ = [
+    "Blocks",
+    "File",
+    "Job",
+    "Local",
+    "Looks",
+    "Round",
+    "Runner",
+    "Shard",
+    "Start",
+    "Survey",
+    "Tree",
+    "fit",
+    "learn",
+    "look",
+    "open_shards",
+    "survey",
+]

@@ -1,0 +1,190 @@
+"""Fits a model to all shards up to a certified gap: a survey, an online pass, rounds of sums over rows (MATH 20.5, 20.6)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from onlinear.learner import Learner
+from onlinear.learner.classes import outputs_of
+from onlinear.learner.parts import split
+from onlinear.learner.rounds import RoundsOfBlocks
+from onlinear.models.base import Classifier, Model
+from onlinear.models.certifying import check_max_passes, names_certified
+from onlinear.shards.runners import Runner
+from onlinear.shards.sources import Shard, describe
+from onlinear.shards.tasks import Job, Survey, learn, look, survey
+from onlinear.solvers import SOLVERS
+from onlinear.streams import StreamError, encoding
+from onlinear.streams.labels import as_classes
+from onlinear.streams.weighted import balanced
+
+FIRST = "fiol,eta=5"  # the solver of the online pass
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+class Round(NamedTuple):
+    """Where a fit stands after a reading of all rows. Of several classes objectives and counts are summed, and the gap is the
+    largest."""
+
+    passes: int
+    objective: float
+    gap: float
+    nonzeros: int
+    columns: int  # of the working set
+    seconds: float  # of this round
+
+
+def fit(
+    model: ModelT,
+    shards: Sequence[Shard],
+    runner: Runner,
+    tell: Callable[[Round], None] | None = None,
+) -> ModelT:
+    """Fit a model to all shards until its certified gap is at most ``tol``.
+
+    The rows are read once for scales and labels, once by an online solver whose weights are averaged, then once for each round.
+
+    Parameters
+    ----------
+    model : OnlineClassifier or OnlineRegressor
+        Settings with ``tol`` and a penalty. It becomes the fitted model.
+    shards : sequence of Shard
+        The rows. The result depends on how they are cut into shards, but not on who reads them.
+    runner : Runner
+        Who runs the tasks, such as ``Local(workers=4)``.
+    tell : callable, optional
+        Called after each round.
+
+    Returns
+    -------
+    model
+        The model.
+
+    Raises
+    ------
+    ValueError
+        For settings that have no form in sums over rows: losses with kinks, no penalty, averages, ``scale="standard"``.
+    StreamError
+        For rows that cannot be read, by shard, file and line.
+
+    Examples
+    --------
+    >>> from onlinear import OnlineClassifier
+    >>> from onlinear.shards import Blocks, Local, fit
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> shards = [Blocks(f"rows {i} to {i + 99}", ((X[i : i + 100], y[i : i + 100]),)) for i in range(0, 569, 100)]
+    >>> model = fit(OnlineClassifier(penalty="l1=1e-2", tol=1e-3), shards, Local(workers=2))
+    >>> model.converged_, model.n_passes_
+    (True, 7)
+    """
+    _refuse(model)
+    found: Survey = runner.reduce(survey, shards, isinstance(model, Classifier))
+    learner, job = _begin(model, found)
+    passes = 1
+    name = model.solver if isinstance(model.solver, str) and not names_certified(model.solver) else FIRST
+    if hasattr(job.loss, "theta"):
+        weights, intercepts = runner.reduce(learn, shards, job, name).mean()
+        if learner.scaler is not None:
+            weights = np.column_stack([learner.scaler.original(column) for column in weights.T])
+        learner.begin_at(weights, intercepts)
+        passes = 2
+    reading = RoundsOfBlocks(learner, passes)
+    _go_on(model, reading, job, shards, runner, tell, found.rows)
+    model.learner_ = learner
+    model.start_history()
+    model.end_passes(reading.iterations, None)
+    described = describe(shards)
+    kept = None if described is None else encoding.upto(described, learner.size)
+    model.describe_rows(learner.size, kept, None if job.classes is None else as_classes(job.classes))
+    if found.columns is not None:
+        model.feature_names_in_ = np.array(found.columns, dtype=object)  # type: ignore[attr-defined]
+    return model
+
+
+def _refuse(model: Model) -> None:
+    """Raise ValueError for settings that a fit over shards does not take, before the first row is read."""
+    if not model.certifies:
+        raise ValueError("a fit over shards goes on to a certified gap: give tol=, such as tol=1e-3, and a penalty.")
+    if getattr(model, "average", None) is not None:
+        raise ValueError(f"average={model.average!r}: a fit over shards ends at the optimum, and has no average.")
+    solver = model.solver
+    if solver is not None and not names_certified(solver) and (not isinstance(solver, str) or _not_first(solver)):
+        raise ValueError(f"solver={solver!r}: the online pass over shards takes solvers by name, without averages.")
+
+
+def _not_first(solver: str) -> bool:
+    """Whether a solver cannot make the online pass."""
+    preset = SOLVERS[split(solver, "solver", SOLVERS)[0]]
+    return preset.average is not None
+
+
+def _begin(model: Model, found: Survey) -> tuple[Learner, Job]:
+    """The learner that ends at the gap, at weights of 0 and in the scales of all rows; and what tasks are told."""
+    if not found.weight > 0.0:
+        raise StreamError("expected at least one row of weight above 0 in all shards, got none.")
+    classes, weights = None, None
+    outputs = 1
+    if isinstance(model, Classifier):
+        classes = sorted(found.labels)
+        if len(classes) < 2:
+            raise ValueError(f"a classifier needs at least two classes, got {classes}.")
+        weights = _class_weights(model.class_weight, found.labels, classes)
+        outputs = outputs_of(len(classes))
+    width = max(1, found.width)
+    model.start_certified(outputs, features=width, total=None)
+    learner = model.certified_learner(outputs, width, online=True)
+    if learner.scaler is not None:
+        learner.scaler.moments = np.pad(found.moments(learner.scaler.kind), ((0, 0), (0, width - found.width)))
+    scales = None if learner.scaler is None else learner.scaler.scales()
+    return learner, Job(learner.loss, learner.penalty, learner.fit_intercept, scales, width, classes, weights, outputs)
+
+
+def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[Any]) -> np.ndarray | None:
+    """What multiplies the rows of each class."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given != "balanced":
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {given!r}.")
+        return balanced(totals[label] for label in classes)
+    unknown = [name for name in given if name not in totals]
+    if unknown:
+        raise ValueError(f"class_weight names the class {unknown[0]!r}, which no row has.")
+    return np.array([float(given.get(label, 1.0)) for label in classes])
+
+
+def _go_on(
+    model: Model,
+    reading: RoundsOfBlocks,
+    job: Job,
+    shards: Sequence[Shard],
+    runner: Runner,
+    tell: Callable[[Round], None] | None,
+    rows: int,
+) -> None:
+    """Ask for sums and take them, until the gap is small enough or the passes are used up."""
+    most = check_max_passes(model.max_passes)
+    if most <= reading.before:
+        raise ValueError(f"max_passes={most} leaves no pass to certify after the {reading.before} that begin.")
+    while not reading.done and reading.passes < most:
+        began = time.perf_counter()
+        reading.begin()
+        found = runner.reduce(look, shards, job, reading.points)
+        reading.take(found.at)
+        reading.end(rows * (reading.passes + 1))
+        if tell is not None:
+            tell(
+                Round(
+                    reading.passes,
+                    reading.objective,
+                    reading.gap,
+                    reading.nonzeros,
+                    reading.working,
+                    time.perf_counter() - began,
+                )
+            )

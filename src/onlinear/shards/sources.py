@@ -1,0 +1,111 @@
+"""Shards: pieces of the rows, each of which can be opened as a stream, anywhere and as often as it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from onlinear import streams
+from onlinear.streams import Stream, StreamError
+from onlinear.streams.encoding import ONE_HOT
+from onlinear.streams.files import STDIN, is_pipe
+from onlinear.streams.pairs import Pairs
+
+# Options that an encoding decides.
+DECIDED = ("base", "features", "exclude", "text", "numbers", "categories", "hash_bits", "missing", "dates")
+
+
+class Shard(Protocol):
+    """A piece of the rows."""
+
+    def open(self) -> Stream:
+        """Its rows."""
+
+
+class File(NamedTuple):
+    """The rows of a file.
+
+    Parameters
+    ----------
+    name : str
+        The path or URI.
+    options : dict
+        What ``streams.open`` is given with it.
+    """
+
+    name: str
+    options: dict[str, Any]
+
+    def open(self) -> Stream:
+        """Its rows."""
+        return streams.open(self.name, **self.options)
+
+
+class Blocks(NamedTuple):
+    """Rows in memory.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the shard.
+    blocks : tuple
+        (X, y) or (X, y, weight), in order.
+    """
+
+    name: str
+    blocks: tuple[Any, ...]
+
+    def open(self) -> Stream:
+        """Its rows."""
+        return Pairs(self.blocks, self.name)
+
+
+def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) -> list[File]:
+    """Make a shard of each file, in the order in which one machine would read them.
+
+    The first file says which columns the features of all files get.
+
+    Parameters
+    ----------
+    source : str, path or sequence of them
+        Files, patterns, folders and URIs, as ``streams.open`` takes them.
+    **options
+        Those of ``streams.open``.
+
+    Returns
+    -------
+    list of File
+        One for each file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where a source does not exist.
+    ValueError
+        For standard input and pipes, and for ``categories="one-hot"``, whose columns are numbered
+        in the order in which all rows are read.
+    StreamError
+        Where the first file cannot be read.
+    """
+    names = streams.files([source] if isinstance(source, (str, os.PathLike)) else source)
+    for name in names:
+        if name == STDIN or is_pipe(name):
+            raise ValueError(f"{name}: a pipe gives its rows once and in one place; shards need files.")
+    encoding = streams.open(names[0], **options).encoding
+    if encoding is not None and encoding.get("categories") == ONE_HOT:
+        raise ValueError("categories='one-hot' numbers values in the order of all rows, which no shard knows: use 'hash'.")
+    kept = options if encoding is None else _with_encoding(options, encoding)
+    return [File(name, kept) for name in names]
+
+
+def _with_encoding(options: Mapping[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
+    """The options of files whose features get the columns of an encoding."""
+    return {**{name: value for name, value in options.items() if name not in DECIDED}, "encoding": encoding}
+
+
+def describe(shards: Iterable[Any]) -> dict[str, Any] | None:
+    """How the features of files became columns; None for rows in memory. Raises StreamError where there is no shard."""
+    for shard in shards:
+        return shard.options.get("encoding") if isinstance(shard, File) else None
+    raise StreamError("expected at least one shard, got none.")

@@ -1,0 +1,272 @@
+r"""What is asked of a shard, as functions of it: each gives sums, which are merged with those of other shards (MATH 20.6).
+
+survey    rows, columns, entries and squares of each column, labels
+learn     one online pass; its weights, multiplied by the entries of their columns
+look      loss, gradient, curvatures and bound at points (20.5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from onlinear.certified import in_scales
+from onlinear.certified.sums import Point, Sums
+from onlinear.learner import Learner
+from onlinear.learner.classes import one_against_rest
+from onlinear.learner.loss_sums import loss_weights
+from onlinear.rows import Source
+from onlinear.shards.sources import Shard
+from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams.labels import Labels, label_of
+from onlinear.training.intake import refuse_unlearnable
+
+MOST_LABELS = 1 << 16
+
+
+class Survey(NamedTuple):
+    """What a first reading finds."""
+
+    rows: int
+    weight: float
+    counts: np.ndarray  # (d,): entries of each column, in rows that count
+    squares: np.ndarray  # (d,): the sum of their squares
+    largest: np.ndarray  # (d,): the largest of their sizes
+    labels: dict[Any, float]  # the weight of the rows of each; empty for numbers
+    columns: tuple[str, ...] | None  # their names, where rows in memory name them
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return len(self.counts)
+
+    def merged(self, other: Self) -> Survey:
+        """That of the rows of both."""
+        if self.rows and other.rows and self.columns != other.columns:
+            raise ValueError("the columns of X must have the same names in all shards.")
+        width = max(self.width, other.width)
+        counts, squares, largest, more, added, its = (
+            np.pad(array, (0, width - len(array))) for array in (*self[2:5], *other[2:5])
+        )
+        labels = {label: self.labels.get(label, 0.0) + other.labels.get(label, 0.0) for label in self.labels | other.labels}
+        return Survey(
+            self.rows + other.rows,
+            self.weight + other.weight,
+            counts + more,
+            squares + added,
+            np.maximum(largest, its),
+            labels,
+            self.columns if self.rows else other.columns,
+        )
+
+    def moments(self, kind: str) -> np.ndarray:
+        """(2, d): what a scale of this kind keeps of the columns."""
+        if kind != "rms":
+            return np.stack([np.zeros(self.width), self.largest])
+        means = np.divide(self.squares, self.counts, out=np.zeros(self.width), where=self.counts > 0.0)
+        return np.stack([self.counts, means])
+
+
+class Job(NamedTuple):
+    """What all tasks after the survey are told."""
+
+    loss: Any
+    penalty: Any
+    fit_intercept: bool
+    scales: np.ndarray | None  # (d,): what columns are divided by; None: nothing
+    width: int
+    classes: list[Any] | None  # None: the targets are numbers
+    weights: np.ndarray | None  # (K,): what multiplies the rows of each class
+    outputs: int
+
+
+class Start(NamedTuple):
+    """Weights of online passes, by which a mean is formed: of each column by its entries, of the intercept by rows."""
+
+    sums: np.ndarray  # (d, K): weights times entries, in scaled columns
+    counts: np.ndarray  # (d,)
+    intercepts: np.ndarray  # (K,): intercepts times the weight of the rows
+    weight: float
+
+    def merged(self, other: Self) -> Start:
+        """That of the rows of both."""
+        return Start(
+            self.sums + other.sums,
+            self.counts + other.counts,
+            self.intercepts + other.intercepts,
+            self.weight + other.weight,
+        )
+
+    def mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (d, K) and intercepts (K,)."""
+        met = self.counts > 0.0
+        weights = np.divide(self.sums, self.counts[:, None], out=np.zeros_like(self.sums), where=met[:, None])
+        return weights, self.intercepts / self.weight if self.weight > 0.0 else self.intercepts
+
+
+class Looks(NamedTuple):
+    """The sums at several points."""
+
+    at: tuple[Sums, ...]
+
+    def merged(self, other: Self) -> Looks:
+        """Those of the rows of both."""
+        return Looks(tuple(mine.merged(its) for mine, its in zip(self.at, other.at, strict=True)))
+
+
+def survey(shard: Shard, by_class: bool) -> Survey:
+    """Read a shard for the first time.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows.
+    by_class : bool
+        Whether targets are classes, whose labels are counted.
+
+    Returns
+    -------
+    Survey
+        Its sums.
+
+    Raises
+    ------
+    StreamError
+        For rows that cannot be read or learned, by file and line, and for more than 65,536 labels.
+    """
+    stream = shard.open()
+    found, rows, total = np.zeros((3, 0)), 0, 0.0
+    labels: dict[float, float] = {}
+    for block in stream:
+        refuse_unlearnable(block)
+        found = np.pad(found, ((0, 0), (0, max(0, block.size - found.shape[1]))))
+        counted = np.repeat(block.importance > 0.0, np.diff(block.rows.indptr).astype(np.int64))
+        columns, values = block.rows.indices[counted], block.rows.values[counted]
+        np.add.at(found[0], columns, 1.0)  # in the order of the rows, however they come in blocks
+        np.add.at(found[1], columns, values * values)
+        np.maximum.at(found[2], columns, np.abs(values))
+        rows, total = rows + block.n, float(np.add.accumulate(np.append(total, block.importance))[-1])
+        if by_class:
+            _count(labels, block, stream)
+    width = max(found.shape[1], getattr(stream, "width", 0))
+    found = np.pad(found, ((0, 0), (0, width - found.shape[1])))
+    names = getattr(stream, "columns", None)
+    named = {label_of_place(stream, y): weight for y, weight in sorted(labels.items())}
+    return Survey(rows, total, found[0], found[1], found[2], named, None if names is None else tuple(names))
+
+
+def label_of_place(stream: Stream, y: float) -> Any:
+    """A label as the source has it: text, or a number."""
+    return y if stream.labels is None else stream.labels[int(y)]
+
+
+def _count(labels: dict[float, float], block: Block, stream: Stream) -> None:
+    """Add the weights of the rows of each label."""
+    found, places = np.unique(block.y, return_inverse=True)
+    if len(found) > MOST_LABELS or len(labels) > MOST_LABELS:
+        raise StreamError(
+            f"{block.where(0)}: expected classes, got more than {MOST_LABELS:,} labels such as "
+            f"{label_of(stream, block.y[0])}; numbers are for OnlineRegressor."
+        )
+    sums = np.array([labels.get(label, 0.0) for label in found.tolist()])
+    np.add.at(sums, places, block.importance)
+    labels |= dict(zip(found.tolist(), sums.tolist(), strict=True))
+
+
+def targets(shard: Shard, job: Job) -> Iterator[tuple[Source, np.ndarray, np.ndarray]]:
+    """The rows of a shard in the columns of a job, their targets (n, K) and weights (n,), block by block."""
+    stream = shard.open()
+    labels: Labels | None = None
+    for block in stream:
+        if not block.n:
+            continue
+        refuse_unlearnable(block)
+        source, weights = block.within(job.width), block.importance
+        if job.classes is None:
+            yield source, _numbers(block, job.loss), weights
+            continue
+        labels = labels or Labels(stream, job.classes)
+        places = labels.places(block)
+        weights = weights if job.weights is None else weights * job.weights[places]
+        yield source, np.asfortranarray(one_against_rest(places, job.outputs, -1.0)), weights
+
+
+def _numbers(block: Block, loss: Any) -> np.ndarray:
+    if getattr(loss, "labels", "real") == "counts" and np.any(block.y < 0.0):
+        row = int(np.argmax(block.y < 0.0))
+        raise StreamError(f"{block.where(row)}: expected a count of 0 or more for this loss, got {block.y[row]:g}.")
+    return np.asfortranarray(block.y[:, None])
+
+
+def learn(shard: Shard, job: Job, solver: str) -> Start:
+    """Learn a shard's rows once, from weights of 0, in columns divided by the scales of the job.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows.
+    job : Job
+        Parts, scales and classes.
+    solver : str
+        The online solver.
+
+    Returns
+    -------
+    Start
+        Its weights, to be averaged with those of other shards.
+
+    Raises
+    ------
+    StreamError
+        For rows that cannot be read, by file and line.
+    """
+    learner = Learner(
+        solver, job.loss, job.penalty, fit_intercept=job.fit_intercept, n_features=job.width, n_outputs=job.outputs
+    )
+    counts, total = np.zeros(job.width), 0.0
+    for source, y, weights in targets(shard, job):
+        rows = source.stored().data
+        if job.scales is not None:
+            values = in_scales(rows.values, job.scales[rows.indices])
+            source = source._replace(largest=float(np.abs(values).max(initial=0.0)), data=rows._replace(values=values))
+        learner.learn_checked(source, y, weights)
+        counted = np.repeat(weights > 0.0, np.diff(rows.indptr).astype(np.int64))
+        np.add.at(counts, rows.indices[counted], 1.0)
+        total = float(np.add.accumulate(np.append(total, weights))[-1])
+    weights = learner.weights().reshape(job.width, job.outputs)
+    intercepts = np.atleast_1d(np.asarray(learner.intercept(), np.float64))
+    return Start(weights * counts[:, None], counts, intercepts * total, total)
+
+
+def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Point]]) -> Looks:
+    """Take the sums of a shard at points, each for an output.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows.
+    job : Job
+        Parts and classes; the points are in the units of the rows.
+    asked : sequence of (int, Point)
+        Outputs, and where they stand.
+
+    Returns
+    -------
+    Looks
+        The sums, in the order of ``asked``.
+
+    Raises
+    ------
+    StreamError
+        For rows that cannot be read, by file and line.
+    """
+    found = Looks(tuple(Sums.of(point) for _, point in asked))
+    for source, y, weights in targets(shard, job):
+        s = loss_weights(job.loss, weights)
+        for (k, point), sums in zip(asked, found.at, strict=True):
+            target = np.ascontiguousarray(y[:, k])
+            for which, rows in source.blocks():
+                sums.add(job.loss, point, rows, target[which], s[which])
+    return found

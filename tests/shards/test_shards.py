@@ -1,0 +1,162 @@
+"""Fits over shards: the same bytes whoever runs the tasks, the optimum of one machine, and what is refused."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.shards import Blocks, Local, Tree, fit, open_shards, survey
+from onlinear.streams import StreamError
+
+X, Y = load_breast_cancer(return_X_y=True)
+
+
+def cut(X, y, ends, weights=None):
+    """Rows in shards that end at these places."""
+    starts = [0, *ends]
+    parts = [slice(a, b) for a, b in zip(starts, [*ends, len(y)], strict=True)]
+    more = [() if weights is None else (weights[part],) for part in parts]
+    return [Blocks(f"part {k}", ((X[part], y[part], *w),)) for k, (part, w) in enumerate(zip(parts, more, strict=True))]
+
+
+def bytes_of(model, folder):
+    model.save(folder / "m")
+    return (folder / "m").read_bytes()
+
+
+def sparse_model(**settings):
+    return OnlineClassifier(**{"penalty": "l1=1e-2", "tol": 1e-4} | settings)
+
+
+class Word(str):
+    def merged(self, other):
+        return Word(f"({self}{other})")
+
+
+@pytest.mark.parametrize(
+    ("n", "tree"),
+    [(1, "0"), (2, "(01)"), (3, "((01)2)"), (5, "(((01)(23))4)"), (6, "(((01)(23))(45))"), (7, "(((01)(23))((45)6))")],
+)
+def test_tree_follows_from_the_number_of_shards(n, tree):
+    found = Tree()
+    for k in range(n):
+        found.add(Word(k))
+    assert found.result() == tree
+
+
+def test_threads_give_the_bytes_of_a_loop_and_the_optimum_of_one_machine(tmp_path):
+    shards = cut(X, Y, [100, 101, 250, 400])
+    alone = fit(sparse_model(), shards, Local())
+    assert bytes_of(fit(sparse_model(), shards, Local(3)), tmp_path) == bytes_of(alone, tmp_path)
+    best = sparse_model(tol=1e-7).fit(X, Y)
+    assert alone.dual_gap_ <= 1e-4
+    assert best.dual_bound_ <= alone.objective_ <= best.objective_ / (1.0 - 1e-4)
+    assert alone.duality_gap(X, Y) <= 1e-4
+    again = load(tmp_path / "m")
+    assert np.array_equal(again.predict(X), alone.predict(X))
+    assert bytes_of(again, tmp_path) == bytes_of(alone, tmp_path)
+
+
+@pytest.mark.exhaustive
+def test_processes_give_the_bytes_of_a_loop(tmp_path):
+    shards = cut(X, Y, [100, 101, 250, 400])
+    with Local(2, processes=True) as runner:
+        assert bytes_of(fit(sparse_model(), shards, runner), tmp_path) == bytes_of(
+            fit(sparse_model(), shards, Local()), tmp_path
+        )
+
+
+def test_order_of_labels_and_empty_shards_do_no_harm():
+    order = np.argsort(Y, kind="stable")
+    shards = cut(sp.csr_array(X[order]), Y[order], [0, 200, 200, 400])
+    model = fit(sparse_model(), shards, Local())
+    assert model.converged_
+    assert model.duality_gap(X, Y) <= 1e-4
+
+
+def test_text_classes_weights_and_several_outputs():
+    X, y = load_wine(return_X_y=True)
+    names = np.array(["red", "rose", "white"])[y]
+    weights = 1.0 + np.arange(len(y)) % 3
+    settings = {"penalty": "l2=0.1", "class_weight": {"red": 3.0}, "scale": "max-abs"}
+    model = fit(sparse_model(**settings), cut(X, names, [50, 90], weights), Local())
+    best = sparse_model(**settings).fit(X, names, weights)
+    assert model.classes_.tolist() == ["red", "rose", "white"]
+    assert model.objective_ == pytest.approx(best.objective_, rel=3e-4)
+
+
+def test_balanced_classes_count_the_rows_of_all_shards():
+    order = np.argsort(Y, kind="stable")
+    settings = {"class_weight": "balanced", "tol": 1e-5}
+    model = fit(sparse_model(**settings), cut(X[order], Y[order], [100, 300]), Local())
+    assert model.objective_ == pytest.approx(sparse_model(**settings).fit(X, Y).objective_, rel=3e-5)
+
+
+def test_numbers():
+    X, y = load_diabetes(return_X_y=True)
+    settings = {"penalty": "l1=1,l2=0.1", "tol": 1e-4, "clip": False}
+    model = fit(OnlineRegressor(**settings), cut(X, y, [200]), Local())
+    assert model.converged_
+    assert model.duality_gap(X, y) <= 1e-4
+
+
+def test_files_of_text(tmp_path):
+    for k in range(3):
+        rows = "".join(f"{y} 1:{i % 7 + 1} {2 + i % 5}:1\n" for i, y in enumerate(Y[150 * k : 150 * k + 150]))
+        (tmp_path / f"{k}.svm").write_text(rows)
+    shards = open_shards(tmp_path / "*.svm")
+    assert len(shards) == 3
+    model = fit(sparse_model(penalty="l1=1e-3"), shards, Local())
+    small = fit(sparse_model(penalty="l1=1e-3"), open_shards(tmp_path / "*.svm", block_bytes=600), Local())
+    assert bytes_of(model, tmp_path) == bytes_of(small, tmp_path)
+    assert model.duality_gap(streams.open(tmp_path / "*.svm")) <= 1e-2
+    (tmp_path / "1.svm").write_text("1 1:1\n0 x:2\n")
+    with pytest.raises(StreamError, match=r"1\.svm:2: expected index:value"):
+        fit(sparse_model(), shards, Local())
+
+
+def test_files_of_columns_share_the_columns_of_the_first(tmp_path):
+    for k, words in enumerate((["a", "b"], ["c", "a"])):
+        answers = pa.array(["yes", "no"] * 20)
+        table = pa.table({"word": words * 20, "size": np.arange(40.0) + k, "bought": answers})
+        pq.write_table(table, tmp_path / f"{k}.parquet")
+    shards = open_shards(tmp_path, target="bought", hash_bits=5)
+    model = fit(sparse_model(), shards, Local())
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.encoding_["features"] == [["word", "text"], ["size", "number"]]
+    with pytest.raises(ValueError, match="use 'hash'"):
+        open_shards(tmp_path, target="bought", categories="one-hot")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tol": None}, "give tol="),
+        ({"average": "weighted-t1"}, "has no average"),
+        ({"scale": "standard"}, "excludes scale='standard'"),
+        ({"penalty": "none"}, "no gap is finite|penalty"),
+        ({"loss": "hinge"}, "second derivative"),
+        ({"solver": "rls"}, "rls"),
+        ({"max_passes": 2}, "leaves no pass"),
+        ({"class_weight": {7: 2.0}}, "which no row has"),
+    ],
+)
+def test_what_has_no_form_over_shards_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        fit(sparse_model(**settings), cut(X, Y, [300]), Local())
+
+
+def test_wrong_rows_are_refused_by_shard():
+    with pytest.raises(StreamError, match="a, block 1: X contains NaN at row 1"):
+        survey(Blocks("a", (([[0.0], [np.nan]], [0, 1]),)), True)
+    with pytest.raises(StreamError, match="expected classes"):
+        survey(Blocks("a", ((np.ones((70_000, 1)), np.arange(70_000.0)),)), True)
+    with pytest.raises(StreamError, match="at least one shard"):
+        fit(sparse_model(), [], Local())
+    with pytest.raises(ValueError, match="at least two classes"):
+        fit(sparse_model(), cut(X, np.ones(len(Y)), [300]), Local())
+    with pytest.raises(StreamError, match="weight above 0"):
+        fit(sparse_model(), cut(X, Y, [300], np.zeros(len(Y))), Local())

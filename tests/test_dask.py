@@ -1,0 +1,150 @@
+"""``onlinear.dask``: the same bytes on every cluster, dead workers included; what collections give; what is refused."""
+
+import os
+import signal
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+
+from onlinear import OnlineClassifier as Local
+from onlinear.shards import Blocks, fit
+from onlinear.shards import Local as Loop
+from onlinear.streams import StreamError
+
+dask = pytest.importorskip("dask", reason="the extra dask is not installed")
+distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+
+da = pytest.importorskip("dask.array")
+db = pytest.importorskip("dask.bag")
+on_dask = pytest.importorskip("onlinear.dask")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+X, Y = load_breast_cancer(return_X_y=True)
+ENDS = [0, 150, 300, 450, 569]
+PARTS = [slice(a, b) for a, b in pairwise(ENDS)]
+SETTINGS = {"penalty": "l1=1e-2", "tol": 1e-4}
+
+
+def cluster(workers, threads, *, processes):
+    return distributed.LocalCluster(
+        workers, threads_per_worker=threads, processes=processes, dashboard_address=None, scheduler_port=0
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster(1, 2, processes=False) as threads, distributed.Client(threads) as connected:
+        yield connected
+
+
+def bytes_of(model, folder):
+    model.save(folder / "m")
+    return (folder / "m").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """What a loop on this machine gives for the shards."""
+    return fit(Local(**SETTINGS), [Blocks(str(k), ((X[part], Y[part]),)) for k, part in enumerate(PARTS)], Loop())
+
+
+def collections():
+    chunks = tuple(part.stop - part.start for part in PARTS)
+    x, y = da.from_array(X, chunks=(chunks, -1)), da.from_array(Y, chunks=(chunks,))
+    yield "dense", x, y
+    yield "CSR", x.map_blocks(sp.csr_array, dtype=np.float64, meta=sp.csr_array((0, 0))), y
+    yield "bag", db.from_delayed([dask.delayed(lambda part: [(X[part], Y[part])])(part) for part in PARTS]), None
+    yield "delayed", [dask.delayed(lambda part: (X[part], Y[part]))(part) for part in PARTS], None
+
+
+@pytest.mark.parametrize(("name", "x", "y"), list(collections()), ids=lambda value: value if isinstance(value, str) else "")
+def test_blocks_of_collections_give_the_bytes_of_a_loop(client, alone, tmp_path, name, x, y):
+    model = on_dask.OnlineClassifier(**SETTINGS, client=client).fit(x, y)
+    assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
+    assert model.history_[-1].gap == alone.dual_gap_
+
+
+def test_frames_files_and_lazy_predictions(client, tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X[:, :4], columns=list("abcd")).assign(sick=Y)
+    frame = frames.from_pandas(table, npartitions=3)
+    model = on_dask.OnlineClassifier(penalty="l1=1e-2", client=client).fit(frame, "sick")
+    local = model.to_local()
+    assert local.feature_names_in_.tolist() == list("abcd")
+    lazy = model.predict(frame[list("abcd")])
+    assert np.array_equal(lazy.compute(), local.predict(table[list("abcd")]))
+    for k in range(3):
+        table[200 * k : 200 * k + 200].to_csv(tmp_path / f"{k}.csv", index=False)
+    files = on_dask.OnlineClassifier(penalty="l1=1e-2", client=client).fit(str(tmp_path / "*.csv"), target="sick")
+    assert files.to_local().converged_
+    (tmp_path / "1.csv").write_text("a,b,c,d,sick\n1,2,3,x,0\n")
+    with pytest.raises(StreamError, match=r"1\.csv"):
+        files.fit(str(tmp_path / "*.csv"), target="sick")
+
+
+def test_lazy_probabilities_of_arrays(client, alone):
+    _, x, y = next(collections())
+    model = on_dask.OnlineClassifier(**SETTINGS, client=client).fit(x, y)
+    lazy = model.predict_proba(x)
+    assert lazy.shape == (569, 2)
+    assert np.array_equal(lazy.compute(), alone.predict_proba(X))
+
+
+def test_numbers(client):
+    _, x, _ = next(collections())
+    model = on_dask.OnlineRegressor(penalty="l1=1e-2", clip=False, client=client).fit(x, x[:, 0] * 2.0)
+    assert model.to_local().converged_
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (da.from_array(X, chunks=(100, 10)), None, "blocks of columns"),
+        (da.from_array(X, chunks=(100, -1)), da.from_array(Y, chunks=50), "the same blocks"),
+        (X, Y, "must be files, a dask collection"),
+        ("rows.svm", Y, "target="),
+    ],
+)
+def test_what_does_not_go_together_is_refused(client, x, y, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        on_dask.OnlineClassifier(**SETTINGS, client=client).fit(x, y)
+
+
+def test_other_versions_are_refused_before_the_first_round(client, monkeypatch):
+    monkeypatch.setattr(on_dask, "version", lambda name: "0.0" if name == "numba" else "1")
+    found = on_dask._versions()
+    monkeypatch.undo()
+    monkeypatch.setattr(client, "run", lambda task: {"tcp://far": {**on_dask._versions(), "numba": found["numba"]}})
+    with pytest.raises(RuntimeError, match=r"tcp://far has numba 0\.0"):
+        on_dask.OnDask(client)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("workers", "threads"), [(2, 1), (4, 1), (1, 2)])
+def test_processes_give_the_bytes_of_a_loop(alone, tmp_path, workers, threads):
+    _, x, y = next(collections())
+    with cluster(workers, threads, processes=True) as processes, distributed.Client(processes) as connected:
+        model = on_dask.OnlineClassifier(**SETTINGS, client=connected).fit(x, y)
+    assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_worker_changes_no_byte(alone, tmp_path, workers):
+    _, x, y = next(collections())
+    with cluster(workers, 1, processes=True) as processes, distributed.Client(processes) as connected:
+        own = set(connected.run(os.getpid).values())
+        killed = []
+
+        def kill(found):
+            if not killed:
+                killed.append(connected.run(os.getpid).popitem()[1])
+                os.kill(killed[0], signal.SIGKILL)
+
+        model = on_dask.OnlineClassifier(**SETTINGS, client=connected).fit(x, y, tell=kill)
+        assert killed[0] in own
+    assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
