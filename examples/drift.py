@@ -2,7 +2,7 @@
 # A world that changes
 
 After row 8,000 two weights change their signs. Averages and steps that shrink hold on to the past; steps of constant
-size forget it.
+size forget it, and so does a half-life.
 """
 
 import matplotlib.pyplot as plt
@@ -17,6 +17,7 @@ y = signs * (2.0 * X[:, 0] - X[:, 1]) + 0.5 * X[:, 2] + 0.5 * rng.normal(size=16
 models = {
     "shrinking steps, uniform average": OnlineClassifier(solver="implicit-sgd,eta=2", average="uniform"),
     "shrinking steps": OnlineClassifier(solver="implicit-sgd,eta=2", average="none"),
+    "a half-life of 500 rows": OnlineClassifier(forget=500),
     "constant steps": OnlineClassifier(solver="implicit-sgd,schedule=constant,eta=0.1", average="none"),
 }
 for name, model in models.items():

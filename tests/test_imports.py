@@ -11,7 +11,7 @@ import onlinear
 HOME = Path(onlinear.__file__).parent
 # A room may import rooms of the floors above its own in this list.
 FLOORS = [
-    {"errors", "text", "threads"},
+    {"errors", "text", "threads", "pages"},
     {"files"},
     {"compiled"},
     {"losses", "penalties", "schedules", "averages", "rows"},
@@ -22,7 +22,7 @@ FLOORS = [
     {"training"},
     {"models"},
     {"shards"},
-    {"dask", "papers", "jit", "estimators", "path", "final", "river"},
+    {"dask", "report", "papers", "jit", "estimators", "path", "final", "river"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(FLOORS) for name in layer}

@@ -9,8 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
+from onlinear.compiled import bind_loss
 from onlinear.files import model_file
+from onlinear.learner.parts import build_loss, build_penalty
+from onlinear.rows import Rows
 from onlinear.solvers import SOLVERS
+from onlinear.solvers.core.batch_dual import BatchDual, Start
 from onlinear.solvers.core.mini_batch import COLUMNS, ENDS, SCORES, TARGETS, VALUES, WEIGHTS
 
 ETA, L1, L2 = 0.3, 0.02, 0.1
@@ -198,7 +202,8 @@ def test_the_total_of_a_schedule_counts_batches():
 def test_every_solver_takes_batches_or_says_why_not(name):
     loss = "hinge" if name.startswith("pa") or name == "pegasos" else "squared"
     penalty = "none" if name.startswith("pa") or "csgd" in name or "ada" in name or name in ("rls", "2sgd") else "l2=0.1"
-    if not hasattr(SOLVERS[name].solver, "mean_form"):
+    preset = SOLVERS[name]
+    if not hasattr(preset.solver, "mean_form") or preset.settings.get("inexact"):
         with pytest.raises(ValueError, match="has no form with batch=: it"):
             Learner(f"{name},batch=2", loss, penalty, n_features=3, total=20)
         return
@@ -256,3 +261,121 @@ def test_rows_of_a_file_that_cannot_be_are_refused(edit, tmp_path):
     model_file.write(tmp_path / "model", {"kind": "learner", **header}, arrays | {f"0.kept.{k}": v for k, v in kept.items()})
     with pytest.raises(ModelFileError):
         load(tmp_path / "model")
+
+
+# --- implicit solvers -------------------------------------------------------------------------------------------------
+
+
+class Splitting:
+    """One implicit step after another in NumPy, the intercept last: z from v by the thetas that the solver's answer gives."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.w, self.x, self.u, self.mu = name, *np.zeros((4, size))
+        self.free = np.arange(size) == size - 1
+
+    def prox(self, v: np.ndarray, c: float) -> np.ndarray:
+        return np.where(self.free, v, soft(v, c * L1) / (1.0 + c * L2))
+
+    def read(self) -> np.ndarray:
+        return self.prox(self.u, 1.0) if self.name == "odrs" else self.x
+
+    def step(self, rows: np.ndarray, y: np.ndarray, s: np.ndarray, t: int) -> None:
+        """The step, whose theta is found by a fixed-point iteration that is damped until it contracts."""
+        if self.name == "fiol":
+            v, c, land = self.x, 0.3 / np.sqrt(t), lambda point: self.prox(point, 0.3 / np.sqrt(t))
+        elif self.name == "implicit-sgd":
+            c, r = 0.3 / np.sqrt(t), np.where(self.free, 0.0, L1 * np.sign(self.x) + L2 * self.x)
+            v, land = self.x - c * r, lambda point: point
+        elif self.name == "odrs":
+            v, c, land = 2.0 * self.prox(self.u, 1.0) - self.u, 1.0, lambda point: point
+        elif self.name == "sadmm":
+            v, c, land = self.x - self.mu, 1.0, lambda point: point
+        else:
+            v, c, land = 0.5 * (self.x - self.mu + self.w), 0.5, lambda point: point
+        theta = np.zeros(len(y))
+        for _ in range(4000):
+            theta += 0.1 * (s * slopes(rows @ land(v - c * (rows.T @ theta) / len(y)), y) - theta)
+        self.w = land(v - c * (rows.T @ theta) / len(y))
+        if self.name == "odrs":
+            self.u = self.u + self.w - self.prox(self.u, 1.0)
+        elif self.name in ("sadmm", "oadm"):
+            self.x = self.prox(self.w + self.mu, 1.0)
+            self.mu = self.mu + self.w - self.x
+        else:
+            self.x = self.w
+
+
+@pytest.mark.parametrize("name", ["fiol", "implicit-sgd", "odrs", "sadmm", "oadm"])
+def test_a_batch_is_one_implicit_step_on_the_mean_loss(name, data):
+    X, y, s = (part[:23] for part in data)
+    text = f"{name},{STEP}" if name in ("fiol", "implicit-sgd") else name
+    penalty = "l1=0.02" if name == "oadm" else PENALTY
+    learner = Learner(f"{text},batch=5", "logistic", penalty, "none", fit_intercept=True).learn(X, y, s)
+    rows = np.column_stack([X.toarray(), np.ones(len(y))])
+    expected = Splitting(name, rows.shape[1])
+    if name == "oadm":
+        expected.prox = lambda v, c: np.where(expected.free, v, soft(v, c * L1))
+    for b in range(4):
+        part = slice(5 * b, 5 * b + 5)
+        expected.step(rows[part], y[part], s[part], b + 1)
+    np.testing.assert_allclose(learner.weights(), expected.read()[:-1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(learner.intercept(), expected.read()[-1], rtol=1e-9)
+
+
+LOSSES = [
+    "squared", "absolute", "hinge", "squared-hinge", "logistic", "huber", "epsilon-insensitive", "quantile", "poisson",
+    "exponential",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("penalty", ["none", "l1=0.05", "elastic-net,l1=0.01,l2=0.3,lower=-0.2,upper=0.3"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_duality_gap_of_a_batch_is_closed(loss, penalty):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(24, 6)) * (rng.random((24, 6)) < 0.6)
+    X[5], X[7], X[9] = X[3], 0.0, -X[3]  # rows that depend on each other, and an empty one
+    held, r = sp.csr_matrix(X), build_penalty(penalty)
+    y = rng.poisson(1.0, 24).astype(float) if loss == "poisson" else rng.choice([-1.0, 1.0], 24)
+    s = rng.choice([0.0, 0.5, 1.0, 2.0], 24)
+    rows = Rows(held.indptr.astype(np.uint64), held.indices.astype(np.uint32), held.data)
+    own = build_loss(loss)
+    for c in (0.1, 2.0, 30.0):
+        v = rng.normal(size=6)
+        dual = BatchDual(own, bind_loss(own), rows, y, s, Start(v[held.indices], c, r), 0.3, 1.0)
+        theta = dual.thetas()
+        assert theta is not None
+        point = v - c * (X.T @ theta) / 24
+        w = np.clip(soft(point, c * r.l1) / (1.0 + c * r.l2), getattr(r, "lower", -np.inf), getattr(r, "upper", np.inf))
+        z = X @ w + 0.3 - c * theta.mean()
+        gap = sum(
+            weight * (own.value(score, target) + own.conjugate(t / weight, target)) - t * score
+            for score, target, t, weight in zip(z, y, theta, s, strict=True)
+            if weight > 0.0
+        )
+        size = sum(weight * own.value(score, target) for score, target, weight in zip(z, y, s, strict=True))
+        assert abs(gap) <= 1e-12 * max(1.0, size, np.abs(theta * z).sum())
+
+
+@pytest.mark.parametrize("name", ["fiol", "odrs", "oadm", "implicit-sgd"])
+def test_implicit_batches_follow_from_the_rows_alone(name, data, tmp_path):
+    X, y, s = data
+    penalty = "l1=0.02" if name == "oadm" else "elastic-net,l1=0.02,l2=0.1"
+
+    def fresh() -> Learner:
+        return Learner(f"{name},batch=7", "hinge", penalty, fit_intercept=True)
+
+    whole = bytes_of(fresh().learn(X, y, s), tmp_path / "whole")
+    for cut in (1, 7, 25, 49):
+        fresh().learn(X[:cut].tocsc(), y[:cut], s[:cut]).save(tmp_path / "middle")
+        assert bytes_of(load(tmp_path / "middle").learn(X[cut:].toarray(), y[cut:], s[cut:]), tmp_path / "again") == whole
+
+
+def test_a_step_size_that_is_huge_is_no_danger_for_batches_of_text(data):
+    X, y, _ = data
+    learner = Learner("implicit-sgd,eta=1e6,batch=10", "logistic", fit_intercept=True).learn(X, y)
+    assert np.isfinite(learner.progressive_loss)
+
+
+def test_inexact_steps_say_why_they_take_no_batches():
+    with pytest.raises(ValueError, match="slope of a row at z"):
+        Learner("iodrs,batch=4", "logistic")

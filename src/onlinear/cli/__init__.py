@@ -7,10 +7,10 @@ import io
 import logging
 import sys
 
-from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, reproduce, train
+from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, report, reproduce, train
 from onlinear.cli.command import app
 
-__all__ = ["app", "convert", "evaluate", "explain", "inspect", "main", "parts", "predict", "reproduce", "train"]
+__all__ = ["app", "convert", "evaluate", "explain", "inspect", "main", "parts", "predict", "report", "reproduce", "train"]
 
 
 def main() -> None:

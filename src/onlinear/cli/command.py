@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 
 import typer
 
@@ -62,7 +62,7 @@ def reason(error: OSError) -> str:
     return f"{error.strerror or error}."
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     """End the command with a message on standard error."""
     typer.echo(f"onlinear: {message}", err=True)
     raise typer.Exit(code)

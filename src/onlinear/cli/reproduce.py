@@ -109,10 +109,9 @@ class _Bars:
 
 def _require_extras() -> None:
     """Raise where the report's libraries are not installed."""
-    from importlib.util import find_spec
+    from onlinear.pages import lacking
 
-    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
-    if missing:
+    if missing := lacking():
         raise UsageError(f"the report needs {' and '.join(missing)}: pip install 'onlinear[papers]'.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -216,6 +217,12 @@ def train(
         bool,
         typer.Option("--final", help="Write a small file that can only predict.", rich_help_panel=OUTPUT),
     ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            help="With --model: write a page about the run and the model (HTML).", metavar="FILE", rich_help_panel=OUTPUT
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors.", rich_help_panel=OUTPUT)] = False,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object per line, for programs.", rich_help_panel=OUTPUT)
@@ -242,16 +249,36 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
             saved = None if found is None else _check_agreement(ctx, found, reading)
             model, final, keeper = _output(given, saved)
+            _check_report(given["report"], model, _inputs(given, saved))
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
         interrupts.training = training
         shown.start(training, resume)
-        _run(training, shown, keeper, model)
+        seconds = _run(training, shown, keeper, model)
         if model is not None:
             try:
                 training.model.save(model, final=final)
             except OSError as error:
                 fail(f"the model {model} cannot be written: {reason(error)} {_describe_checkpoint(training, keeper)}", FAILURE)
         shown.end(training, model)
+        if given["report"] is not None and model is not None:
+            from onlinear.cli.report import report_of_run
+
+            report_of_run(given["report"], model, training, seconds)
+
+
+def _check_report(report: str | None, model: str | None, read: list[tuple[str, str]]) -> None:
+    """Refuse a report that cannot be written, before the work begins."""
+    if report is None:
+        return
+    from onlinear.cli.report import require_libraries
+    from onlinear.files.writing import is_stream, same
+
+    require_libraries()
+    if model is None or is_stream(model):
+        raise UsageError("--report needs --model FILE: the page is made of the file.")
+    if same(report, model):
+        raise UsageError(f"--report and --model are one file, {model}; the model would be lost.")
+    writable("--report", report, read)
 
 
 def _refuse_contradictions(given: dict[str, Any]) -> None:
@@ -269,17 +296,22 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
         raise UsageError("--quiet and --json exclude each other.")
 
 
-def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> None:
-    """Learn all rows. Where that fails, keep the learned rows if possible, and end with a message."""
+def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> list[tuple[int, float]]:
+    """Learn all rows; the rows and seconds of each report. Where that fails, keep the learned rows if possible, and end with a
+    message."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
-    from onlinear.training.events import Interrupted
+    from onlinear.training.events import Interrupted, Report
 
+    seconds: list[tuple[int, float]] = []
     try:
         with shown.running(training):
+            began = time.perf_counter()
             for event in training:
+                if isinstance(event, Report):
+                    seconds.append((event.rows, time.perf_counter() - began))
                 shown.event(event)
-        return
+        return seconds
     except Interrupted:
         message, code = f"interrupted after {training.rows:,} rows.", INTERRUPTED
     except BrokenPipeError:

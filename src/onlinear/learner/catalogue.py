@@ -91,7 +91,8 @@ def _solver_settings(preset: Preset) -> dict[str, Any]:
             choices = getattr(preset.solver, "choices", {}).get(key, {})
             settings[key] = next((name for name, number in choices.items() if number == value), value)
     settings |= {key: value for key, value in preset.settings.items() if key in settings}
-    return settings | ({"batch": 1} if hasattr(preset.solver, "mean_form") else {})
+    batched = hasattr(preset.solver, "mean_form") and preset.settings.get("inexact") is not True
+    return settings | ({"batch": 1} if batched else {})
 
 
 def _schedule_name(schedule: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from onlinear.training.metrics import exact_area
 from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
 BINS = 10  # of the calibration table
+POINTS = 200  # of a curve
+STRETCHES = 20  # of the rows, in their order
 
 
 class Bin(NamedTuple):
@@ -35,6 +38,14 @@ class Bin(NamedTuple):
     weight: float
     predicted: float
     true: float
+
+
+class Point(NamedTuple):
+    """Rows above a score taken for positive: the shares of the negatives and the positives among them, and the precision."""
+
+    false_rate: float
+    true_rate: float
+    precision: float
 
 
 class Result(NamedTuple):
@@ -50,6 +61,8 @@ class Result(NamedTuple):
     calibration: list[Bin] | None = None  # of the second class, or of the predicted one among several
     gap: float | None = None  # the largest relative duality gap of the outputs, where it was asked for
     gap_is_loose: str | None = None  # why the true distance to the optimum may be far below it
+    stretches: list[tuple[int, float]] = []  # noqa: RUF012 (never changed): where each ends, and its error or mean absolute error
+    curve: list[Point] | None = None  # of two classes, from the highest score down
 
 
 class _Scores:
@@ -216,8 +229,19 @@ def _evaluate_classes(model: Classifier, stream: Stream, gaps: GapOfModel | None
     totals = np.bincount(places, weights, count)
     constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model.negative_target(outputs)))
     bins = None if calibration is None else calibration.bins()
-    loss = found.loss(weight)
-    return Result(len(weights), weight, loss, measures, constant, model.classes_.tolist(), matrix.tolist(), bins)
+    loss, named = found.loss(weight), model.classes_.tolist()
+    return Result(
+        len(weights),
+        weight,
+        loss,
+        measures,
+        constant,
+        named,
+        matrix.tolist(),
+        bins,
+        stretches=stretches(guessed != places, weights),
+        curve=None if several else curve(first, places == 1, weights),
+    )
 
 
 def _evaluate_numbers(model: Any, stream: Stream, gaps: GapOfModel | None) -> Result:
@@ -241,7 +265,30 @@ def _evaluate_numbers(model: Any, stream: Stream, gaps: GapOfModel | None) -> Re
         "r2": 1.0 - square / spread if varies and spread > 0.0 else None,
     }
     constant = best_constant(model.learner_.loss, of_numbers(y, weights))
-    return Result(len(y), weight, found.loss(weight), measures, constant)
+    return Result(len(y), weight, found.loss(weight), measures, constant, stretches=stretches(np.abs(off), weights))
+
+
+def stretches(errors: np.ndarray, weights: np.ndarray) -> list[tuple[int, float]]:
+    """The mean error of rows in stretches of the same length, each with its end; those of weight 0 have none."""
+    ends = np.unique(np.linspace(0, len(errors), min(STRETCHES, len(errors)) + 1).astype(int)).tolist()
+    found = []
+    for start, end in pairwise(ends):
+        weight = float(weights[start:end].sum())
+        found.append((end, float(weights[start:end] @ errors[start:end]) / weight if weight > 0.0 else math.nan))
+    return found
+
+
+def curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> list[Point] | None:
+    """True and false positives as the threshold falls past each score, thinned; None where a class has no weight."""
+    order = np.argsort(-scores, kind="stable")
+    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0.0, True))  # of equal scores
+    true = np.cumsum(np.where(positive, weights, 0.0)[order])[last]
+    false = np.cumsum(np.where(positive, 0.0, weights)[order])[last]
+    if not (true[-1] > 0.0 and false[-1] > 0.0):
+        return None
+    kept = np.unique(np.linspace(0, len(last) - 1, min(POINTS, len(last))).astype(int))
+    counted = kept[true[kept] + false[kept] > 0.0]
+    return [Point(f / false[-1], t / true[-1], t / (t + f)) for t, f in zip(true[counted], false[counted], strict=True)]
 
 
 def _labelled(stream: Stream) -> Iterable[Block]:

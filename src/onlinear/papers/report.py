@@ -7,11 +7,12 @@ import io
 import os
 import platform
 import re
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onlinear.files.writing import write as write_file
+from onlinear.pages import templates, unique
 from onlinear.papers.claims import VERDICTS, Decision, Judged, number
 from onlinear.papers.experiments import Column, Figure, TableSpec
 from onlinear.papers.expressions import NoValueError
@@ -52,7 +53,7 @@ def write(outcomes: list[Outcome], out: Path, quick: bool, jobs: int, elapsed: f
         {"name": paper, "title": title, "sections": [part for part in sections if part["paper"] == paper]}
         for paper, title in TITLES.items()
     ]
-    page = environment().get_template("report.html").render(
+    page = templates("onlinear.papers", maths=maths).get_template("report.html").render(
         papers=[paper for paper in papers if paper["sections"]],
         counts=tally(claims, "paper"),
         apart={APART[kind]: tally(claims, kind) for kind in APART},
@@ -79,18 +80,6 @@ def substitutes(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for one in part["substitutes"]:
             found.setdefault((one["name"], one["for"], one["reason"]), []).append(part)
     return [{"name": name, "for": wanted, "reason": reason, "parts": parts} for (name, wanted, reason), parts in found.items()]
-
-
-def environment() -> Any:
-    """The templates."""
-    from jinja2 import Environment, FunctionLoader
-
-    home = resources.files("onlinear.papers")
-    found = Environment(
-        loader=FunctionLoader(lambda name: (home / name).read_text(encoding="utf-8")), autoescape=True, trim_blocks=True
-    )
-    found.filters["maths"] = maths
-    return found
 
 
 WORDS = {
@@ -247,16 +236,6 @@ def write_table(study: Study, spec: TableSpec, name: str, out: Path) -> dict[str
         "rows": rows,
         "reasons": reasons(study, spec),
     }
-
-
-def unique(svg: str, name: str) -> str:
-    """The SVG with its ids made the page's own, so that several can stand in one page."""
-    svg = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    return re.sub(
-        r'<svg([^>]*?) width="[^"]+"', r"<svg\1", re.sub(r'<svg([^>]*?) height="[^"]+"', r"<svg\1", svg, count=1), count=1
-    )
 
 
 def undecided(one: Decision) -> str:

@@ -47,9 +47,11 @@ from onlinear.compiled import (
 from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
+from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.schedules import Power
-from onlinear.solvers.core.dense import all_finite, choose, dot, prox_but_first
+from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.dense import Dense, all_finite, choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
@@ -90,9 +92,13 @@ class Drs(NamedTuple):
     schedule: float = 0.0
 
     letters = ("u", "z", "x")
-    no_batch = "its implicit step is that of one row"
     mean_name = "xbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
+
+    @property
+    def no_batch(self) -> str | None:
+        """Why it takes no batches, if it does not."""
+        return "it takes the slope of a row at z, not at its predictor" if self.inexact else None
 
     @property
     def stable(self) -> bool:
@@ -129,6 +135,18 @@ class Drs(NamedTuple):
         """The variables after t steps, from u_t, z_t and x_t."""
         return {"u": u, "z": z, "x": x}
 
+    def mean_form(self):
+        """Itself: a row moves it by its theta times its columns alone."""
+        return self
+
+    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+        """(1 + kappa) x - kappa u."""
+        return split_start(self, engine, state, columns)
+
+    def dense_u(self, U: np.ndarray, t: int) -> np.ndarray:
+        """u after t steps, from the dense step's vectors."""
+        return U[0]
+
     def engine(self, problem: Problem) -> Engine:
         if not self.inexact:
             needs_theta(problem)
@@ -144,6 +162,15 @@ def why_not_split(problem: Problem) -> str | None:
     if problem.penalty.weight_bounds is not None:
         return "u leaves the box: an idle step clips first and shrinks later"
     return why_not_lazy(problem)
+
+
+def split_start(solver: Any, engine: Any, state: State, columns: np.ndarray) -> Start:
+    """Where the loss's step of a splitting method starts: v = (1 + kappa) x - kappa u."""
+    t = state.t
+    lam = solver.lam_at(t + 1)
+    kappa = lam / solver.lam_at(t)
+    u = solver.dense_u(state.arrays["U"][:, 1:][:, columns], t) if isinstance(engine, Dense) else engine.read_u(state, columns)
+    return Start((1.0 + kappa) * engine.weights(state, columns) - kappa * u, lam, ElasticNet())
 
 
 def first_dual(penalty: Any, w: np.ndarray) -> np.ndarray:

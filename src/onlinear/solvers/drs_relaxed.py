@@ -191,10 +191,7 @@ class Relaxed(Engine):
         def learn_part(some: Rows, part: slice) -> int:
             return learn(state, some, largest, y[part], s[part], scores[part])
 
-        def read(of: State, columns: np.ndarray) -> np.ndarray:
-            return self.u(of, of.t, columns)
-
-        return learn_keeping_last_row([state], rows, learn_part, read)
+        return learn_keeping_last_row([state], rows, learn_part, self.read_u)
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
@@ -205,6 +202,10 @@ class Relaxed(Engine):
     def keep(self, state: State, room: LastRow) -> Any:
         V, L = state.arrays["V"], state.arrays["L"]
         return keep_row, (*room.arrays, V, L, state.now, self.threshold, self.solver.relaxation)
+
+    def read_u(self, state: State, columns: np.ndarray) -> np.ndarray:
+        """u after the last row, at ``columns``."""
+        return self.u(state, state.t, columns)
 
     def u(self, state: State, t: int, columns: np.ndarray) -> np.ndarray:
         """u after t steps, for columns that the steps since did not touch."""

@@ -52,6 +52,8 @@ from onlinear.compiled import (
 from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.schedules import Power
+from onlinear.solvers.comid import Comid
+from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.engine import (
     THETA,
     Engine,
@@ -413,7 +415,6 @@ class Fiol(NamedTuple):
     inner: Any = INNER["newton"]
 
     letters = ("w",)
-    no_batch = "its implicit step is that of one row"
     stable = True  # every step is implicit in the loss and in the penalty
     choices = {"inner": INNER}  # noqa: RUF012
 
@@ -477,6 +478,14 @@ class Fiol(NamedTuple):
 
     def moved(self, v, x, theta, c, penalty):
         return self.landed(self.weight_of(v, c, penalty), x, theta, c, penalty)
+
+    def mean_form(self) -> Comid:
+        """COMID, which moves from the thetas of a batch as FIOL does."""
+        return Comid(self.schedule)
+
+    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+        """The weights: the penalty is part of the step."""
+        return Start(engine.weights(state, columns), engine.solver.schedule.at(state.t + 1), engine.penalty)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -17,15 +17,19 @@ from __future__ import annotations
 from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onlinear.compiled import adopt
 from onlinear.losses import weighted
-from onlinear.penalties import is_bare
+from onlinear.penalties import ElasticNet, is_bare
 from onlinear.schedules import Power
+from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import Dense, dot
 from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, everything, is_joint, needs_theta
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
 from onlinear.solvers.fiol import Fiol
+from onlinear.solvers.sgd import Sgd
 
 
 class ImplicitSgd(NamedTuple):
@@ -35,7 +39,6 @@ class ImplicitSgd(NamedTuple):
     tied: bool = False
 
     letters = ("w", "theta")
-    no_batch = "its implicit step is that of one row"
 
     def step(self, U, x, y, s, t, loss, penalty):
         eta = self.schedule.at(t)
@@ -61,6 +64,15 @@ class ImplicitSgd(NamedTuple):
     def needs_norm(self):
         """theta uses c."""
         return True
+
+    def mean_form(self) -> Sgd:
+        """SGD, which moves from the thetas of a batch as implicit SGD does."""
+        return Sgd(self.schedule)
+
+    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+        """The weights after the penalty's explicit step."""
+        w, eta, r = engine.weights(state, columns), engine.solver.schedule.at(state.t + 1), engine.penalty
+        return Start(w - eta * (r.l1 * np.sign(w) + r.l2 * w), eta, ElasticNet())
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

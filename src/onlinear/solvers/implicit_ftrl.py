@@ -193,7 +193,7 @@ class ImplicitFtrl(NamedTuple):
     eta: float = 2.0
 
     letters = ("w", "z", "sigma", "G", "N")
-    no_batch = "its implicit step is that of one row"
+    no_batch = "its metric follows from the slopes of one row"
     stable = True  # every step is implicit in the loss and in the penalty
 
     def step(self, U, x, y, s, t, loss, penalty):

@@ -28,6 +28,7 @@ from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
 from onlinear.rows import Rows
+from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
     BIAS,
@@ -61,7 +62,6 @@ class Oadm(NamedTuple):
     schedule: float = 0.0
 
     letters = ("z", "w", "mu")
-    no_batch = "its implicit step is that of one row"
     stable = True  # every step is implicit in the loss and in the penalty
     mean_name = "zbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
@@ -94,6 +94,22 @@ class Oadm(NamedTuple):
     def first_means(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The average before the first row: that of the start."""
         return {"wbar": start["w"].copy()}
+
+    def mean_form(self):
+        """Itself: a row moves it by its theta times its columns alone."""
+        return self
+
+    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+        """(rho z - mu + eta w) / (rho + eta)."""
+        rho = self.rho_at(state.t + 1)
+        if isinstance(engine, LazyOadm):
+            w, a, _ = engine.settled(state, columns)
+            z = engine.penalty.prox(a, 1.0 / rho)
+            mu = rho * (a - z)
+        else:
+            z, w, mu = state.arrays["U"][:, 1:][:, columns]
+        c = 1.0 / (rho + self.bregman)
+        return Start(c * (rho * z - mu + self.bregman * w), c, ElasticNet())
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

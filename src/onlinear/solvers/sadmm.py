@@ -27,9 +27,10 @@ import numpy as np
 from onlinear.compiled import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
+from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
-from onlinear.solvers.core.engine import Engine, Preset, Problem, needs_theta
-from onlinear.solvers.drs import SPLIT, Exact, first_dual, why_not_split
+from onlinear.solvers.core.engine import Engine, Preset, Problem, State, needs_theta
+from onlinear.solvers.drs import SPLIT, Exact, first_dual, split_start, why_not_split
 
 
 class Sadmm(NamedTuple):
@@ -39,7 +40,6 @@ class Sadmm(NamedTuple):
     schedule: float = 0.0
 
     letters = ("z", "w", "mu")
-    no_batch = "its implicit step is that of one row"
     stable = True  # every step is implicit in the loss and in the penalty
     mean_name = "zbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
@@ -82,6 +82,18 @@ class Sadmm(NamedTuple):
         """The averages before the first row: those of the start."""
         found = {"wbar": start["w"].copy()}
         return found if self.schedule else found | {"mutbar": np.zeros_like(start["w"])}
+
+    def mean_form(self):
+        """Itself: a row moves it by its theta times its columns alone."""
+        return self
+
+    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+        """(1 + kappa) x - kappa u."""
+        return split_start(self, engine, state, columns)
+
+    def dense_u(self, U: np.ndarray, t: int) -> np.ndarray:
+        """u = z + mu / rho after t steps, from the dense step's vectors."""
+        return U[0] + self.lam_at(t) * U[2]
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -22,6 +22,7 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
+from onlinear.solvers.core.batch_dual import BatchDual
 from onlinear.solvers.core.engine import ONE, Engine, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
@@ -39,6 +40,9 @@ class Unit(NamedTuple):
         return s
 
     def slope(self, s, y):
+        return 1.0
+
+    def theta(self, a, c, y):
         return 1.0
 
 
@@ -174,12 +178,12 @@ def combined(rows: Rows, slopes: np.ndarray) -> tuple[Rows, float]:
 class MiniBatchEngine(Engine):
     """Gathers rows and gives the solver's own engine one row for each batch. ``State.t`` counts batches."""
 
-    implicit = False
-
     def __init__(self, solver: MiniBatch, inner: Engine, problem: Problem) -> None:
+        self._start = getattr(solver.solver, "loss_start", None)  # where an implicit step starts
+        self.implicit = self._start is not None
         super().__init__(solver, problem)
-        self.inner = inner
-        self.inner.loss = bind_loss(Unit(), implicit=False)
+        self.inner, self._bound = inner, self.loss
+        self.inner.loss = bind_loss(Unit(), self.inner.implicit)
         self.own, self.solver = self.inner.own, self.inner.solver
         self.rows = solver.batch
         self.lazy, self.why = self.inner.lazy, self.inner.why
@@ -234,7 +238,13 @@ class MiniBatchEngine(Engine):
         waiting = state.waiting
         y, s, scores = waiting.numbers()
         slopes = np.empty(self.rows)
-        find_slopes(self.loss, scores, y, s, slopes)
+        if self._start is None:
+            find_slopes(self.loss, scores, y, s, slopes)
+        else:
+            found = self._thetas(state, y, s)
+            if found is None:
+                return False
+            np.divide(found, self.rows, out=slopes)
         row, largest = combined(waiting.rows, slopes)
         one = float(slopes.sum()) if self.problem.fit_intercept else 0.0
         if not isfinite(largest + one):
@@ -244,6 +254,14 @@ class MiniBatchEngine(Engine):
         state.now[ONE] = float(self.problem.fit_intercept)
         waiting.clear()
         return done == 1 and isfinite(self.inner.bias(state))
+
+    def _thetas(self, state: State, y: np.ndarray, s: np.ndarray) -> np.ndarray | None:
+        """The thetas of an implicit step for a full batch; None where there are none in finite numbers."""
+        rows = state.waiting.rows
+        start = self._start(self.inner, state, rows.indices)  # type: ignore[misc]
+        one = float(self.problem.fit_intercept)
+        own = self.problem.loss if self.loss == self._bound else None
+        return BatchDual(own, self.loss, rows, y, s, start, self.inner.bias(state), one).thetas()
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         raise TypeError("Rows of a batch are gathered by learn.")

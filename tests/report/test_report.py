@@ -1,0 +1,149 @@
+"""The page about a model: its numbers are the file's, names are escaped, and it needs nothing else."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from onlinear import OnlineClassifier, OnlineRegressor, load
+from onlinear.cli import app
+from onlinear.models.evaluation import curve, stretches
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+
+def run(*arguments):
+    found = CliRunner().invoke(app, list(map(str, arguments)))
+    assert found.exit_code == 0, found.output
+    return found
+
+
+class Page(HTMLParser):
+    """Every tag is closed, and nothing is loaded."""
+
+    VOID = ("meta", "use", "path", "br", "rect")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.words = [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in ("script", "img", "link", "iframe")
+        assert not any(
+            value and value.startswith(("http", "//")) for name, value in attrs if name in ("src", "href", "xlink:href")
+        )
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data.strip())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    run("train", "breast-cancer", "--model", folder / "m", "--report", folder / "run.html", "--quiet")
+    return folder
+
+
+def test_the_page_of_a_run_has_its_figures_and_the_command_that_makes_it_again(trained):
+    page = Page((trained / "run.html").read_text())
+    text = " ".join(page.words)
+    assert text.count("seconds since the first row") == 1
+    assert text.count("best constant") >= 3
+    assert f"onlinear report {trained / 'm'} --output {trained / 'run.html'}" in page.words
+    model = load(trained / "m")
+    assert f"{model.history_[-1]['loss']:.4g}" in page.words
+
+
+def test_with_rows_it_shows_what_evaluate_finds(trained):
+    import json
+
+    run("report", trained / "m", "breast-cancer", "-o", trained / "rows.html")
+    page = Page((trained / "rows.html").read_text())
+    found = json.loads(run("evaluate", trained / "m", "breast-cancer", "--json").output)
+    for name in ("loss", "error", "auc", "log_loss"):
+        assert f"{found[name]:.4g}" in " ".join(page.words)
+    for title in ("True against false positives", "Precision against recall", "How often a probability came true"):
+        assert title in page.words
+    run("report", trained / "m", "breast-cancer", "-o", trained / "again.html")
+    again = (trained / "again.html").read_text().replace("again.html", "rows.html")
+    assert again == (trained / "rows.html").read_text()
+
+
+def test_names_and_labels_of_any_kind_are_text(tmp_path):
+    pd = pytest.importorskip("pandas")
+    bad = "<script>alert(1)</script>&\"'"
+    frame = pd.DataFrame({bad: np.arange(40.0), "b": np.arange(40.0) % 3})
+    OnlineClassifier().fit(frame, np.where(np.arange(40) < 20, bad, "ü")).save(tmp_path / "m")
+    run("report", tmp_path / "m", "-o", tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert "<script" not in text
+    assert bad in " ".join(Page(text).words)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OnlineRegressor(),
+        OnlineClassifier(loss="softmax"),
+        OnlineClassifier("hinge", penalty="l1=100"),
+    ],
+    ids=["numbers", "classes", "empty"],
+)
+@pytest.mark.parametrize("final", [False, True])
+def test_every_kind_of_model_has_a_page(model, final, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = (
+        X[:, 0]
+        if isinstance(model, OnlineRegressor)
+        else np.digitize(X[:, 0], [-0.5, 0.5][: 1 if model.loss == "hinge" else 2])
+    )
+    model.fit(X, y).save(tmp_path / "m", final=final)
+    lines = [" ".join([f"{y[i]:g}", *(f"{j + 1}:{x:.6g}" for j, x in enumerate(X[i]))]) for i in range(60)]
+    (tmp_path / "rows.svm").write_text("\n".join(lines))
+    run("report", tmp_path / "m", tmp_path / "rows.svm", "-o", tmp_path / "r.html")
+    Page((tmp_path / "r.html").read_text())
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, trained):
+    def fails(*arguments):
+        found = CliRunner().invoke(app, list(map(str, arguments)))
+        assert found.exit_code == 2
+        return found.output
+
+    assert "--report needs --model" in fails("train", "iris", "--report", tmp_path / "r.html")
+    assert "one file" in fails("train", "iris", "--model", tmp_path / "m", "--report", tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+    assert "the model" in fails("report", trained / "m", "-o", trained / "m")
+
+
+def test_a_missing_library_is_named(tmp_path, trained, monkeypatch):
+    monkeypatch.setattr("onlinear.pages.NEEDED", ("jinja2", "no_such_library"))
+    found = CliRunner().invoke(app, ["report", str(trained / "m"), "-o", str(tmp_path / "r.html")])
+    assert found.exit_code == 2
+    assert re.search(r"no_such_library: pip install 'onlinear\[report\]'", found.output.replace("\n", " "))
+
+
+def test_curves_and_stretches_by_their_definition():
+    scores, positive = np.array([3.0, 2.0, 2.0, 1.0]), np.array([True, False, True, False])
+    points = curve(scores, positive, np.array([1.0, 1.0, 2.0, 3.0]))
+    assert [tuple(point) for point in points] == [(0.0, 1 / 3, 1.0), (0.25, 1.0, 0.75), (1.0, 1.0, 3 / 7)]
+    assert curve(scores, np.ones(4, bool), np.ones(4)) is None
+    found = stretches(np.arange(100) < 50, np.ones(100))
+    assert found[0] == (5, 1.0)
+    assert found[-1] == (100, 0.0)
+    assert np.isnan(stretches(np.ones(2), np.array([0.0, 1.0]))[0][1])
