@@ -145,12 +145,13 @@ def test_a_feature_rests_for_a_million_rows(method: str) -> None:
             assert np.any(again)
 
 
-@pytest.mark.parametrize("average", ["none", pytest.param("uniform", marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("method", FEW)
+SLOW = [pytest.param(method, "none", marks=pytest.mark.exhaustive) for method in METHODS[1:]]
+SLOW += [pytest.param(method, "uniform", marks=pytest.mark.exhaustive) for method in METHODS[:2]]
+
+
+@pytest.mark.parametrize(("method", "average"), [(METHODS[0], "none"), *SLOW])
 def test_same_bits(method: str, average: str, tmp_path: Path) -> None:
     """Of any cut into calls, of single rows, of outputs side by side, of growing columns, and after a file."""
-    if "rda" in method and average != "none":
-        pytest.skip("dual averaging has no average that forgets")
     X, y, s = rows_of(120)
     penalty = "l1=1e-3" if average == "none" else "none"
 
