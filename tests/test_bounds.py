@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((bounds.ROOT / "pyproject.toml").read_text())["project"]
 
 def test_the_script_installs_every_declared_lower_bound():
     extras = PROJECT["optional-dependencies"]
-    declared = {*PROJECT["dependencies"], *extras["papers"], *extras["test"]} - {"onlinear[papers]"}
+    declared = {*PROJECT["dependencies"], *extras["papers"], *extras["dask"], *extras["test"]} - {"onlinear[papers,dask]"}
     pins = {bounds.lowest(item) for item in bounds.requirements()}
     assert pins == {re.sub(r",.*", "", item).replace(">=", "==") for item in declared}
 
@@ -27,12 +27,7 @@ def test_a_requirement_without_a_plain_lower_bound_is_refused(wrong):
 
 
 def test_every_extra_has_what_it_is_for():
-    assert set(PROJECT["optional-dependencies"]) == {
-        "papers",
-        "bench",
-        "river",
-        "test",
-    }  # docs: with the site
+    assert set(PROJECT["optional-dependencies"]) == {"papers", "report", "bench", "river", "dask", "docs", "test"}
 
 
 def test_the_script_tries_every_command():

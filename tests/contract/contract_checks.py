@@ -489,17 +489,17 @@ def outputs_are_columns(case: Case, shape: Shape) -> None:
 
 def weight_0_is_a_step_without_loss(case: Case, outputs: int) -> None:
     """A row of weight 0 leaves the same state whatever its score, even where the loss and its slope overflow (MATH 17)."""
-    X = 0.1 * np.random.default_rng(5).normal(size=(4, FEATURES))
-    y = np.full((4, outputs), 3.0 if getattr(build_loss(case.loss), "labels", "real") == "counts" else 1.0)
+    X = 0.1 * np.random.default_rng(5).normal(size=(8, FEATURES))  # with the row of weight 0 three batches of three
+    y = np.full((8, outputs), 3.0 if getattr(build_loss(case.loss), "labels", "real") == "counts" else 1.0)
 
     def learned(score: float) -> Any:
         learner = case.learner(0.1, n_outputs=outputs)
         with quiet():
-            learner.learn(X[:3], y[:3])
+            learner.learn(X[:6], y[:6])
             w = learner.weights().reshape(FEATURES, outputs)[:, 0]
             assert np.any(w), f"{case}: nothing was learned"
             learner.learn((score / (w @ w)) * w[None], y[:1], [0.0])
-            learner.learn(X[3:], y[3:])
+            learner.learn(X[6:], y[6:])
         return frozen(learner)
 
     want = learned(0.5)

@@ -64,6 +64,7 @@ def test_joined_outputs_are_the_recursion() -> None:
 def test_weight_0_is_a_step_without_loss(name: str, loss: str) -> None:
     built = {case: build(case) for text in variants(name) for case in (Case(text, loss, p, "none") for p in PENALTY_TEXTS)}
     accepted = [case for case, found in built.items() if not isinstance(found, str)]
-    assert accepted or all("loss" in str(refusal) for refusal in built.values())
+    refused = [str(refusal) for case, refusal in built.items() if "batch=" not in case.solver]
+    assert accepted or all("loss" in refusal for refusal in refused)
     for case in accepted:
         weight_0_is_a_step_without_loss(case, 1)

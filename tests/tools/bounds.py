@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-EXTRAS = ("papers", "test")  # bench and river need the peers, which have bounds of their own
-COMMANDS = ("train", "predict", "evaluate", "explain", "inspect", "convert", "parts", "reproduce")
+EXTRAS = ("papers", "dask", "test")  # bench and river need the peers, which have bounds of their own
+COMMANDS = ("train", "predict", "evaluate", "explain", "inspect", "convert", "parts", "report", "reproduce")
 WIDTH = 80
 
 FIT = """
