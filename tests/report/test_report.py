@@ -103,7 +103,7 @@ def test_names_and_labels_of_any_kind_are_text(tmp_path):
     ],
     ids=["numbers", "classes", "empty"],
 )
-@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("final", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_every_kind_of_model_has_a_page(model, final, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))

@@ -70,7 +70,7 @@ class Recursion:
 SETTINGS = {"sgd": f",{STEP}", "comid": f",{STEP}", "ftrl": f",eta={ETA}"}
 
 
-@pytest.mark.parametrize("k", [2, 7])
+@pytest.mark.parametrize("k", [pytest.param(2, marks=pytest.mark.exhaustive), 7])
 @pytest.mark.parametrize("name", ["sgd", "comid", "rda", "ftrl", "adagrad-rda", "adagrad-comid"])
 def test_a_batch_is_one_step_on_the_mean_loss(name, k, data):
     X, y, s = data
