@@ -406,3 +406,15 @@ def test_a_target_of_text_is_not_regressed(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,red\n2,blue\n")
     shown = run("train", tmp_path / "t.csv", "--target", "y", "--task", "regress", code=2)
     assert "is text ('red', 'blue'), which names classes: --task regress needs numbers" in shown
+
+
+def test_a_warning_is_a_plain_line_of_the_command(tmp_path):
+    (tmp_path / "wide.svm").write_text("1 1:1\n0 9:1\n" * 20)
+    done = subprocess.run(
+        [sys.executable, "-m", "onlinear", "train", "wide.svm", "--solver", "mixture,limit=5"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0
+    said = [line for line in done.stderr.splitlines() if "limit=" in line]
+    assert len(said) == 1
+    assert said[0].startswith("onlinear: mixture: a row has a column")

@@ -6,6 +6,8 @@ One module per command; each registers itself when it is imported here.
 import io
 import logging
 import sys
+import warnings
+from typing import Any
 
 from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, report, reproduce, train
 from onlinear.cli.command import app
@@ -18,4 +20,10 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal or pipe of few letters, as ASCII, cannot show all names
         sys.stdout.reconfigure(errors="backslashreplace")
     logging.getLogger("onlinear.compiling").disabled = True
+    warnings.formatwarning = plainly  # type: ignore[assignment]
     app()
+
+
+def plainly(message: Any, *where: Any) -> str:
+    """A warning as a line of the command, without the place in its code."""
+    return f"onlinear: {message}\n"
