@@ -1,7 +1,7 @@
 """The contract of every combination of solver, loss, penalty, schedule and average that the code offers.
 
 A pairwise covering set runs interpreted, in a process of its own (contract_interpreted.py). Compiled here: every (solver,
-loss), (solver, penalty) and (solver, average); everything under ``pytest -m exhaustive``.
+loss), (solver, penalty) and (solver, average), by whole runs; single steps and everything under ``pytest -m exhaustive``.
 """
 
 # ruff: noqa: F401, F811 (the fixture ``tally`` is imported)
@@ -63,9 +63,10 @@ def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -
     examples(lazy_run_is_the_recursion, case, tally, 3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", LAZY, ids=str)
 def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
-    examples(one_step_is_the_recursion, case, tally, 2, wild=True)
+    examples(one_step_is_the_recursion, case, tally, 3, wild=True)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
