@@ -92,9 +92,9 @@ class Abreast(NamedTuple):
         return self[:5]
 
 
-def work_of_pack(weights: int = 0) -> np.ndarray:
-    """Room for the numbers of a row of a pack, and for as many of its weights."""
-    return np.zeros((WEIGHTS + weights if weights else SEARCH, WIDTH))
+def work_of_pack(weights: int | None = None) -> np.ndarray:
+    """Room for the numbers of a row of a pack, and where theta is searched for, for as many of its weights, which may be 0."""
+    return np.zeros((SEARCH if weights is None else WEIGHTS + max(weights, int(PLACES)), WIDTH))
 
 
 @function
