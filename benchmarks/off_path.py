@@ -181,9 +181,10 @@ TEXT = {
     "weights": """## Class weights
 
 One pass with the default settings, mean of three orders, on rows of which 3 % are positive (the generated ones: 7 %). The
-peers, which solve to the end, have columns of unit size and predict the same rows. Step sizes are divided by the running
-largest weight to the power 3/4: undivided, an implicit step of a heavy row ends at the row's margin, whatever its weight. The
-power and the step were chosen on these four tasks.""",
+peers, which solve to the end, have columns of unit size and predict the same rows. Adaptive steps follow weights by
+themselves: the sums of squared gradients have them. Those of one size for all columns (bounds, total variation, named
+solvers) are divided by the running largest weight to the power 3/4: undivided, an implicit step of a heavy row ends at the
+row's margin, whatever its weight.""",
     "coverage": """## Quantiles
 
 The share of targets at or below the prediction, on the rows trained on and on held-out rows, after one pass.""",

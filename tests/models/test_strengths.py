@@ -19,7 +19,7 @@ SAME = [
     ({"l1": 1e-3, "penalty": "l2"}, {"penalty": "l1=1e-3,l2=1e-5"}),
     ({"l2": 1e-3, "penalty": "tv=0.1", "solver": "comid"}, {"penalty": "tv=0.1,l2=1e-3", "solver": "comid"}),
     ({"l1": 0.0}, {}),
-    ({"eta": 0.5}, {"solver": "implicit-sgd,eta=0.5"}),
+    ({"eta": 0.5, "l1": 1e-3}, {"solver": "implicit-ftrl,eta=0.5", "penalty": "l1=1e-3"}),
     ({"eta": 0.5, "l1": 1e-3, "solver": "comid"}, {"penalty": "l1=1e-3", "solver": "comid,eta=0.5"}),
     ({"eta": 2, "solver": "sgd,schedule=constant"}, {"solver": "sgd,schedule=constant,eta=2"}),
 ]

@@ -141,7 +141,7 @@ class Model(Certifying, ABC):
         return self
 
     def _solver(self) -> Any:
-        """The solver: as named, else implicit steps: adaptive ones with l1, and in their faster form without a penalty."""
+        """The solver: as named, else implicit steps, adaptive where that was measured to be better."""
         if self.solver is not None:
             return with_step(self.solver, self.eta)
         adapts, name = self._adapts(), self._default_solver()
@@ -166,15 +166,16 @@ class Model(Certifying, ABC):
         return with_strengths(self.penalty, self.l1, self.l2)
 
     def _adapts(self) -> bool:
-        """Whether the steps of the default are adaptive: with l1 and without bounds, for losses of classes and of residuals;
-        for the squared loss of numbers without a penalty; and where rows are forgotten."""
+        """Whether the steps of the default are adaptive: for classes, and for numbers with l1 or with the squared loss and no
+        penalty, where the penalty has no bounds; for classes joined by one loss with l1 alone; and where rows are forgotten."""
         if self.forget is not None:
             return True
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
-        if self._is_bare():
-            return self.task == REGRESS and type(loss) is Squared
-        measured = self.task == CLASSIFY or is_residual(loss)
-        return type(penalty) is ElasticNet and penalty.l1 > 0.0 and measured and hasattr(loss, "theta")
+        if type(penalty) is not ElasticNet or not hasattr(loss, "theta"):
+            return False
+        if self.task == CLASSIFY:
+            return penalty.l1 > 0.0 or not is_joint(loss)
+        return is_residual(loss) if penalty.l1 > 0.0 else is_bare(penalty) and type(loss) is Squared
 
     def _is_bare(self) -> bool:
         return is_bare(build_penalty(self.chosen_penalty()))
@@ -366,7 +367,7 @@ class Model(Certifying, ABC):
 class Classifier(Model):
     """A model of classes, several one against the rest."""
 
-    choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 2.0)
+    choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 1.0)
     task = CLASSIFY
     kind = "classifier"
     classes_: np.ndarray

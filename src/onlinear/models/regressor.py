@@ -32,9 +32,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     solver : str or solver object, default=None
         The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes implicit steps. With l1, and for the squared loss
         without a penalty, they are adaptive: ``implicit-ftrl`` with eta = 2, or 8 with an average (not for poisson). Else they
-        are those of ``fiol``, or without a penalty of its faster form ``implicit-sgd``; the size of step t is 50 / sqrt(t) for
-        the squared loss, 20 / sqrt(t) for absolute, huber and epsilon-insensitive, 2 / sqrt(t) for quantile, without an average
-        a fifth of these, and follows the running largest weight of the rows. All follow the running deviation of the targets.
+        are those of ``fiol``, or without a penalty of its faster form ``implicit-sgd``; the size of step t is 2.4 / sqrt(t),
+        for quantile 1 / sqrt(t), without an average a fifth of these, and follows the running largest weight of the rows. All
+        follow the running deviation of the targets.
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
