@@ -387,13 +387,13 @@ class Core(Guarded):
         raise DivergenceError(why)
 
     def diverge(self, where: str, t: int) -> NoReturn:
-        """Stop because step t left the state infinite; ``where`` names the row, with a space behind it."""
+        """Stop because step t left the state infinite, or was not found; ``where`` names the row, with a space behind it."""
         try:
             eta = self.engine.eta(max(t, 1))
         except NO_NUMBER:
             eta = np.inf
         self.stop(
-            f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). Use a smaller step"
+            f"{self.engine.why_stopped(self.states)} {where}(step {t}, eta = {eta:.3g}). Use a smaller step"
             + ("." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'.")
         )
 
