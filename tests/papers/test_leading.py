@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onlinear.papers.leading import Leading, solver_of
+from onlinear.penalties import ElasticNet
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers.csgd import Csgd
 
@@ -13,7 +14,7 @@ def learned(solver, X, y):
     U = np.zeros((len(solver.letters), X.shape[1] + 1))
     solver.begin(U, None)
     for t, (x, target) in enumerate(zip(X, y, strict=True), start=1):
-        solver.step(U, np.concatenate([[0.0], x]), target, 1.0, t, None, None)
+        solver.step(U, np.concatenate([[0.0], x]), target, 1.0, t, None, ElasticNet())
     return U
 
 
