@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer
 
 from onlinear import OnlineClassifier as Local
+from onlinear import streams
+from onlinear.models.evaluation import evaluate
 from onlinear.shards import Blocks, fit
 from onlinear.shards import Local as Loop
 from onlinear.streams import StreamError
@@ -81,6 +83,12 @@ def test_frames_files_and_lazy_predictions(client, tmp_path):
         table[200 * k : 200 * k + 200].to_csv(tmp_path / f"{k}.csv", index=False)
     files = on_dask.OnlineClassifier(penalty="l1=1e-2", client=client).fit(str(tmp_path / "*.csv"), target="sick")
     assert files.to_local().converged_
+    measured = files.evaluate(str(tmp_path / "*.csv"), target="sick")
+    assert measured == evaluate(files.to_local(), streams.open(str(tmp_path / "*.csv"), target="sick"))
+    (tmp_path / "scores").mkdir()
+    written = files.predict_to(str(tmp_path / "*.csv"), tmp_path / "scores", "scores")
+    assert written == [str(tmp_path / "scores" / f"{k}.parquet") for k in range(3)]
+    assert model.evaluate(frame, "sick").rows == 569
     (tmp_path / "1.csv").write_text("a,b,c,d,sick\n1,2,3,x,0\n")
     with pytest.raises(StreamError, match=r"1\.csv"):
         files.fit(str(tmp_path / "*.csv"), target="sick")
@@ -92,6 +100,23 @@ def test_lazy_probabilities_of_arrays(client, alone):
     lazy = model.predict_proba(x)
     assert lazy.shape == (569, 2)
     assert np.array_equal(lazy.compute(), alone.predict_proba(X))
+
+
+def test_a_fit_is_resumed_on_another_layout(client, alone, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(found):
+        if found.passes == 4:
+            raise Stop
+
+    shards = [Blocks(f"shard {k + 1} of 4", ((X[part], Y[part]),)) for k, part in enumerate(PARTS)]
+    with pytest.raises(Stop):
+        fit(Local(**SETTINGS), shards, Loop(2), stop, checkpoint=tmp_path / "c")
+    _, x, y = next(collections())
+    model = on_dask.OnlineClassifier(**SETTINGS, client=client).fit(x, y, resume=tmp_path / "c")
+    assert [found.passes for found in model.history_][0] == 5
+    assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
 
 
 def test_numbers(client):

@@ -32,8 +32,9 @@ from distributed.protocol.pickle import dumps, loads
 
 from onlinear.models.base import Model
 from onlinear.models.classifier import OnlineClassifier as LocalClassifier
+from onlinear.models.evaluation import Result
 from onlinear.models.regressor import OnlineRegressor as LocalRegressor
-from onlinear.shards import Blocks, Round, Tree, fit, open_shards
+from onlinear.shards import Blocks, Round, Tree, evaluate, fit, open_shards, predict_to
 
 __all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "shards_of"]
 
@@ -272,7 +273,7 @@ class _OnCluster:
         RuntimeError
             For workers with other versions.
         """
-        client = get_client() if self.client is None else self.client
+        client = self._connected()
         runner, model = OnDask(client), self.local(**self.settings)
         history: list[Round] = []
 
@@ -323,6 +324,64 @@ class _OnCluster:
         """
         local = self.to_local()
         return _lazily(local.predict, X, getattr(local, "classes_", np.zeros(1)).dtype)
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Result:
+        """Compare predictions with targets, to the digits of ``onlinear evaluate``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **options
+            The rows, as ``shards_of`` takes them; of tables the model knows which columns are features.
+
+        Returns
+        -------
+        Result
+            Loss, measures, confusion, calibration.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        StreamError
+            For rows that cannot be read, have no target, or a label that is no class of the model.
+        """
+        client, local = self._connected(), self.to_local()
+        return evaluate(local, self._shards(client, X, y, sample_weight, options), OnDask(client))
+
+    def predict_to(self, X: Any, folder: str | os.PathLike[str], kind: str = "labels", **options: Any) -> list[str]:
+        """Write the predictions of each shard to a Parquet file with its name.
+
+        Parameters
+        ----------
+        X, **options
+            Files, as ``shards_of`` takes them.
+        folder : str or path
+            Where the files go. It must exist, and every worker must reach it under this name.
+        kind : {"labels", "scores", "probabilities"}, default="labels"
+            What to predict.
+
+        Returns
+        -------
+        list of str
+            The files, in the order of the shards. Each has its name when it is whole.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        OSError, StreamError
+            For files that cannot be written or read.
+        """
+        client, local = self._connected(), self.to_local()
+        return predict_to(local, self._shards(client, X, None, None, options), OnDask(client), folder, kind)
+
+    def _connected(self) -> Client:
+        return get_client() if self.client is None else self.client
+
+    def _shards(self, client: Client, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> list[Any]:
+        """The shards of rows, their columns numbered as the model's."""
+        known = self.to_local().encoding_
+        return shards_of(client, X, y, sample_weight, **({} if known is None else {"encoding": known}), **options)
 
 
 def _lazily(predict: Callable[[Any], np.ndarray], X: Any, dtype: Any, columns: int | None = None) -> Any:

@@ -110,3 +110,36 @@ def test_a_scheduler_that_does_not_answer_is_one_error(rows, monkeypatch):
     monkeypatch.setattr(sharded, "CONNECT", 0.3)
     said = command("train", rows, *OPTIONS, "--dask", "tcp://127.0.0.1:1", code=2)
     assert "--dask tcp://127.0.0.1:1: no scheduler answers there" in said
+
+
+@pytest.fixture
+def model(rows, tmp_path):
+    command("train", rows, *OPTIONS[:-2], "--classes", "no,yes", "-m", tmp_path / "m", "-q")
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "kind"), [("txt", "labels"), ("csv", "probabilities"), ("parquet", "scores"), ("arrow", "labels")]
+)
+def test_predictions_of_workers_are_those_of_the_plain_command(rows, model, tmp_path, suffix, kind):
+    command("predict", model, rows, "--as", kind, "-o", tmp_path / f"plain.{suffix}")
+    command("predict", model, rows, "--as", kind, "-o", tmp_path / f"several.{suffix}", "--workers", 3)
+    assert (tmp_path / f"several.{suffix}").read_bytes() == (tmp_path / f"plain.{suffix}").read_bytes()
+
+
+def test_measures_of_workers_are_those_of_the_plain_command(rows, model, tmp_path):
+    for form in ((), ("--json",)):
+        plain = command("evaluate", model, rows, *form)
+        assert command("evaluate", model, rows, "--workers", 3, *form) == plain
+    assert "--gap has no form" in command("evaluate", model, rows, "--workers", 2, "--gap", code=2)
+    (tmp_path / "part-2.csv").write_text("id,size,kind,bought\n1,2,3,maybe\n")
+    said = command("evaluate", model, rows, "--workers", 2, code=1)
+    assert "part-2.csv" in said
+    assert "maybe" in said
+
+
+def test_a_prediction_that_fails_leaves_no_file(rows, model, tmp_path):
+    (tmp_path / "part-2.csv").write_text("id,size,kind,bought\n1,x,3,yes\n")
+    said = command("predict", model, rows, "-o", tmp_path / "p.csv", "--workers", 2, code=1)
+    assert "part-2.csv" in said
+    assert not (tmp_path / "p.csv").exists()

@@ -14,7 +14,8 @@ import typer
 from onlinear import shards, streams
 from onlinear.cli import runs
 from onlinear.cli.checkpoints import RUN, Checkpoints
-from onlinear.cli.command import UsageError, usage, words
+from onlinear.cli.command import FAILURE, Reading, UsageError, fail, usage, words
+from onlinear.cli.reading import as_model
 from onlinear.cli.settings import Settings
 from onlinear.cli.show import (
     WIDTH,
@@ -28,6 +29,7 @@ from onlinear.cli.show import (
 )
 from onlinear.models.base import Model
 from onlinear.models.certifying import names_certified
+from onlinear.models.evaluation import Result
 from onlinear.shards import File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted
 from onlinear.training.options import PEEK, Options, choose_task
@@ -44,6 +46,9 @@ ONE_PLACE = {
     "classes": "the first reading finds them",
     "n_features": "the first reading finds the columns",
 }
+
+
+NO_ERRORS = "--max-errors has no form over shards: each worker would count its own."
 
 
 class FailedError(Exception):
@@ -98,7 +103,7 @@ def refuse(settings: Settings, given: dict[str, Any]) -> None:
     if given["checkpoint_every"] is not None:
         raise UsageError("--checkpoint-every has no form over shards: a checkpoint is written after each round.")
     if settings.reading.get("max_errors"):
-        raise UsageError("--max-errors has no form over shards: each worker would count its own.")
+        raise UsageError(NO_ERRORS)
     if settings.tol is None and not names_certified(settings.solver):
         raise UsageError("--workers and --dask need --tol, such as --tol 1e-3: rounds over shards end at a certified gap.")
 
@@ -230,3 +235,39 @@ def _estimator(settings: Settings, files: list[File]) -> Model:
                 break
     options = Options(task=settings.task, loss=settings.loss, classes=() if settings.scan else None)
     return runs.estimator(settings, choose_task(options, stream, head), stream)
+
+
+def predict(
+    model: Any, source: list[str], reading: Reading, kind: str, workers: int | None, dask: str | None
+) -> Iterator[np.ndarray]:
+    """Predictions of the rows of files, in their order."""
+    files = _files_of(model, source, reading, with_target=False)
+    with _failing(), runner(workers, dask) as run:
+        yield from shards.predict(model, files, run, kind)
+
+
+def evaluate(model: Any, source: list[str], reading: Reading, gap: bool, workers: int | None, dask: str | None) -> Result:
+    """How well a model predicts the rows of files."""
+    if gap:
+        raise UsageError("--gap has no form over shards: leave out --workers and --dask.")
+    files = _files_of(model, source, reading, with_target=True)
+    with _failing(), runner(workers, dask) as run:
+        return shards.evaluate(model, files, run, ", ".join(source))
+
+
+def _files_of(model: Any, source: list[str], reading: Reading, *, with_target: bool) -> list[File]:
+    """The files of a source as shards, their columns numbered as the model's."""
+    if reading.max_errors:
+        raise UsageError(NO_ERRORS)
+    with usage():
+        options = as_model(source, reading._asdict(), model, with_target=with_target)
+        return shards.open_shards(source, **options)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """What fails within ends the command with a message."""
+    try:
+        yield
+    except FailedError as error:
+        fail(str(error), FAILURE)

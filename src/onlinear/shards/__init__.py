@@ -12,6 +12,7 @@ from __future__ import annotations
 from onlinear.shards.checkpoints import Keeper
 from onlinear.shards.fitting import Round, fit, refuse
 from onlinear.shards.runners import Local, Runner, Tree
+from onlinear.shards.scoring import evaluate, predict, predict_to
 from onlinear.shards.sources import Blocks, File, Shard, open_shards
 from onlinear.shards.tasks import Job, Looks, Start, Survey, learn, look, survey
 
@@ -28,10 +29,13 @@ __all__ = [
     "Start",
     "Survey",
     "Tree",
+    "evaluate",
     "fit",
     "learn",
     "look",
     "open_shards",
+    "predict",
+    "predict_to",
     "refuse",
     "survey",
 ]
