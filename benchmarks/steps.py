@@ -34,12 +34,17 @@ RIVER_MOST = 100  # features: its dictionaries take minutes per step beyond
 Make = Callable[[np.ndarray | None, float], Tool]
 
 
-def ours(average: str) -> Make:
-    def make(classes: np.ndarray | None, step: float) -> Tool:
-        scale = "max-abs" if classes is None else "rms"
-        return Onlinear(classes, solver=f"implicit-sgd,eta={step!r}", scale=scale, average=average)
+def ours(classes: np.ndarray | None, step: float) -> Tool:
+    return Onlinear(classes, eta=step)
 
-    return make
+
+def mixture(classes: np.ndarray | None, step: float) -> Tool:
+    return Onlinear(classes, solver=f"mixture,eta={step!r}", scale="centred", **({"clip": True} if classes is None else {}))
+
+
+def first(classes: np.ndarray | None, step: float) -> Tool:
+    scale = "max-abs" if classes is None else "rms"
+    return Onlinear(classes, solver=f"implicit-sgd,eta={step!r}", scale=scale, average="weighted-t1")
 
 
 def sgd(classes: np.ndarray | None, step: float) -> Tool:
@@ -48,16 +53,17 @@ def sgd(classes: np.ndarray | None, step: float) -> Tool:
 
 
 TOOLS: dict[str, tuple[Make, str]] = {
-    "onlinear, recommended (implicit, running scale, average)": (ours("weighted-t1"), "none"),
-    "onlinear, the same without average": (ours("none"), "none"),
-    "onlinear, recommended, scaled beforehand": (ours("weighted-t1"), "rms"),
-    "Vowpal Wabbit, its default (adaptive, normalised, invariant)": (lambda c, step: VowpalWabbit(c, f"-l {step!r}"), "none"),
+    "onlinear, as it comes but for the step": (ours, "raw"),
+    "onlinear, the same, scaled beforehand": (ours, "rms"),
+    "onlinear, mixture": (mixture, "raw"),
+    "onlinear, release 0.1 but for the step": (first, "raw"),
+    "Vowpal Wabbit, its default (adaptive, normalised, invariant)": (lambda c, step: VowpalWabbit(c, f"-l {step!r}"), "raw"),
     "Vowpal Wabbit, its default, scaled beforehand": (lambda c, step: VowpalWabbit(c, f"-l {step!r}"), "rms"),
-    "Vowpal Wabbit, --sgd": (lambda c, step: VowpalWabbit(c, f"--sgd -l {step!r}"), "none"),
+    "Vowpal Wabbit, --sgd": (lambda c, step: VowpalWabbit(c, f"--sgd -l {step!r}"), "raw"),
     "Vowpal Wabbit, --sgd, scaled beforehand": (lambda c, step: VowpalWabbit(c, f"--sgd -l {step!r}"), "rms"),
-    "scikit-learn SGD, raw": (sgd, "none"),
+    "scikit-learn SGD, raw": (sgd, "raw"),
     "scikit-learn SGD, scaled beforehand": (sgd, "rms"),
-    "River SGD, raw": (River, "none"),
+    "River SGD, raw": (River, "raw"),
     "River SGD, scaled beforehand": (River, "rms"),
 }
 

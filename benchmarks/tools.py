@@ -127,13 +127,15 @@ class VowpalWabbit(Tool):
 
 
 class River(Tool):
-    """River's linear models; ``params`` as theirs. Rows are dictionaries, as it takes them."""
+    """River's linear models, by SGD with a step size, or by another optimiser as it comes; rows as dictionaries."""
 
-    def __init__(self, classes: np.ndarray | None, step: float | None = None) -> None:
+    def __init__(self, classes: np.ndarray | None, step: float | None = None, optimizer: str | None = None) -> None:
         super().__init__(classes)
         from river import linear_model, optim
 
         chosen = {} if step is None else {"optimizer": optim.SGD(step)}
+        if optimizer is not None:
+            chosen = {"optimizer": getattr(optim, optimizer)()}
         self.model = (linear_model.LinearRegression if classes is None else linear_model.LogisticRegression)(**chosen)
 
     @staticmethod

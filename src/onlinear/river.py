@@ -34,7 +34,7 @@ class Classifier(base.Classifier):
         The method.
     average : str, default=None
         The average of the iterates that predicts.
-    scale : {"none", "centred", "rms", "max-abs"}, default=None
+    scale : {"none", "centred", "dense", "rms", "max-abs"}, default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
@@ -139,7 +139,7 @@ class Regressor(base.Regressor):
         The method.
     average : str, default=None
         The average of the iterates that predicts.
-    scale : {"none", "centred", "rms", "max-abs"}, default=None
+    scale : {"none", "centred", "dense", "rms", "max-abs"}, default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.

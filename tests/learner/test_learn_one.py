@@ -11,6 +11,7 @@ from onlinear import DivergenceError, Learner
 from onlinear.compiled import bind_loss
 from onlinear.learner.loss_sums import add_losses
 from onlinear.losses import Absolute
+from onlinear.rows.centring import KINDS
 
 RNG = np.random.default_rng(11)
 N, D = 90, 12
@@ -40,12 +41,13 @@ def one_by_one(learner, X, y):
         {"solver": "comid", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "max-abs"},
         {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "centred"},
         {"solver": "sadmm", "penalty": "l1,l1=0.01", "scale": "centred"},
+        {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "dense"},
     ],
     ids=lambda settings: settings["solver"],
 )
 def test_every_kind_of_state(settings):
     settings = {"loss": "hinge", "n_features": D, "fit_intercept": True} | settings
-    rows = np.where(np.arange(D) < D // 2, X + 5.0, X) if settings.get("scale") == "centred" else X
+    rows = np.where(np.arange(D) < D // 2, X + 5.0, X) if settings.get("scale") in KINDS else X
     whole, single = Learner(**settings).learn(rows, Y), Learner(**settings)
     one_by_one(single, rows[:40], Y[:40])
     single.learn(rows[40:60], Y[40:60])  # what is kept of the last row, tables and scales have moved on

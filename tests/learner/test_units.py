@@ -299,6 +299,8 @@ def test_the_default_forgets_what_no_longer_holds():
         ({"solver": "rda"}, False, "centred"),
         ({"solver": "sadmm"}, True, "centred"),
         ({"solver": "csgd,eta=0.1", "loss": "squared"}, False, "none"),
+        ({"solver": "mixture"}, False, "dense"),
+        ({"solver": "mixture", "fit_intercept": False}, False, "none"),
         ({"penalty": "l1,l1=1e-3"}, False, "centred"),
         ({"penalty": "l2,l2=1e-3"}, True, "centred"),
     ],

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, rows
-from onlinear.rows.centring import EARLY, Centring
+from onlinear.rows.centring import EARLY, KINDS, Centring
 
 RNG = np.random.default_rng(8)
 N = 300
@@ -24,26 +24,32 @@ def table(offset=10.0, n=N, seed=8):
 S = np.where(RNG.random(N) < 0.2, 0.0, RNG.random(N))
 
 
-def definition(X, s):
+def definition(X, s, kind):
     """Every row in scaled units, and the columns centred in the end, straight from the words of the module."""
-    listed, counted, out, begun = set(), [], np.zeros_like(X), False
+    listed, counted, out, begun, left = set(), [], np.zeros_like(X), False, set()
+    first = 1 if kind == "dense" else 2
     for i, x in enumerate(X):
         begun = begun or bool(s[i] > 0.0 and x.any())
-        if s[i] > 0.0 and begun and (listed or len(counted) < 2):
-            if len(counted) < 2:
+        if s[i] > 0.0 and begun and (listed or len(counted) < first):
+            if len(counted) < first:
                 listed |= {j for j in np.flatnonzero(x) if not X[counted, j].any()}
             counted.append(i)
+            if kind == "dense" and len(counted) == 2:
+                listed &= set(np.flatnonzero(x))
         for j in range(X.shape[1]):
             if j in listed:
                 mean, deviation = X[counted, j].mean(), X[counted, j].std()
                 out[i, j] = (x[j] - mean) / deviation if deviation > 1e-12 * abs(mean) else 0.0
             else:
                 seen = X[: i + 1, j][(X[: i + 1, j] != 0.0) & (s[: i + 1] > 0.0)]
-                out[i, j] = x[j] / np.sqrt(np.mean(seen**2)) if len(seen) else 0.0
+                size = np.sqrt(np.mean(seen**2)) if len(seen) else np.inf
+                out[i, j] = x[j] if kind == "dense" and j not in left else x[j] / size
         n = len(counted)
         if s[i] > 0.0 and n >= 4 and n & (n - 1) == 0:
             least = 0.9 * n - 1.0 if n <= EARLY else 0.5 * n
-            listed = {j for j in listed if np.count_nonzero(X[counted, j]) >= least}
+            kept = {j for j in listed if np.count_nonzero(X[counted, j]) >= least}
+            left |= listed - kept
+            listed = kept
     return out, sorted(listed)
 
 
@@ -53,20 +59,22 @@ def scaled(scaler, X, s):
     return sp.csr_matrix((found.values.copy(), found.indices.copy(), found.indptr.astype(int)), shape=X.shape).toarray()
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("empty", [0, 5])
-def test_rows_follow_the_definition(empty):
+def test_rows_follow_the_definition(empty, kind):
     X, s = np.vstack([np.zeros((empty, 6)), table()]), np.concatenate([np.ones(empty), S])
-    scaler = Centring("centred", 6)
-    wanted, listed = definition(X, s)
+    scaler = Centring(kind, 6)
+    wanted, listed = definition(X, s, kind)
     np.testing.assert_allclose(scaled(scaler, X, s), wanted, rtol=1e-9, atol=1e-12)
     assert scaler.centred.tolist() == listed == [0, 1, 2, 5]
     np.testing.assert_allclose(scaler.scales(np.array([5, 3, 0])), scaler.scales()[[5, 3, 0]])
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cuts", [(0, 1, 1, 2, 3, 17, N), (0, 64, N), tuple(range(N + 1))], ids=len)
-def test_any_cut_gives_the_same_bits(cuts):
+def test_any_cut_gives_the_same_bits(cuts, kind):
     X = table()
-    whole, cut = Centring("centred", 6), Centring("centred", 6)
+    whole, cut = Centring(kind, 6), Centring(kind, 6)
     together = scaled(whole, X, S)
     pieces = [scaled(cut, X[a:b], S[a:b]) for a, b in itertools.pairwise(cuts)]
     np.testing.assert_array_equal(np.vstack(pieces), together)
@@ -81,6 +89,20 @@ def test_a_text_whose_first_words_are_not_in_the_others_is_scaled_as_rms():
     assert not len(kept.scaler.centred)
     plain = Learner("fiol,eta=1", "logistic", scale="rms", fit_intercept=True).learn(X, y)
     np.testing.assert_allclose(kept.scaler.scales(), plain.scaler.scales(), rtol=1e-12)
+
+
+def test_dense_leaves_a_text_as_it_is():
+    X = sp.random(400, 50, density=0.1, format="lil", random_state=1)
+    X[:2] = 0.0
+    X[0, :5], X[1, 5:10] = 0.3, 0.2
+    X = X.tocsr()
+    y = np.where(RNG.random(400) < 0.5, 1.0, -1.0)
+    kept = Learner("fiol,eta=1", "logistic", scale="dense", fit_intercept=True).learn(X, y)
+    assert not len(kept.scaler.centred)
+    assert np.all(kept.scaler.scales() == 1.0)
+    plain = Learner("fiol,eta=1", "logistic", fit_intercept=True)
+    plain.learn(sp.csr_matrix((1, 50)), y[:1]).learn(X[1:], y[1:])
+    assert kept.predict(X).tobytes() == plain.predict(X).tobytes()
 
 
 def test_columns_that_fall_silent_cost_at_most_three_times_the_entries_that_they_had():
@@ -112,22 +134,24 @@ def test_a_constant_column_is_left_to_the_intercept():
     assert learner.predict([[0.1, 1e9, 0.0]])[0] == pytest.approx(7.0, abs=0.1)
 
 
-def test_the_weights_and_the_intercept_are_those_of_rows_as_given():
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_weights_and_the_intercept_are_those_of_rows_as_given(kind):
     X = table()
     y = X @ np.array([3.0, 0.0, 0.1, 0.0, 0.0, 1e-3]) + 5.0
-    learner = Learner("implicit-ftrl,eta=2", "squared", scale="centred", fit_intercept=True, average="weighted-t1").learn(X, y)
+    learner = Learner("implicit-ftrl,eta=2", "squared", scale=kind, fit_intercept=True, average="weighted-t1").learn(X, y)
     for average in (False, True):
         weights, bias = learner.weights(average=average), learner.intercept(average=average)
         scores = X @ weights + bias
         if average:
-            np.testing.assert_allclose(learner.predict(X), scores, rtol=1e-12)
+            np.testing.assert_allclose(learner.predict(X), scores, rtol=1e-12, atol=1e-12)
     again = Learner.thaw(*learner.freeze())
     assert again.predict(X).tobytes() == learner.predict(X).tobytes()
 
 
 def test_it_needs_an_intercept():
-    with pytest.raises(ValueError, match="fit_intercept=True"):
-        Learner("fiol", "squared", scale="centred")
+    for kind in KINDS:
+        with pytest.raises(ValueError, match=f"scale='{kind}' needs fit_intercept=True"):
+            Learner("fiol", "squared", scale=kind)
     assert OnlineRegressor(fit_intercept=False).fit(table(), table()[:, 0]).learner_.scaler.kind == "rms"
 
 
@@ -147,7 +171,7 @@ def test_it_needs_an_intercept():
     ],
 )
 def test_arrays_that_no_run_gives_are_refused(name, change):
-    scaler = Centring("centred", 6)
+    scaler = Centring("dense" if name == "scales" else "centred", 6)
     scaled(scaler, table(), S)
     arrays = {key: array.copy() for key, array in scaler.arrays().items()}
     Centring("centred", 6).restore(arrays, N)

@@ -193,7 +193,7 @@ def test_wide_states_hold_no_models_of_columns_beyond_the_limit():
 def test_estimators_leave_the_columns_to_it(tmp_path):
     X, y, _ = stream(2)
     model = OnlineClassifier(solver="mixture", random_state=0).fit(X, y)
-    assert model.learner_.scaler is None
+    assert model.learner_.scaler.kind == "dense"
     assert not model.learner_.averaged
     model.save(tmp_path / "final", final=True)
     final = load(tmp_path / "final")
@@ -210,7 +210,7 @@ def test_columns_may_be_centred_before():
     rng = np.random.default_rng(4)
     X = rng.normal([0.0, 100.0, -1e4, 3.0], size=(200, 4))
     y = np.sign((X - X.mean(axis=0)) @ [1.0, -1.0, 2.0, 0.5])
-    whole, single = (Learner("mixture", "logistic", scale="centred", fit_intercept=True) for _ in range(2))
+    whole, single = (Learner("mixture", "logistic", scale="dense", fit_intercept=True) for _ in range(2))
     whole.learn(X, y)
     for x, target in zip(X, y, strict=True):
         single.learn_one(np.arange(4), x, target)

@@ -36,7 +36,7 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
-from onlinear.rows.centring import KIND as CENTRED
+from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.rows.centring import scaler_of
 from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
@@ -112,15 +112,15 @@ class Core(Guarded):
         self.engine: Engine = self.solver.engine(problem)
         self._check_joint()
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
-        if self.engine.scales_columns and scale not in ("none", CENTRED):
+        if self.engine.scales_columns and scale not in ("none", *CENTRING):
             raise ValueError(
-                f"{problem.name} divides the columns by scales of its own; use scale='none', or 'centred' where columns lie "
+                f"{problem.name} divides the columns by scales of its own; use scale='none', or 'dense' where columns lie "
                 f"far from 0, got {scale!r}."
             )
         self.scaler = scaler_of(scale, len(first))
-        if scale == CENTRED and not self.fit_intercept:
+        if scale in CENTRING and not self.fit_intercept:
             raise ValueError(
-                "scale='centred' needs fit_intercept=True: the means of the columns have a share in the intercept."
+                f"scale={scale!r} needs fit_intercept=True: the means of the columns have a share in the intercept."
             )
         if self.scaler is not None and started:
             raise ValueError("start= needs scale='none': the scales of a stream are not known before its first row.")

@@ -195,7 +195,7 @@ class OneRow:
     def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
         """How a row begins, where it stands when it is learned, and the scales."""
         scaler = self._core.scaler
-        if scaler is None or not isinstance(scaler, Centring) or not len(scaler.centred):
+        if scaler is None or not isinstance(scaler, Centring) or scaler.divides_alone:
             return begin, self._rows, None if scaler is None else scaler.running
         size = self.capacity + len(scaler.centred)
         room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))

@@ -37,6 +37,7 @@ from onlinear.models.predictor import Final
 from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
+from onlinear.rows.centring import DENSE
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
@@ -219,8 +220,8 @@ class Model(Certifying, ABC):
         return False
 
     def chosen_scale(self) -> Any:
-        """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are, and no
-        means where no intercept would take them up."""
+        """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are, no
+        scales but means for those that have scales of their own, and no means where no intercept would take them up."""
         if self.scale is not None:
             return self.scale
         solver = self.solver
@@ -228,7 +229,7 @@ class Model(Certifying, ABC):
         if isinstance(solver, str):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
         if not adapts and not getattr(solver, "scales", True):
-            return "none"
+            return DENSE if getattr(solver, "centres", False) and self.fit_intercept else "none"
         chosen = self.choice.adaptive_scale if adapts else self.choice.scale
         return "rms" if chosen == CENTRED and not self.fit_intercept else chosen
 

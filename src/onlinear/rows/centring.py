@@ -2,12 +2,16 @@
 
     centred   (x_j - m_j) / s_j with the mean m_j and the standard deviation s_j of all rows so far, this one included, for the
               columns that have an entry in nearly every row; the others as ``rms``
+    dense     the same for the columns of the first row; the others as they are
 
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
 Rows get an entry in every centred column, 0 standing for none, so only columns that are nearly always there are centred: those
 of the first two rows with an entry, until one is missing in more than a tenth of the rows, and one row; after ``EARLY`` rows,
 in more than half. That is asked after 4, 8, 16 ... rows, so at most three entries are added for each that was there.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
+
+``dense`` is for methods to which the sizes of a text's values say something. All entries of the first row are at their means,
+which moves no weight, and columns that the second row lacks are not centred from it on, as if they had never been.
 
 What is learned does not depend on how rows are cut into calls, and a scale that moves touches no weight.
 """
@@ -24,11 +28,13 @@ from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
 from onlinear.rows.scaling import BEHIND, Scaler
 
-KIND = "centred"
+KIND, DENSE = "centred", "dense"
+KINDS = (KIND, DENSE)
 FIRST_ROWS = 2  # whose columns may be centred
 EARLY = 1024  # rows after which a column stays centred while half the rows have it
 CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
-ROWS, COLUMNS, ZEROS = range(3)  # of ``facts``: rows seen while there were columns to centre, these, and entries at their mean
+# Of ``facts``: rows seen while there were columns to centre, these, entries at their mean, and whether others stay as they are.
+ROWS, COLUMNS, ZEROS, LEAVES = range(4)
 COUNT, MEAN, VARIANCE = range(3)  # of the statistics of each
 
 
@@ -37,7 +43,7 @@ class Centring(Scaler):
 
     def __init__(self, kind: str, size: int) -> None:
         super().__init__(kind, size)
-        self._facts = np.zeros(3, np.int64)
+        self._facts = np.array([0, 0, 0, kind == DENSE])
         self._list = _room_for(0)
         self._out = Rows(np.zeros(1, np.uint64), np.empty(0, np.uint32), np.empty(0))
 
@@ -53,13 +59,18 @@ class Centring(Scaler):
 
     @property
     def by_squares(self) -> bool:
-        """Whether the scales of the columns that are not centred are roots of mean squares."""
+        """Whether the columns that are not centred have the roots of their mean squares."""
         return True
 
     @property
     def settled(self) -> bool:
         """Whether the columns that may be centred are known, so that rows change arrays and replace none."""
-        return bool(self._facts[ROWS] >= FIRST_ROWS)
+        return bool(self._facts[ROWS] >= FIRST_ROWS - self._facts[LEAVES])
+
+    @property
+    def divides_alone(self) -> bool:
+        """Whether no column is centred any more, so that rows are scaled as by ``rms``."""
+        return self.settled and not self._facts[COLUMNS] and not self._facts[LEAVES]
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -70,12 +81,12 @@ class Centring(Scaler):
 
     def learn(self, rows: Rows, s: np.ndarray) -> tuple[Rows, float]:
         """The rows in scaled units, which hold until the next call, and their largest absolute value; the scales move on."""
-        if self._facts[ROWS] >= FIRST_ROWS and not self._facts[COLUMNS]:
+        if self.divides_alone:
             return super().learn(rows, s)
         if rows.count >= len(self._out.indptr):
             self._out = self._out._replace(indptr=np.zeros(rows.count + 1, np.uint64))
         here, largest = 0, 0.0
-        while self._facts[ROWS] < FIRST_ROWS and here < rows.count:
+        while not self.settled and here < rows.count:
             found = self._next_counted(rows, s, here)
             largest = max(largest, self._move(rows, s, here, found))
             if found < rows.count:
@@ -135,6 +146,8 @@ class Centring(Scaler):
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen, or is constant."""
         found, known = super().scales(columns), self.centred
+        if self._facts[LEAVES]:
+            found = np.where(self.moments[0][columns] > 0.0, found, 1.0)
         if len(known):
             wanted = np.arange(self.size, dtype=np.uint32)[columns] if isinstance(columns, slice) else np.asarray(columns)
             places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -172,7 +185,7 @@ class Centring(Scaler):
         self._list = _room_for(len(columns))
         self._list[0][: len(columns)] = columns
         self._list[1][:, : len(columns)] = statistics
-        self._facts[:] = int(rows), len(columns), 0
+        self._facts[:LEAVES] = int(rows), len(columns), 0
 
 
 def _room_for(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -185,7 +198,7 @@ def scaler_of(kind: str, size: int) -> Scaler | None:
     """The scales of this kind for so many columns; None for 'none'."""
     if kind == "none":
         return None
-    return (Centring if kind == KIND else Scaler)(kind, size)
+    return (Centring if kind in KINDS else Scaler)(kind, size)
 
 
 @kernel
@@ -205,7 +218,9 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
     has room for the row with an entry in each centred column."""
     learns = weight > 0.0
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
-    counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
+    counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS - facts[LEAVES] and begun))
+    if counts and facts[LEAVES] and facts[ROWS] == 1:
+        _keep_common(rows, i, facts, centred)
     facts[ROWS] += counts
     if _all_centred(rows, i, facts[COLUMNS], centred, out):
         largest = _follow(facts, learns, centred)
@@ -213,7 +228,7 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
         for p in range(facts[COLUMNS]):
             out[2][begin + np.uint64(p)] = centred[2][p]
     else:
-        largest = _merge(rows, i, learns, moments, facts[COLUMNS], centred, out)
+        largest = _merge(rows, i, learns, moments, facts, centred, out)
         largest = max(largest, _follow(facts, learns, centred))
         for p in range(facts[COLUMNS]):
             out[2][centred[3][p]] = centred[2][p]
@@ -222,6 +237,37 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
     if counts and facts[ROWS] >= 4 and facts[ROWS] & (facts[ROWS] - 1) == 0:
         _drop(moments, facts, centred)
     return largest
+
+
+@function
+def _keep_common(rows, i, facts, centred):  # type: ignore[no-untyped-def]
+    """Centre no longer the columns that row i lacks."""
+    starts, columns, _ = rows
+    numbers, statistics, entries, _ = centred
+    k, kept = starts[i], 0
+    for p in range(facts[COLUMNS]):
+        while k < starts[i + 1] and columns[k] < numbers[p]:
+            k += np.uint64(1)
+        if k < starts[i + 1] and columns[k] == numbers[p]:
+            _keep(p, kept, numbers, statistics)
+            kept += 1
+    _end(kept, facts, statistics, entries)
+
+
+@function
+def _keep(p, place, numbers, statistics):  # type: ignore[no-untyped-def]
+    """Move the p-th centred column to a place before it."""
+    numbers[place] = numbers[p]
+    for row in range(3):
+        statistics[row, place] = statistics[row, p]
+
+
+@function
+def _end(kept, facts, statistics, entries):  # type: ignore[no-untyped-def]
+    """Let the centred columns end after so many; behind them are zeros."""
+    for p in range(kept, facts[COLUMNS]):
+        statistics[MEAN, p] = statistics[VARIANCE, p] = entries[p] = 0.0
+    facts[COLUMNS] = kept
 
 
 @function
@@ -246,13 +292,13 @@ def _all_centred(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
 
 
 @function
-def _merge(rows, i, learns, moments, known, centred, out):  # type: ignore[no-untyped-def]
+def _merge(rows, i, learns, moments, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write the row with an entry in each centred column, those of the others scaled; give the largest absolute value of these.
     ``centred`` gets the entries of its own and their places."""
     starts, columns, values = rows
     numbers, _, entries, places = centred
     ends, found, scaled = out
-    to, p, largest = ends[i], 0, 0.0
+    to, p, largest, known = ends[i], 0, 0.0, facts[COLUMNS]
     for k in range(starts[i], starts[i + 1]):
         j, x = columns[k], np.float64(values[k])
         while p < known and numbers[p] < j:
@@ -264,7 +310,7 @@ def _merge(rows, i, learns, moments, known, centred, out):  # type: ignore[no-un
             entries[p], places[p] = x, to
             p += 1
         else:
-            scaled[to] = _by_size(j, x, learns, moments)
+            scaled[to] = x if facts[LEAVES] and moments[0, j] == 0.0 else _by_size(j, x, learns, moments)
             largest = max(largest, abs(scaled[to]))
         to += np.uint64(1)
     while p < known:
@@ -334,10 +380,6 @@ def _drop(moments, facts, centred):  # type: ignore[no-untyped-def]
             moments[0, numbers[p]] = count
             moments[1, numbers[p]] = (variance + mean * mean) * n / count
         else:
-            numbers[kept] = numbers[p]
-            for row in range(3):
-                statistics[row, kept] = statistics[row, p]
+            _keep(p, kept, numbers, statistics)
             kept += 1
-    for p in range(kept, facts[COLUMNS]):
-        statistics[MEAN, p] = statistics[VARIANCE, p] = entries[p] = 0.0
-    facts[COLUMNS] = kept
+    _end(kept, facts, statistics, entries)

@@ -411,6 +411,7 @@ class Mixture(NamedTuple):
     letters = ("w", "count", "square", *LETTERS, *(f"table{place}" for place in range(NUMBERS)))
     stable = True  # every step is implicit in the loss
     scales = False  # its models divide the columns by scales of their own
+    centres = True  # columns far from 0 it would have to learn like any other
     no_batch = "its implicit steps and shares are those of single rows"
 
     def step(self, U, x, y, s, t, loss, penalty):
