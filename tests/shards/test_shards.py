@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.models.evaluation import evaluate as in_one_place
-from onlinear.shards import Blocks, Local, Tree, evaluate, fit, open_shards, predict, predict_to, survey
+from onlinear.shards import Blocks, Local, Tree, evaluate, fit, fitting, open_shards, predict, predict_to, survey
 from onlinear.streams import StreamError
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -68,6 +68,15 @@ def test_processes_give_the_bytes_of_a_loop(tmp_path):
         assert bytes_of(fit(sparse_model(), shards, runner), tmp_path) == bytes_of(
             fit(sparse_model(), shards, Local()), tmp_path
         )
+
+
+def test_a_start_of_few_weights_ends_at_the_same_optimum(monkeypatch):
+    monkeypatch.setattr(fitting, "STARTING", 3)
+    started = []
+    few = fit(sparse_model(), cut(X, Y, [100, 300]), Local(), lambda found: started.append(found.nonzeros))
+    assert started[0] == 3
+    best = sparse_model(tol=1e-7).fit(X, Y)
+    assert best.dual_bound_ <= few.objective_ <= best.objective_ / (1.0 - 1e-4)
 
 
 def test_order_of_labels_and_empty_shards_do_no_harm():

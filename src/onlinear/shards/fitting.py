@@ -6,10 +6,13 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from math import sqrt
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from onlinear.certified.prox_newton import strengths_of
+from onlinear.certified.rounds import LARGEST
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.parts import split
@@ -26,6 +29,7 @@ from onlinear.streams.labels import as_classes
 from onlinear.streams.weighted import balanced
 
 FIRST = "fiol,eta=5"  # the solver of the online pass
+STARTING = LARGEST // 3  # weights that the rounds begin with, so that a working set has room for others
 ModelT = TypeVar("ModelT", bound=Model)
 
 
@@ -111,6 +115,7 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner) -> Stand:
     name = model.solver if isinstance(model.solver, str) and not names_certified(model.solver) else FIRST
     if _first_passes(job.loss) == 2:
         weights, intercepts = runner.reduce(learn, shards, job, name).mean()
+        weights = _thinned(weights, job)
         if learner.scaler is not None:
             weights = np.column_stack([learner.scaler.original(column) for column in weights.T])
         learner.begin_at(weights, intercepts)
@@ -122,6 +127,18 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner) -> Stand:
     if found.columns is not None:
         model.feature_names_in_ = np.array(found.columns, dtype=object)  # type: ignore[attr-defined]
     return Stand(RoundsOfBlocks(learner, _first_passes(job.loss)), job, found.rows)
+
+
+def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
+    """With l1, the largest weights of each output: a mean of many sparse vectors has more than a working set takes."""
+    room = max(1, int(STARTING / sqrt(job.outputs)))
+    if len(weights) <= room or not strengths_of(job.penalty)[0] > 0.0:
+        return weights
+    found = np.zeros_like(weights)
+    for k, column in enumerate(weights.T):
+        kept = np.argsort(-np.abs(column), kind="stable")[:room]
+        found[kept, k] = column[kept]
+    return found
 
 
 def refuse(model: Model) -> None:
