@@ -1,13 +1,11 @@
 """Fits over shards that are stopped, resumed or lose a worker: the same bytes, or one clear error."""
 
 import os
-import signal
 from itertools import pairwise
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from deadly import Deadly
 from sklearn.datasets import load_breast_cancer
 
 from onlinear import ModelFileError, OnlineClassifier, OnlineRegressor, load
@@ -26,22 +24,6 @@ def shards(rows=X, labels=Y):
 def bytes_of(model, folder):
     model.save(folder / "m")
     return (folder / "m").read_bytes()
-
-
-class Deadly(NamedTuple):
-    """Rows whose reader is killed in the middle of the reading of this number, once."""
-
-    name: str
-    blocks: tuple
-    log: Path
-    reading: int
-
-    def open(self):
-        with self.log.open("a") as file:
-            file.write(f"{os.getpid()}\n")
-        if len(self.log.read_text().split()) == self.reading:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Blocks(self.name, self.blocks).open()
 
 
 def deadly(log, readings):
