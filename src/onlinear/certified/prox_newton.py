@@ -61,7 +61,7 @@ class Solution(NamedTuple):
     passes: int
 
 
-Tell = Callable[[Report], None]
+Tell = Callable[[Report], bool]  # whether to stop there
 Strengths = tuple[float, float, float, float]
 
 
@@ -125,9 +125,8 @@ class ProxNewton:
         while True:
             gap = self.certify()
             iterations += 1
-            if tell is not None:
-                tell(Report(gap, iterations, int(np.count_nonzero(self.w)), self.working))
-            if gap.relative <= limits.tol or iterations >= limits.passes or not np.isfinite(gap.objective):
+            stop = tell is not None and tell(Report(gap, iterations, int(np.count_nonzero(self.w)), self.working))
+            if stop or gap.relative <= limits.tol or iterations >= limits.passes or not np.isfinite(gap.objective):
                 return Solution(self.w, self.b, self.theta, gap, iterations, iterations)
             self.settle(before, gap)
             before = gap
