@@ -133,6 +133,11 @@ def _sums(values: Any) -> bool:
     return isinstance(values, list) and len(values) == 2 and all(map(trust.real, values))
 
 
+def _linear(values: Any) -> bool:
+    """A sum of losses and its correction, and two sums."""
+    return isinstance(values, list) and len(values) == 4 and all(map(trust.real, values))
+
+
 def _class_weights(values: Any) -> bool:
     """Pairs of a class and its weight."""
     pairs = isinstance(values, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in values)
@@ -178,6 +183,7 @@ RUNS: dict[str, Rule] = {
     "class weights": or_none(_class_weights),
     "scored": or_none(within(0)),
     "averaged then": or_none(_sums),
+    "linear": or_none(_linear),
     "quality": or_none(is_mapping),
     "certified": or_none(_certified),
 }
@@ -185,6 +191,7 @@ SINCE_0_2 = (
     "class weights",
     "scored",
     "averaged then",
+    "linear",
     "quality",
     "certified",
 )  # entries of a run that checkpoints of 0.1 lack

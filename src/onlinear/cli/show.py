@@ -292,6 +292,7 @@ class TableDisplay(Display):
         super().__init__()
         self._bar: Any = None
         self._holdout = self._certifies = False
+        self._linear: float | None = None  # mean loss of the linear scores, where predictions are clipped
 
     def say(self, text: str = "") -> None:
         """One line."""
@@ -374,6 +375,7 @@ class TableDisplay(Display):
                 training.watch, self._bar = lambda: None, None
 
     def show_report(self, report: Report) -> None:
+        self._linear = None if report.linear is None else report.linear.loss
         found = [report.rows, report.loss, report.since, report.error, report.quality, report.nonzeros]
         values = [*found, *([report.holdout] if self._holdout else []), *([report.last.loss] if report.last else [])]
         self.say("".join(cell(value, width) for value, width in zip(values, self._widths, strict=True)))
@@ -416,6 +418,8 @@ class TableDisplay(Display):
         self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
         if (constant := training.constant) is not None:
             self.say(f"best constant: loss {constant.loss:.4g}, {self._names[0]} {constant.error:.4g}")
+        if self._linear is not None:
+            self.say(f"predictions are clipped to the targets seen; loss of the linear scores: {self._linear:.4g}")
         if training.reading is not None and training.reading.done:
             from onlinear.certified import above
 

@@ -269,6 +269,11 @@ class Core(Guarded):
         """Whether rows are centred, which makes them dense."""
         return self.scaler is not None and self.scaler.kind == "standard"
 
+    @property
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the targets seen."""
+        return self.units is not None and self.units.clip is not None
+
     # --- rows that users give -----------------------------------------------------------------------------------------
 
     def check_input(self, X: Any, y: Any, sample_weight: Any) -> tuple[Source, np.ndarray, np.ndarray]:
