@@ -94,8 +94,8 @@ class Clip:
         """Move the range of the loss away from targets whose deviations are ``sizes``, those of a row (K,) among them, where an
         outlier has made it wide.
 
-        After an outlier at one end, scores lie far beyond the other. From there the slope at the edge, which is that of a common
-        target, would lead back in as many rows as the outlier is far."""
+        After an outlier at one end, scores lie far beyond the other. The slope at that edge is a common target's: it would lead
+        back in as many rows as the outlier is far."""
         low, high = np.minimum(self.ranges[:, LOW], y), np.maximum(self.ranges[:, HIGH], y)
         width = np.where(high - low > FAR * sizes, high - low, 0.0)
         self.rooms[:, LOW] = np.where(width > 0.0, np.minimum(low - width, self.rooms[:, LOW]), self.rooms[:, LOW])
