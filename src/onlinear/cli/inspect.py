@@ -122,6 +122,8 @@ def _columns(encoding: dict[str, Any]) -> str:
     if texts:
         how = f"hashed to 2^{encoding['hash_bits']} columns" if encoding["categories"] == "hash" else "one-hot"
         parts.append(f"{texts} of text, {how}")
+    if encoding.get("interactions"):
+        parts.append(f"{len(encoding['interactions'])} crosses, hashed to 2^{encoding['hash_bits']} columns")
     return ", ".join(parts)
 
 

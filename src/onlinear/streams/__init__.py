@@ -43,6 +43,7 @@ def open(
     numbers: Iterable[str] = (),
     categories: str = "hash",
     hash_bits: int | None = None,
+    interactions: Iterable[Any] = (),
     missing: str | Mapping[str, str] = "error",
     dates: str | None = None,
     classes: Sequence[str] | None = None,
@@ -81,6 +82,9 @@ def open(
         Tables: whether text is hashed, or numbered by a dictionary.
     hash_bits : int, optional
         Tables and vw: text is hashed to 2^hash_bits columns, from 1 to 30. Default: 18.
+    interactions : iterable of pairs of str, default ()
+        Tables: pairs of columns to cross, as ``("a", "b")`` or ``"a:b"``, hashed to the same 2^hash_bits columns. A pattern such
+        as ``*`` stands for all columns that it fits. A number with itself is its square.
     missing : str or mapping, default "error"
         Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator".
     dates : {"seconds", "days"}, optional

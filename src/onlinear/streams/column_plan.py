@@ -30,6 +30,7 @@ class TableOptions(NamedTuple):
     numbers: Iterable[str] = ()
     categories: str = HASH
     hash_bits: int | None = None
+    interactions: Iterable[Any] = ()
     missing: str | Mapping[str, str] = ERROR
     dates: str | None = None
     classes: Sequence[str] | None = None
@@ -137,11 +138,13 @@ class Plan:
         features = [name for name in others if name != options.weight]
         if not features:
             raise ValueError(f"{table.place.name}: no column is left as a feature.")
+        found = [Feature(name, self._kind(table, name)) for name in features]
         return Encoding(
-            [Feature(name, self._kind(table, name)) for name in features],
+            found,
             **enc.check_options(options.categories, options.hash_bits, options.dates),
             missing=enc.read_policies(options.missing),
             target=self.target,
+            interactions=enc.choose_interactions(found, _as_list(options.interactions), options.categories),
         )
 
     def _kind(self, table: Table, name: str) -> str:
@@ -196,7 +199,7 @@ def _is_textual(held: Any) -> bool:
     return string or kinds.is_integer(held) or kinds.is_boolean(held) or dated
 
 
-def _as_list(names: Iterable[str]) -> list[str]:
+def _as_list(names: Iterable[Any]) -> list[Any]:
     return [names] if isinstance(names, str) else list(names)
 
 

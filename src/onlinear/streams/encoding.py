@@ -4,6 +4,7 @@
     missing numbers, if so asked       column p + i: 1 where feature i is missing
     text, hashed                       column q + h mod 2^hash_bits, an entry of +1 or -1 (``hashing``)
     text, one-hot                      column q + k for the k-th new pair of column and value, counted row by row
+    two columns, crossed               column q + h mod 2^hash_bits, the product of their entries with a sign (``crosses``)
 
 with q the number of columns of numeric features. Nothing depends on how the rows are cut into blocks. The features of Vowpal
 Wabbit text are hashed, those of svmlight text are numbered from a base, 1 or 0.
@@ -19,6 +20,7 @@ from onlinear.streams.hashing import BITS, MOST_BITS, SEED
 from onlinear.text.form import unknown
 
 VERSION = 1
+CROSSED = 2  # the version of a description with crosses, which a reader of version 1 would leave out
 NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"
 KINDS = (NUMBER, BOOLEAN, DATE, TEXT)
 HASH, ONE_HOT = "hash", "one-hot"
@@ -26,6 +28,8 @@ ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
 POLICIES = (ERROR, OMIT, INDICATOR)
 DATES = ("seconds", "days")
 MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
+MOST_CROSSES = 1 << 12
+LARGEST_PRODUCT = 1e300  # of two numbers that are crossed: sums of that many are finite
 
 
 class Feature(NamedTuple):
@@ -55,6 +59,7 @@ class Encoding:
         dates: str | None = None,
         target: str | None = None,
         values: Iterable[tuple[int, str | None]] = (),
+        interactions: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.features = tuple(features)
         self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
@@ -62,6 +67,7 @@ class Encoding:
         self.numeric = tuple(feature for feature in self.features if feature.kind != TEXT)
         self.texts = tuple(feature for feature in self.features if feature.kind == TEXT)
         self.offset = len(self.numeric) * (2 if missing.numbers == INDICATOR else 1)
+        self.interactions = tuple(interactions)
         self.values: list[list[Any]] = [[text, value] for text, value in values]
         self._numbers = {(text, value): self.offset + k for k, (text, value) in enumerate(self.values)}
 
@@ -92,8 +98,9 @@ class Encoding:
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for JSON; ``values`` is the dictionary itself, which grows (see ``upto``)."""
+        crossed = {"interactions": [list(pair) for pair in self.interactions]} if self.interactions else {}
         return {
-            "version": VERSION,
+            "version": CROSSED if crossed else VERSION,
             "format": "columns",
             "features": self._listed,
             "categories": self.categories,
@@ -103,13 +110,16 @@ class Encoding:
             "dates": self.dates,
             "target": self.target,
             "values": self.values,
+            **crossed,
         }
 
 
 def read(description: Mapping[str, Any]) -> Encoding:
     """The encoding of a description. Raises ValueError where it is none."""
     try:
-        _must(description["version"] == VERSION and description["format"] == "columns" and description["seed"] == SEED)
+        _must(description["format"] == "columns" and description["seed"] == SEED)
+        interactions = [(first, second) for first, second in description.get("interactions", [])]
+        _must(description["version"] == (CROSSED if interactions else VERSION))
         features = [Feature(name, kind) for name, kind in description["features"]]
         _must(all(isinstance(f.name, str) and f.kind in KINDS for f in features) and len(set(features)) == len(features))
         texts = sum(feature.kind == TEXT for feature in features)
@@ -118,12 +128,17 @@ def read(description: Mapping[str, Any]) -> Encoding:
         _must(all(type(k) is int and 0 <= k < texts and (v is None or isinstance(v, str)) for k, v in values))
         target = description["target"]
         _must(target is None or isinstance(target, str))
+        _must(not interactions or description["categories"] == HASH)
+        known = {name for name, _ in features}
+        _must(len(set(interactions)) == len(interactions) <= MOST_CROSSES)
+        _must(all(name in known for pair in interactions for name in pair))
         return Encoding(
             features,
             **check_options(description["categories"], description["hash_bits"], description["dates"]),
             missing=read_policies(description["missing"]),
             target=target,
             values=values,
+            interactions=interactions,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"encoding: expected a description of columns as this version writes it ({error!r}).") from None
@@ -182,7 +197,8 @@ def must_be_known(description: Mapping[str, Any]) -> None:
 def format_of(description: Mapping[str, Any]) -> str:
     """``columns``, ``vw``, ``svmlight`` or ``names``."""
     found = description.get("format") if isinstance(description, Mapping) else None
-    if found not in ("columns", "vw", "svmlight", "names") or description.get("version") != VERSION:
+    versions = (VERSION, CROSSED) if found == "columns" else (VERSION,)
+    if found not in ("columns", "vw", "svmlight", "names") or description.get("version") not in versions:
         raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
     return str(found)
 
@@ -199,7 +215,7 @@ def widest(description: Mapping[str, Any] | None) -> int:
     if description["format"] == "vw":
         return 1 << bits_of(description)
     encoding = read(description)
-    if not encoding.texts:
+    if not encoding.texts and not encoding.interactions:
         return encoding.offset
     return encoding.offset + (1 << encoding.hash_bits if encoding.categories == HASH else MOST_VALUES)
 
@@ -266,9 +282,9 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
     hashed, shared = 0, None
     if encoding.categories == ONE_HOT:
         own += [category(texts[place].name, value) for place, value in encoding.values]
-    elif texts:
+    elif texts or encoding.interactions:
         hashed = encoding.offset + (1 << encoding.hash_bits)
-        shared = f"{texts[0].name} (hashed)" if len(texts) == 1 else "(hashed)"
+        shared = f"{texts[0].name} (hashed)" if len(texts) == 1 and not encoding.interactions else "(hashed)"
     return [own[column] if column < len(own) else shared if column < hashed else None for column in columns]
 
 
@@ -285,6 +301,42 @@ def choose_columns(columns: Sequence[str], features: Iterable[str] | None, exclu
     kept = set(columns) if features is None else _match(columns, features, "features")
     kept -= _match(columns, exclude, "exclude")
     return [name for name in columns if name in kept]
+
+
+def choose_interactions(features: Sequence[Feature], asked: Iterable[Any], categories: str) -> list[tuple[str, str]]:
+    """The pairs of columns that ``asked`` names, each as (first, second) in the order of the table.
+
+    A pattern takes every pair of two different columns that it fits. A pair of one number with itself is its square.
+
+    Raises ValueError for a name that no feature has, a pair named twice, text crossed with itself, and one-hot text.
+    """
+    place = {feature.name: k for k, feature in enumerate(features)}
+    found: dict[tuple[str, str], bool] = {}  # with whether the pair was named, not fitted by a pattern
+    for first, second in map(_as_pair, asked):
+        named = first in place and second in place
+        for a in sorted(_match(list(place), [first], "interactions"), key=place.__getitem__):
+            for b in sorted(_match(list(place), [second], "interactions"), key=place.__getitem__):
+                pair = (a, b) if place[a] <= place[b] else (b, a)
+                if named and found.get(pair):
+                    raise ValueError(f"interactions: expected each pair once, got {a!r} with {b!r} twice.")
+                if named or a != b:
+                    found[pair] = named or found.get(pair, False)
+    for a, b in found:
+        if a == b and features[place[a]].kind == TEXT:
+            raise ValueError(f"interactions: {a!r} is text, and crossed with itself it says nothing new.")
+    if found and categories != HASH:
+        raise ValueError("interactions are hashed: leave categories='one-hot' out.")
+    if len(found) > MOST_CROSSES:
+        raise ValueError(f"interactions: expected at most {MOST_CROSSES} pairs, got {len(found)}.")
+    return list(found)
+
+
+def _as_pair(asked: Any) -> tuple[str, str]:
+    """``("a", "b")``, or the text ``a:b``, as a pair."""
+    pair = tuple(asked.split(":")) if isinstance(asked, str) else tuple(asked)
+    if len(pair) != 2 or not all(isinstance(name, str) and name for name in pair):
+        raise ValueError(f"interactions: expected pairs of columns, as ('a', 'b') or 'a:b', got {asked!r}.")
+    return pair
 
 
 def _match(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
