@@ -197,7 +197,7 @@ def test_nothing_to_learn_is_no_error_but_has_no_objective():
         (
             {"scale": "rsm"},
             ValueError,
-            "scale 'rsm' is not known. Did you mean 'rms'.* Known: centred, max-abs, none, rms, standard",
+            "scale 'rsm' is not known. Did you mean 'rms'.* Known: .*max-abs, none, rms, standard",
         ),
         ({"solver": "comdi"}, ValueError, "solver 'comdi' is not known. Did you mean 'comid'"),
         ({"loss": "hing"}, ValueError, "loss 'hing' is not known. Did you mean 'hinge'"),

@@ -7,9 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from deadly import Deadly
 from sklearn.datasets import load_breast_cancer
+from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier as Local
+from onlinear import streams
+from onlinear.cli import app
+from onlinear.models.evaluation import evaluate
 from onlinear.shards import Blocks, fit
 from onlinear.shards import Local as Loop
 from onlinear.streams import StreamError
@@ -81,6 +86,12 @@ def test_frames_files_and_lazy_predictions(client, tmp_path):
         table[200 * k : 200 * k + 200].to_csv(tmp_path / f"{k}.csv", index=False)
     files = on_dask.OnlineClassifier(penalty="l1=1e-2", client=client).fit(str(tmp_path / "*.csv"), target="sick")
     assert files.to_local().converged_
+    measured = files.evaluate(str(tmp_path / "*.csv"), target="sick")
+    assert measured == evaluate(files.to_local(), streams.open(str(tmp_path / "*.csv"), target="sick"))
+    (tmp_path / "scores").mkdir()
+    written = files.predict_to(str(tmp_path / "*.csv"), tmp_path / "scores", "scores")
+    assert written == [str(tmp_path / "scores" / f"{k}.parquet") for k in range(3)]
+    assert model.evaluate(frame, "sick").rows == 569
     (tmp_path / "1.csv").write_text("a,b,c,d,sick\n1,2,3,x,0\n")
     with pytest.raises(StreamError, match=r"1\.csv"):
         files.fit(str(tmp_path / "*.csv"), target="sick")
@@ -92,6 +103,23 @@ def test_lazy_probabilities_of_arrays(client, alone):
     lazy = model.predict_proba(x)
     assert lazy.shape == (569, 2)
     assert np.array_equal(lazy.compute(), alone.predict_proba(X))
+
+
+def test_a_fit_is_resumed_on_another_layout(client, alone, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(found):
+        if found.passes == 4:
+            raise Stop
+
+    shards = [Blocks(f"shard {k + 1} of 4", ((X[part], Y[part]),)) for k, part in enumerate(PARTS)]
+    with pytest.raises(Stop):
+        fit(Local(**SETTINGS), shards, Loop(2), stop, checkpoint=tmp_path / "c")
+    _, x, y = next(collections())
+    model = on_dask.OnlineClassifier(**SETTINGS, client=client).fit(x, y, resume=tmp_path / "c")
+    assert next(found.passes for found in model.history_) == 5
+    assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
 
 
 def test_numbers(client):
@@ -148,3 +176,36 @@ def test_a_killed_worker_changes_no_byte(alone, tmp_path, workers):
         model = on_dask.OnlineClassifier(**SETTINGS, client=connected).fit(x, y, tell=kill)
         assert killed[0] in own
     assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dying", [(1,), (0, 1, 2, 3)], ids=["one", "all"])
+def test_workers_killed_in_the_middle_of_a_round_change_no_byte(alone, tmp_path, dying):
+    shards = [Blocks(str(k), ((X[part], Y[part]),)) for k, part in enumerate(PARTS)]
+    for k in dying:
+        shards[k] = Deadly(*shards[k], tmp_path / f"log{k}", 4)
+    patient = dask.config.set({"distributed.scheduler.allowed-failures": 10})
+    with patient, cluster(2, 1, processes=True) as processes, distributed.Client(processes) as connected:
+        model = fit(Local(**SETTINGS), shards, on_dask.OnDask(connected))
+    assert bytes_of(model, tmp_path) == bytes_of(alone, tmp_path)
+    for k in dying:
+        assert len((tmp_path / f"log{k}").read_text().split()) > 4
+
+
+def test_the_command_on_a_cluster_gives_the_bytes_of_one_process(client, tmp_path):
+    for k, part in enumerate(PARTS):
+        rows = "".join(f"{y} 1:{x[0]} 2:{x[1]}\n" for x, y in zip(X[part], Y[part], strict=True))
+        (tmp_path / f"{k}.svm").write_text(rows)
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, list(map(str, arguments)))
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    address, rows = client.scheduler.address, tmp_path / "*.svm"
+    for where in (("--dask", address), ("--workers", 1)):
+        run("train", rows, "--penalty", "l1=1e-2", "--tol", "1e-4", *where, "-m", tmp_path / where[0], "-q")
+    model = tmp_path / "--dask"
+    assert model.read_bytes() == (tmp_path / "--workers").read_bytes()
+    assert run("evaluate", model, rows, "--json", "--dask", address) == run("evaluate", model, rows, "--json")
+    assert run("predict", model, rows, "--dask", address) == run("predict", model, rows)

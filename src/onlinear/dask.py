@@ -16,8 +16,10 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from importlib.metadata import version
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,12 +32,14 @@ from distributed.protocol.pickle import dumps, loads
 
 from onlinear.models.base import Model
 from onlinear.models.classifier import OnlineClassifier as LocalClassifier
+from onlinear.models.evaluation import Result
 from onlinear.models.regressor import OnlineRegressor as LocalRegressor
-from onlinear.shards import Blocks, Round, Tree, fit, open_shards
+from onlinear.shards import Blocks, Round, Tree, evaluate, fit, open_shards, predict_to
 
 __all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "shards_of"]
 
 ATTEMPTS = 3  # at a round
+AHEAD = 2  # tasks for each thread of a worker that are begun before their results are taken
 MUST_AGREE = ("onlinear", "numba", "numpy")
 
 
@@ -91,17 +95,41 @@ class OnDask:
                     raise
         raise AssertionError
 
-    def _root(self, task: Callable[..., Any], shards: Sequence[Any], asked: tuple[Any, ...]) -> Any:
-        """The future of all results as one."""
-        submit, tree = self.client.submit, Tree()
+    def map(self, task: Callable[..., Any], shards: Sequence[Any], *asked: Any) -> Generator[Any, None, None]:
+        """The results of ``task(shard, *asked)`` in the order of the shards; few are begun before theirs is taken."""
+        ahead, rest = AHEAD * max(1, sum(self.client.nthreads().values())), iter(shards)
+        begun: deque[tuple[Any, Any]] = deque()
+        told = self._told(task, asked)
+        while True:
+            begun.extend((shard, self._begin(told, shard)) for shard in islice(rest, ahead - len(begun)))
+            if not begun:
+                return
+            yield begun.popleft()[1].result()
+
+    def _told(self, task: Callable[..., Any], asked: tuple[Any, ...]) -> Any:
+        """The future of a task and what it is asked, as workers hold it."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # the weights, which a lost worker needs again
-            told = submit(bytes, dumps((task, asked)), pure=False)
-            for shard in shards:
-                pieces = shard.pieces if isinstance(shard, Held) else ()
-                what = shard.name if isinstance(shard, Held) else dumps(shard)
-                tree.add(_Result(submit, submit(_run, told, what, *pieces, pure=False)))
+            return self.client.submit(bytes, dumps((task, asked)), pure=False)
+
+    def _begin(self, told: Any, shard: Any) -> Any:
+        """The future of a task's result."""
+        pieces = shard.pieces if isinstance(shard, Held) else ()
+        what = shard.name if isinstance(shard, Held) else dumps(shard)
+        return self.client.submit(_run, told, what, *pieces, pure=False)
+
+    def _root(self, task: Callable[..., Any], shards: Sequence[Any], asked: tuple[Any, ...]) -> Any:
+        """The future of all results as one."""
+        tree, told = Tree(), self._told(task, asked)
+        for shard in shards:
+            tree.add(_Result(self.client.submit, self._begin(told, shard)))
         return tree.result().future
+
+
+def connected(address: str, seconds: float) -> Client:
+    """A connection to a scheduler, which other code of the process does not take for its own. Raises OSError where none answers
+    within so many seconds."""
+    return Client(address, timeout=seconds, set_as_default=False)
 
 
 class _Result:
@@ -215,6 +243,8 @@ class _OnCluster:
         y: Any = None,
         sample_weight: Any = None,
         tell: Callable[[Round], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> Self:
         """Fit to all rows until the certified relative gap is at most ``tol``.
@@ -225,6 +255,10 @@ class _OnCluster:
             The rows, as ``shards_of`` takes them.
         tell : callable, optional
             Called with the ``Round`` after each round.
+        checkpoint : str or path, optional
+            A file of this machine that is written after each round.
+        resume : str or path, optional
+            Such a file, from which the fit continues: on any cluster, or after one with ``onlinear.shards``.
 
         Returns
         -------
@@ -239,7 +273,7 @@ class _OnCluster:
         RuntimeError
             For workers with other versions.
         """
-        client = get_client() if self.client is None else self.client
+        client = self._connected()
         runner, model = OnDask(client), self.local(**self.settings)
         history: list[Round] = []
 
@@ -248,7 +282,9 @@ class _OnCluster:
             if tell is not None:
                 tell(found)
 
-        self._model = fit(model, shards_of(client, X, y, sample_weight, **options), runner, note)
+        self._model = fit(
+            model, shards_of(client, X, y, sample_weight, **options), runner, note, checkpoint=checkpoint, resume=resume
+        )
         self.history_ = history
         return self
 
@@ -288,6 +324,64 @@ class _OnCluster:
         """
         local = self.to_local()
         return _lazily(local.predict, X, getattr(local, "classes_", np.zeros(1)).dtype)
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Result:
+        """Compare predictions with targets, to the digits of ``onlinear evaluate``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **options
+            The rows, as ``shards_of`` takes them; of tables the model knows which columns are features.
+
+        Returns
+        -------
+        Result
+            Loss, measures, confusion, calibration.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        StreamError
+            For rows that cannot be read, have no target, or a label that is no class of the model.
+        """
+        client, local = self._connected(), self.to_local()
+        return evaluate(local, self._shards(client, X, y, sample_weight, options), OnDask(client))
+
+    def predict_to(self, X: Any, folder: str | os.PathLike[str], kind: str = "labels", **options: Any) -> list[str]:
+        """Write the predictions of each shard to a Parquet file with its name.
+
+        Parameters
+        ----------
+        X, **options
+            Files, as ``shards_of`` takes them.
+        folder : str or path
+            Where the files go. It must exist, and every worker must reach it under this name.
+        kind : {"labels", "scores", "probabilities"}, default="labels"
+            What to predict.
+
+        Returns
+        -------
+        list of str
+            The files, in the order of the shards. Each has its name when it is whole.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        OSError, StreamError
+            For files that cannot be written or read.
+        """
+        client, local = self._connected(), self.to_local()
+        return predict_to(local, self._shards(client, X, None, None, options), OnDask(client), folder, kind)
+
+    def _connected(self) -> Client:
+        return get_client() if self.client is None else self.client
+
+    def _shards(self, client: Client, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> list[Any]:
+        """The shards of rows, their columns numbered as the model's."""
+        known = self.to_local().encoding_
+        return shards_of(client, X, y, sample_weight, **({} if known is None else {"encoding": known}), **options)
 
 
 def _lazily(predict: Callable[[Any], np.ndarray], X: Any, dtype: Any, columns: int | None = None) -> Any:

@@ -78,6 +78,7 @@ SETTINGS = {
     "numbers": ("numbers", {"solver": "comid,eta=0.1,schedule=inverse-sqrt", "loss": "squared", "task": "regress"}),
     "averaged": ("two", {"solver": "fiol,eta=5", "average": "weighted-t1", "scale": "rms", "passes": 2, "holdout": "0.2"}),
     "averaged, mostly held out": ("two", {"solver": "comid,eta=0.5", "average": "uniform", "holdout": "0.9", "passes": 2}),
+    "clipped numbers": ("numbers", {"task": "regress", "passes": 2, "shuffle_rows": 64}),
     "averaged numbers": ("numbers", {"loss": "absolute", "average": "uniform", "solver": "fiol,eta=1", "task": "regress"}),
     "class weights": ("two", {"solver": "comid,eta=0.5", "class_weight": "-1=1,1=20", "holdout": "0.1", "passes": 2}),
     "balanced": ("three", {"scan": True, "class_weight": "balanced", "average": "uniform", "shuffle_rows": 50}),

@@ -121,7 +121,7 @@ PENALTY_TEXTS = (
 )
 AVERAGE_TEXTS = ("none", *averages.NAMED, "suffix,alpha=0.5", "weighted-t1,masked=true")
 INTERCEPTS = (False, True)
-SCALES = ("none", "centred", "rms", "max-abs")
+SCALES = ("none", "centred", "dense", "rms", "max-abs")
 
 
 def build(case: Case) -> Learner | str:
@@ -226,15 +226,22 @@ COMPILED_FREE = (
 )
 
 
-def compiled_demands() -> Iterator[tuple[Any, ...]]:
-    """Every (solver, loss), (solver, penalty) and (solver, average); penalties of other types without an average."""
+def compiled_demands(averages: Iterable[str] = AVERAGE_TEXTS) -> Iterator[tuple[Any, ...]]:
+    """Every (solver, loss), (solver, penalty) and (solver, one of ``averages``); penalties of other types without an average.
+    The averages left out come with two solvers each."""
+    kept = tuple(averages)
+    turn = itertools.cycle(NAMES[::5])
+    pairs = [(name, average) for name in NAMES for average in kept]
+    pairs += [(next(turn), average) for average in AVERAGE_TEXTS if average not in kept for _ in range(2)]
     for name in NAMES:
-        for place, options in enumerate((LOSS_TEXTS, PENALTY_TEXTS, AVERAGE_TEXTS), start=1):
+        for place, options in enumerate((LOSS_TEXTS, PENALTY_TEXTS), start=1):
             for option in options:
                 rest: list[Any] = [None] * 6
                 rest[0], rest[place] = name, option
                 rest[3] = "none" if place == 2 else rest[3]
                 yield tuple(rest)
+    for name, average in pairs:
+        yield name, None, None, average, None, None
 
 
 def product() -> Iterator[Case]:

@@ -1,7 +1,8 @@
 """The contract of every combination of solver, loss, penalty, schedule and average that the code offers.
 
 A pairwise covering set runs interpreted, in a process of its own (contract_interpreted.py). Compiled here: every (solver,
-loss), (solver, penalty) and (solver, average), by whole runs; single steps and everything under ``pytest -m exhaustive``.
+loss) and (solver, penalty), and averages with some solvers, by whole runs; half of them bit for bit. Every (solver, average),
+single steps and everything under ``pytest -m exhaustive``.
 """
 
 # ruff: noqa: F401, F811 (the fixture ``tally`` is imported)
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from combinations import (
@@ -45,8 +47,18 @@ from onlinear.solvers.core.engine import due
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-CASES = covering(2, compiled_demands(), COMPILED_FREE)
+CASES = covering(2, compiled_demands(("none", "uniform")), COMPILED_FREE)
+MORE = [case for case in covering(2, compiled_demands(), COMPILED_FREE) if case not in CASES]
+HALF = [case for name in NAMES for case in [case for case in CASES if case.name == name][::2]]
+
+
+def with_more(cases: list[Case], more: list[Case]) -> list[Any]:
+    """The cases of each run, and those of exhaustive ones."""
+    return [*cases, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in more if case not in cases)]
+
+
 LAZY = [case for case in CASES if is_lazy(case)]
+LAZY_MORE = [case for case in MORE if is_lazy(case)]
 
 
 def test_interpreted(tmp_path: Path) -> None:
@@ -58,18 +70,18 @@ def test_interpreted(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("case", LAZY, ids=str)
+@pytest.mark.parametrize("case", with_more(LAZY, LAZY_MORE), ids=str)
 def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(lazy_run_is_the_recursion, case, tally, 3)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("case", LAZY, ids=str)
+@pytest.mark.parametrize("case", [*LAZY, *LAZY_MORE], ids=str)
 def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
     examples(one_step_is_the_recursion, case, tally, 3, wild=True)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", with_more(HALF, [*CASES, *MORE]), ids=str)
 def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
     examples(same_bits, case, tally, 1, folder=tmp_path)
 

@@ -1,4 +1,4 @@
-"""A thousand mutated model files and checkpoints, in processes of their own: refused, diverged or working, never harmful."""
+"""Hundreds of mutated model files and checkpoints, in processes of their own: refused, diverged or working, never harmful."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def test_mutated_files_do_no_harm():
+@pytest.mark.parametrize(("count", "seed"), [(500, 0), pytest.param(5000, 1, marks=pytest.mark.exhaustive)])
+def test_mutated_files_do_no_harm(count, seed):
     import mutants
 
     harmful = []
-    total = mutants.fuzz(1000, 0, lambda found: harmful.extend(outcome for outcome in found if outcome.kind in mutants.HARM))
-    assert not harmful, f"{harmful[0]} (python tests/tools/mutants.py --only {harmful[0].number})"
-    assert total[mutants.WORKS] > 100, "mutants that come further than the first check"
+    total = mutants.fuzz(
+        count, seed, lambda found: harmful.extend(outcome for outcome in found if outcome.kind in mutants.HARM)
+    )
+    assert not harmful, f"{harmful[0]} (python tests/tools/mutants.py --only {harmful[0].number} --seed {seed})"
+    assert total[mutants.WORKS] > count // 10, "mutants that come further than the first check"
     assert total[mutants.DIVERGED] > 0

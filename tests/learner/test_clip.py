@@ -99,6 +99,30 @@ def test_every_way_of_prediction_is_clipped(rows, tmp_path):
     )
 
 
+@pytest.mark.parametrize("average", ["adaptive", "none", "uniform"])
+def test_the_history_has_the_losses_of_what_predicts_and_of_the_linear_scores(rows, average):
+    X, y = rows[0][:300], np.cumsum(rows[1][:300])  # targets that grow, so nearly every prediction is clipped
+    options = {"average": average, "solver": "implicit-sgd,eta=3", "clip": True, "scale": "none"}
+    whole, cut = (
+        OnlineRegressor(**options).fit([(X[i : i + size], y[i : i + size]) for i in range(0, 300, size)]).history_
+        for size in (300, 7)
+    )
+    assert whole == cut
+    if average == "uniform":  # which scores several rows at a time, and here inside the range
+        assert whole[-1]["loss_linear"] == whole[-1]["loss"]
+        return
+    model, errors = OnlineRegressor(**options).partial_fit(X[:1], y[:1]), [(0.0, 0.0)]
+    for x, target in zip(X[1:, None], y[1:], strict=True):
+        errors.append((model.predict(x)[0] - target, model.learner_.linear_scores(x)[0] - target))
+        model.partial_fit(x, [target])
+    found = [whole[-1][name] for name in ("loss", "loss_linear")]
+    np.testing.assert_allclose(found, np.mean(np.square(errors), axis=0) / 2.0, rtol=1e-12)
+
+
+def test_without_a_clip_there_is_one_loss(rows):
+    assert "loss_linear" not in OnlineRegressor(clip=False).fit([rows]).history_[-1]
+
+
 def test_it_is_the_default_where_no_solver_is_named(rows):
     X, y = rows
     for params, clips in (

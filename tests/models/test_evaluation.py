@@ -55,7 +55,12 @@ def test_every_loss_is_tried():
     assert {name.partition(",")[0] for name in LOSSES} == set(KNOWN)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+OFTEN = ("logistic", "squared", "squared,factor=3", "hinge,margin=0.25,factor=2", "poisson")
+
+
+@pytest.mark.parametrize(
+    "loss", [loss if loss in OFTEN else pytest.param(loss, marks=pytest.mark.exhaustive) for loss in LOSSES]
+)
 def test_the_loss_is_that_of_the_scores(loss):
     wanted = LOSSES[loss]
     for y in (SIGNS, CLASSES) if loss.startswith(FOR_CLASSES) else ():

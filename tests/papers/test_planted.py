@@ -47,7 +47,11 @@ PLANTED = {
     "p5/fig4": ("lag", "c-adaline", None),
     "p5/mean": ("stuck", "csgd", None),
     "p5/theorems": ("sign", "csgd", None),
+    "ours/gain": ("sign", "fiol", None),
+    "ours/leading": ("sign", "leading", ["decaying"]),
+    "ours/regret": ("lag", "2sgd", ["regression"]),
     "ours/solvers": ("sign", "implicit-sgd", ["spambase"]),
+    "ours/support": ("sign", "comid", ["text-like"]),
 }
 
 

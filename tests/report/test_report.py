@@ -68,6 +68,12 @@ def test_the_page_of_a_run_has_its_figures_and_the_command_that_makes_it_again(t
     assert f"{model.history_[-1]['loss']:.4g}" in page.words
 
 
+def test_a_clipped_regression_shows_the_loss_before_the_clip(tmp_path):
+    shown = run("train", "diabetes", "--report", tmp_path / "run.html", "--model", tmp_path / "m").stdout
+    assert "before the clip" in " ".join(Page((tmp_path / "run.html").read_text()).words)
+    assert f"loss of the linear scores: {load(tmp_path / 'm').history_[-1]['loss_linear']:.4g}" in shown
+
+
 def test_with_rows_it_shows_what_evaluate_finds(trained):
     import json
 

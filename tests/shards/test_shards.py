@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
-from onlinear.shards import Blocks, Local, Tree, fit, open_shards, survey
+from onlinear.models.evaluation import evaluate as in_one_place
+from onlinear.shards import Blocks, Local, Tree, evaluate, fit, fitting, open_shards, predict, predict_to, survey
 from onlinear.streams import StreamError
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -67,6 +68,15 @@ def test_processes_give_the_bytes_of_a_loop(tmp_path):
         assert bytes_of(fit(sparse_model(), shards, runner), tmp_path) == bytes_of(
             fit(sparse_model(), shards, Local()), tmp_path
         )
+
+
+def test_a_start_of_few_weights_ends_at_the_same_optimum(monkeypatch):
+    monkeypatch.setattr(fitting, "STARTING", 3)
+    started = []
+    few = fit(sparse_model(), cut(X, Y, [100, 300]), Local(), lambda found: started.append(found.nonzeros))
+    assert started[0] == 3
+    best = sparse_model(tol=1e-7).fit(X, Y)
+    assert best.dual_bound_ <= few.objective_ <= best.objective_ / (1.0 - 1e-4)
 
 
 def test_order_of_labels_and_empty_shards_do_no_harm():
@@ -160,3 +170,36 @@ def test_wrong_rows_are_refused_by_shard():
         fit(sparse_model(), cut(X, np.ones(len(Y)), [300]), Local())
     with pytest.raises(StreamError, match="weight above 0"):
         fit(sparse_model(), cut(X, Y, [300], np.zeros(len(Y))), Local())
+
+
+def test_predictions_and_measures_are_those_of_one_stream(tmp_path):
+    for k in range(3):
+        rows = slice(150 * k, 150 * k + 150)
+        table = pa.table({"a": X[rows, 0], "b": X[rows, 1], "sick": Y[rows]})
+        pq.write_table(table, tmp_path / f"{k}.parquet")
+    model = fit(sparse_model(), open_shards(tmp_path / "*.parquet", target="sick"), Local())
+    stream = streams.open(tmp_path / "*.parquet", encoding=model.encoding_)
+    shards = open_shards(tmp_path / "*.parquet", encoding=model.encoding_)
+    wanted = model.predict_proba(stream)
+    for runner in (Local(), Local(3)):
+        assert np.array_equal(np.concatenate(list(predict(model, shards, runner, "probabilities"))), wanted)
+        assert evaluate(model, shards, runner) == in_one_place(model, stream)
+    (tmp_path / "found").mkdir()
+    files = predict_to(model, shards, Local(2), tmp_path / "found", "probabilities")
+    assert files == [str(tmp_path / "found" / f"{k}.parquet") for k in range(3)]
+    found = pa.concat_tables([pq.read_table(file) for file in files])
+    assert found.column_names == ["probability 0", "probability 1"]
+    assert np.array_equal(np.column_stack(found.columns), wanted)
+    with pytest.raises(ValueError, match=r"two shards would be written to 0\.parquet"):
+        predict_to(model, [shards[0]] * 2, Local(), tmp_path / "found")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        next(predict(model, shards, Local(), "odds"))
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        predict_to(model, shards, Local(), tmp_path / "nowhere")
+
+
+def test_what_cannot_be_cut_into_shards_is_refused():
+    with pytest.raises(ValueError, match="pipe"):
+        open_shards("-")
+    with pytest.raises(ValueError, match="bundled"):
+        open_shards("iris")

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sparse_rows import close, same_bits, stream
 
-from onlinear import DivergenceError, Learner
+from onlinear import DivergenceError, Learner, load
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import Problem
@@ -209,7 +209,44 @@ def test_only_least_squares(solver):
     with pytest.raises(ValueError, match="least-squares"):
         Learner(solver, "hinge")
     with pytest.raises(ValueError, match="penalty must be 'none'"):
-        Learner(solver, "squared", "l2,l2=0.1")
+        Learner(solver, "squared", "l1,l1=0.1")
+
+
+def test_adaline_has_no_l2():
+    with pytest.raises(ValueError, match="penalty must be 'none'"):
+        Learner("adaline,eta=0.1", "squared", "l2,l2=0.1")
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_l2_is_added_to_the_loss_of_each_row(intercept):
+    X, y, s = rows(11)
+    X, eta, l2 = X.toarray(), 0.1, 0.3
+    X[:, 0] = 1.0  # no warning without an intercept
+    w, S, Y = np.zeros(X.shape[1] + 1), np.zeros(X.shape[1] + 1), 0.0
+    for t, (row, target, weight) in enumerate(zip(X, y, s, strict=True), start=1):
+        x = np.concatenate([[float(intercept)], row])
+        r, step = weight * (target - w @ x), eta / np.sqrt(t)
+        w = w - step * l2 * np.concatenate([[0.0], w[1:]]) + step * r * x
+        S, Y = S + weight * x, Y + weight * target
+        if S @ S > 0.0:
+            w = w - S * ((S @ w - Y) / (S @ S))
+    run = Learner(f"ncsgd,eta={eta}", "squared", f"l2={l2}", fit_intercept=intercept, n_features=X.shape[1]).learn(X, y, s)
+    assert not run.engine.lazy
+    np.testing.assert_allclose(run.weights(), w[1:], rtol=1e-9, atol=1e-12)
+    assert run.intercept() == pytest.approx(w[0] * intercept, abs=1e-12)
+    now = run.variables()
+    np.testing.assert_allclose(now["S"] @ now["w"] + intercept * S[0] * run.intercept(), now["Y"], atol=1e-9)
+
+
+def test_l2_of_two_outputs_saves_and_warns(tmp_path):
+    X, y, _ = rows(12)
+    Y = np.column_stack([y, -2.0 * y])
+    both = Learner("ncsgd,eta=0.1", "squared", "l2=0.3", n_outputs=2, fit_intercept=True).learn(X[:50], Y[:50])
+    both.save(tmp_path / "m.onlinear")
+    again = load(tmp_path / "m.onlinear").learn(X[50:], Y[50:])
+    np.testing.assert_array_equal(again.weights(), both.learn(X[50:], Y[50:]).weights())
+    with pytest.warns(UserWarning, match="ncsgd without an intercept"):
+        Learner("ncsgd,eta=0.1", "squared", "l2=0.3").learn(np.eye(3)[:, :2], [1.0, -1.0, 1.0])
 
 
 def test_two_phases_need_their_turning_point():

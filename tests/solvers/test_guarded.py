@@ -84,8 +84,14 @@ def watch(monkeypatch):
 ROWS = sp.csr_matrix(np.eye(6, D) + np.outer([0, 0, 1, 0, 0, 0], np.ones(D)) * 0.5)
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize(("solver", "loss", "penalty", "average"), CASES)
+ALONE = {"comid", "fiol", "implicit-ftrl"}  # one output's kernel is compiled for these in each run
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss", "penalty", "average", "outputs"),
+    [(*case, 3) for case in CASES]
+    + [pytest.param(*case, 1, marks=() if case[0] in ALONE else pytest.mark.exhaustive) for case in CASES],
+)
 def test_rows_of_any_length_stay_inside(solver, loss, penalty, average, outputs, watch):
     learner = Learner(solver, loss, penalty, average, n_outputs=outputs, fit_intercept=True)
     watch(learner)

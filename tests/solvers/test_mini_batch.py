@@ -235,6 +235,15 @@ def test_a_step_that_is_not_finite_names_its_row():
         learner.learn(X, np.ones(6))
 
 
+def test_a_batch_without_a_solution_says_so(monkeypatch):
+    monkeypatch.setattr(BatchDual, "thetas", lambda self: None)
+    learner = Learner("fiol,eta=2,batch=3", "hinge")
+    with pytest.raises(DivergenceError, match=r"no implicit step .* duality gap of 1e-12 at row 2 .*Use a smaller step\.$"):
+        learner.learn(np.eye(3), np.ones(3))
+    with pytest.raises(DivergenceError, match="learns no more: no implicit step"):
+        learner.learn(np.eye(3), np.ones(3))
+
+
 EDITS = {
     "an end beyond the entries": lambda kept: kept[ENDS].__setitem__(0, 10**6),
     "an end before the last": lambda kept: kept[ENDS].__setitem__(1, 0),

@@ -25,6 +25,8 @@ from onlinear.training.training import Training
 
 VERSION = 1
 RUN = "run"
+SHARDS = "shards"  # the entry of a header that says where a fit over shards stands
+COMMAND = ("version", "settings", "output")  # what is said of the command itself
 
 
 class CheckpointError(Exception):
@@ -39,12 +41,16 @@ class Checkpoints:
         self.output = dict(output)  # where the run writes, for whoever continues it
         self.settings: Settings | None = None  # of the run, once it is made
 
+    def entry(self) -> dict[str, Any]:
+        """What the header says of the command: its options."""
+        assert self.settings is not None
+        return {"version": VERSION, "settings": self.settings._asdict(), "output": self.output}
+
     def write(self, training: Training) -> Written:
         """Write a checkpoint; the file that was there stands until the new one is whole. Raises CheckpointError."""
-        assert self.settings is not None
         state = training.state()
         header, arrays = training.model.freeze()
-        header[RUN] = {"version": VERSION, "settings": self.settings._asdict(), "output": self.output, **state.run}
+        header[RUN] = {**self.entry(), **state.run}
         try:
             model_file.write(self.path, header, arrays | {f"{RUN}.{name}": array for name, array in state.arrays.items()})
         except OSError as error:
@@ -59,6 +65,7 @@ class Saved(NamedTuple):
     settings: Settings
     output: dict[str, Any]
     state: State
+    sharded: bool = False  # whether it is of a run over shards, whose rounds ``onlinear.shards`` restores
 
 
 def beside(checkpoint: str, path: str) -> bool:
@@ -76,9 +83,10 @@ def read(path: str) -> Saved:
         raise ModelFileError(f"{path}: a checkpoint of version {run.get('version')!r}; this release reads {VERSION}.")
     prefix = f"{RUN}."
     own = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-    run = {**dict.fromkeys(SINCE_0_2), **run}
-    must_be(path, run, RUNS)
-    if not _run_stands(run):
+    sharded = SHARDS in header
+    run = run if sharded else {**dict.fromkeys(SINCE_0_2), **run}
+    must_be(path, run, {name: RUNS[name] for name in COMMAND} if sharded else RUNS)
+    if not sharded and not _run_stands(run):
         raise ModelFileError(f"{path}: the checkpoint's header is damaged: the places of its run do not go together.")
     given, output = run["settings"], run["output"]
     must_be(path, {**Settings._field_defaults, **given}, SETTINGS)
@@ -87,7 +95,7 @@ def read(path: str) -> Saved:
         must_be(path, {name: value}, {name: READING.get(name, is_nothing)})
     lists = {name: _tuple(given.get(name)) for name in ("source", "classes")}
     reading = {name: _tuple(value) for name, value in given["reading"].items()}
-    return Saved(path, Settings(**{**given, **lists, "reading": reading}), output, State(run, own))
+    return Saved(path, Settings(**{**given, **lists, "reading": reading}), output, State(run, own), sharded)
 
 
 def _tuple(value: Any) -> Any:
@@ -123,6 +131,11 @@ def _class_number(value: Any) -> bool:
 def _sums(values: Any) -> bool:
     """A sum of losses and one of weights."""
     return isinstance(values, list) and len(values) == 2 and all(map(trust.real, values))
+
+
+def _linear(values: Any) -> bool:
+    """A sum of losses and its correction, and two sums."""
+    return isinstance(values, list) and len(values) == 4 and all(map(trust.real, values))
 
 
 def _class_weights(values: Any) -> bool:
@@ -170,6 +183,7 @@ RUNS: dict[str, Rule] = {
     "class weights": or_none(_class_weights),
     "scored": or_none(within(0)),
     "averaged then": or_none(_sums),
+    "linear": or_none(_linear),
     "quality": or_none(is_mapping),
     "certified": or_none(_certified),
 }
@@ -177,6 +191,7 @@ SINCE_0_2 = (
     "class weights",
     "scored",
     "averaged then",
+    "linear",
     "quality",
     "certified",
 )  # entries of a run that checkpoints of 0.1 lack

@@ -125,6 +125,35 @@ def options(
 READING, MODEL, RUN, OUTPUT = "Reading", "Model", "Run", "Output"  # the panels of --help
 
 
+SHARDS = "Several cores or machines"
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Read the files in so many processes of this machine, each file in one of them.",
+        metavar="N",
+        min=1,
+        show_default=False,
+        rich_help_panel=SHARDS,
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Read the files on the workers of a Dask cluster: the address of its scheduler, such as tcp://host:8786.",
+        metavar="ADDRESS",
+        show_default=False,
+        rich_help_panel=SHARDS,
+    ),
+]
+
+
+def over_shards(workers: int | None, dask: str | None) -> bool:
+    """Whether the files are read by several workers. Raises UsageError for both kinds of them."""
+    if workers is not None and dask is not None:
+        raise UsageError("--workers and --dask exclude each other.")
+    return workers is not None or dask is not None
+
+
 def _reading(*names: str, help: str, **options: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=READING, show_default=options.pop("show_default", False), **options)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onlinear.cli.command import Reading, app, guarded, reads
+from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import keep_end, say_errors
 
@@ -29,6 +29,8 @@ def evaluate(
     source: Annotated[list[str], typer.Argument(help="Rows with labels, in any format that train reads.", show_default=False)],
     gap: Annotated[bool, typer.Option("--gap", help="How far the objective is from the optimum, at most.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
+    workers: Workers = None,
+    dask: Dask = None,
     *,
     reading: Reading,
 ) -> None:
@@ -43,7 +45,12 @@ def evaluate(
     learned = load(model)
     stream = open_rows(source, reading, learned, with_target=True)
     with Interrupts():
-        found = evaluated(learned, Watched(stream, not json), gap)
+        if over_shards(workers, dask):
+            from onlinear.cli.sharded import evaluate as over_files
+
+            found = over_files(learned, source, reading, gap, workers, dask)
+        else:
+            found = evaluated(learned, Watched(stream, not json), gap)
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:

@@ -18,15 +18,20 @@ def open_rows(source: list[str], reading: Reading, model: Any = None, *, with_ta
     with usage():
         if with_target:
             return Ahead(open_labelled(source, reading._asdict(), model))
-        return Ahead(_as_numbered(streams.open(source, **reading._asdict(), encoding=getattr(model, "encoding_", None)), model))
+        return Ahead(_as_numbered(streams.open(source, **as_model(source, reading._asdict(), model, with_target=False)), model))
 
 
 def open_labelled(source: list[str], options: Mapping[str, Any], model: Any) -> Stream:
     """The rows of a source with their targets, their columns numbered as the model's."""
+    return _as_numbered(streams.open(source, **as_model(source, options, model, with_target=True)), model)
+
+
+def as_model(source: list[str], options: Mapping[str, Any], model: Any, *, with_target: bool) -> dict[str, Any]:
+    """The options of ``streams.open`` for rows of a model, with its target's column where they need one."""
     encoding, wanted = getattr(model, "encoding_", None), dict(options)
-    if wanted.get("target") is None and encoding is not None and _is_table(source, wanted, encoding):
+    if with_target and wanted.get("target") is None and encoding is not None and _is_table(source, wanted, encoding):
         wanted["target"] = encoding.get("target")
-    return _as_numbered(streams.open(source, **wanted, encoding=encoding), model)
+    return wanted | {"encoding": encoding}
 
 
 def _as_numbered(stream: Stream, model: Any) -> Stream:

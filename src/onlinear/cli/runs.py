@@ -89,7 +89,7 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
             raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
         if start is not None:
             return start
-        return _model(settings, task, reader) if saved is None else load(saved.path)
+        return estimator(settings, task, reader) if saved is None else load(saved.path)
 
     state = None if saved is None else saved.state
     return Training(Ahead(shuffled or stream), options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
@@ -126,7 +126,7 @@ def _own_weights(model: Classifier, settings: Settings) -> Mapping[Any, float] |
     return model.class_weight if isinstance(model.class_weight, dict) else None
 
 
-def _model(settings: Settings, task: str, reader: Stream) -> Model:
+def estimator(settings: Settings, task: str, reader: Stream) -> Model:
     """The estimator that a run trains."""
     chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
     kind: type[Model] = Regressor

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlinear.learner.rounds import RoundsOfBlocks
+    from onlinear.shards import Round
     from onlinear.streams import Stream
     from onlinear.training.events import Certified, Held, Report, Written
     from onlinear.training.training import Training
@@ -71,6 +72,28 @@ def keep_end(text: str, width: int) -> str:
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
+def certified_heads() -> list[str]:
+    """What stands above the table of passes that certify."""
+    heads = ("passes", "objective", "certified gap", "non-zeros", "columns")
+    return [
+        "",
+        "passes over all rows until the gap to the optimum is small enough; columns: of the working set",
+        "".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True)),
+    ]
+
+
+def certified_line(found: Certified | Round) -> str:
+    """A pass that certified, as a line of the table."""
+    values = found.passes, found.objective, found.gap, found.nonzeros, found.columns
+    return "".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True))
+
+
+def json_line(kind: str, **values: Any) -> str:
+    """One JSON object; numbers that do not exist are null."""
+    plain = {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values.items()}
+    return json.dumps({"kind": kind, **plain})
+
+
 def weights_text(weights: Mapping[Any, float]) -> str:
     """Weights of classes as --class-weight takes them."""
     from onlinear.streams.labels import shown
@@ -85,9 +108,8 @@ def _by_name(weights: Any) -> dict[str, float] | None:
     return None if weights is None else {shown(name): weight for name, weight in weights.items()}
 
 
-def describe_parts(training: Training) -> dict[str, Any]:
-    """The parts of the model, as text."""
-    learner = training.learner
+def describe_parts(learner: Any) -> dict[str, Any]:
+    """The parts of a model, as text."""
     spec, scaler = learner.spec, learner.scaler
     average = spec["average"] or ("its own" if learner.average is not None else "none")
     return {
@@ -96,6 +118,14 @@ def describe_parts(training: Training) -> dict[str, Any]:
         "average": average,
         "scale": "none" if scaler is None else scaler.kind,
     }
+
+
+def parts_lines(learner: Any) -> list[str]:
+    """The parts of a model, as one or more lines."""
+    parts = describe_parts(learner)
+    said = [f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")]
+    rows = [said] if len(" | ".join(said)) <= WIDTH else [said[:3], said[3:]]
+    return [line for some in rows for line in wrap_words(" | ".join(some))]
 
 
 def count_seconds(training: Training) -> dict[str, float]:
@@ -221,7 +251,7 @@ class JsonDisplay(Display):
             source=training.stream.name,
             task=training.task,
             classes=None if labels is None or labels.classes is None else labels.classes.tolist(),
-            **describe_parts(training),
+            **describe_parts(learner),
             class_weight=_by_name(training.options.class_weights),
             measures=self._names,
             bytes_per_feature=training.bytes_per_feature,
@@ -252,8 +282,7 @@ class JsonDisplay(Display):
         self._say("end", **summarise(training, self.seconds, self.before), model=model, bytes=written)
 
     def _say(self, kind: str, **values: Any) -> None:
-        plain = {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values.items()}
-        typer.echo(json.dumps({"kind": kind, **plain}))
+        typer.echo(json_line(kind, **values))
 
 
 class TableDisplay(Display):
@@ -263,6 +292,7 @@ class TableDisplay(Display):
         super().__init__()
         self._bar: Any = None
         self._holdout = self._certifies = False
+        self._linear: float | None = None  # mean loss of the linear scores, where predictions are clipped
 
     def say(self, text: str = "") -> None:
         """One line."""
@@ -281,10 +311,8 @@ class TableDisplay(Display):
         classes = "" if training.labels is None else f" ({training.labels.count} classes)"
         task = f": {training.task}{classes}"
         self.say(f"{keep_end(training.stream.name, WIDTH - len(task))}{task}")
-        parts = describe_parts(training)
-        said = [f"{role} {parts[role]}" for role in ("loss", "penalty", "solver", "average", "scale")]
-        for some in [said] if len(" | ".join(said)) <= WIDTH else [said[:3], said[3:]]:
-            self.tell(" | ".join(some))
+        for line in parts_lines(learner):
+            self.say(line)
         if (weights := training.options.class_weights) is not None:
             self.tell(f"class weights {weights_text(weights).replace(',', ', ')}")
         width = max(learner.size, training.width)
@@ -347,6 +375,7 @@ class TableDisplay(Display):
                 training.watch, self._bar = lambda: None, None
 
     def show_report(self, report: Report) -> None:
+        self._linear = None if report.linear is None else report.linear.loss
         found = [report.rows, report.loss, report.since, report.error, report.quality, report.nonzeros]
         values = [*found, *([report.holdout] if self._holdout else []), *([report.last.loss] if report.last else [])]
         self.say("".join(cell(value, width) for value, width in zip(values, self._widths, strict=True)))
@@ -364,13 +393,9 @@ class TableDisplay(Display):
     def show_certified(self, certified: Certified) -> None:
         if not self._certifies:
             self._certifies = True
-            heads = ("passes", "objective", "certified gap", "non-zeros", "columns")
-            self.say()
-            self.say("passes over all rows until the gap to the optimum is small enough; columns: of the working set")
-            self.say("".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True)))
-        values = certified.passes, certified.objective, certified.gap, certified.nonzeros, certified.columns
-        full = " (all there is room for)" if certified.crowded else ""
-        self.say("".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True)) + full)
+            for line in certified_heads():
+                self.say(line)
+        self.say(certified_line(certified) + (" (all there is room for)" if certified.crowded else ""))
 
     def show_checkpoint(self, written: Written) -> None:
         """Nothing: checkpoints are many, and each replaces the one before."""
@@ -393,6 +418,8 @@ class TableDisplay(Display):
         self.tell(f"non-zero weights: {found['nonzeros']:,} of {found['weights']:,}{last}")
         if (constant := training.constant) is not None:
             self.say(f"best constant: loss {constant.loss:.4g}, {self._names[0]} {constant.error:.4g}")
+        if self._linear is not None:
+            self.say(f"predictions are clipped to the targets seen; loss of the linear scores: {self._linear:.4g}")
         if training.reading is not None and training.reading.done:
             from onlinear.certified import above
 

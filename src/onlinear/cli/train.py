@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
@@ -15,12 +16,15 @@ from onlinear.cli.command import (
     MODEL,
     OUTPUT,
     RUN,
+    Dask,
     Reading,
     UsageError,
+    Workers,
     app,
     fail,
     guarded,
     inputs,
+    over_shards,
     reads,
     reason,
     usage,
@@ -48,6 +52,8 @@ onlinear train big.svm --model big.onlinear --checkpoint big.checkpoint --checkp
 onlinear train --resume big.checkpoint
 
 onlinear train big.svm --penalty l1=1e-4 --tol 1e-4 --model big.onlinear
+
+onlinear train 'part-*.parquet' --target click --penalty l1=1e-4 --tol 1e-3 --workers 4 --model clicks.onlinear
 
 onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 """
@@ -210,6 +216,8 @@ def train(
             rich_help_panel=RUN,
         ),
     ] = None,
+    workers: Workers = None,
+    dask: Dask = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Write the model to this file.", metavar="FILE", rich_help_panel=OUTPUT)
     ] = None,
@@ -239,6 +247,9 @@ def train(
 
 def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
     """Train by the options of ``train``, which ``given`` has by name."""
+    if over_shards(given["workers"], given["dask"]):
+        _train_shards(ctx, given, reading)
+        return
     from onlinear.cli import checkpoints, runs
 
     resume = given["resume"]
@@ -248,6 +259,8 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             _refuse_contradictions(given)
             shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
             saved = None if found is None else _check_agreement(ctx, found, reading)
+            if saved is not None and saved.sharded:
+                raise UsageError(f"{saved.path} is of a run over shards: give --workers N or --dask ADDRESS with it.")
             model, final, keeper = _output(given, saved)
             _check_report(given["report"], model, _inputs(given, saved))
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
@@ -264,6 +277,42 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             from onlinear.cli.report import report_of_run
 
             report_of_run(given["report"], model, training, seconds)
+
+
+def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
+    """Train over shards, by the options of ``train``."""
+    from onlinear.cli import checkpoints, sharded
+
+    with Interrupts():
+        found = None if given["resume"] is None else checkpoints.read(given["resume"])
+        with usage():
+            _refuse_contradictions(given)
+            saved = None if found is None else _check_agreement(ctx, found, reading)
+            if saved is not None and not saved.sharded:
+                raise UsageError(f"{saved.path} is of a run in one process: leave out --workers and --dask.")
+            model, final, keeper = _output(given, saved)
+            settings = _settings(given, reading) if saved is None else saved.settings
+            if keeper is not None:
+                keeper.settings = settings
+            sharded.refuse(settings, given)
+        show = sharded.Quiet() if given["quiet"] else sharded.Json() if given["json"] else sharded.Table()
+        try:
+            with sharded.runner(given["workers"], given["dask"]) as run:
+                learned = sharded.fit(settings, run, show, keeper, given["resume"])
+        except sharded.FailedError as error:
+            fail(f"{error}{_continue_shards(keeper)}", FAILURE)
+        except KeyboardInterrupt:
+            fail(f"interrupted.{_continue_shards(keeper)}", INTERRUPTED)
+        if model is not None:
+            learned.save(model, final=final)
+        show.end(learned, model)
+
+
+def _continue_shards(keeper: Checkpoints | None) -> str:
+    """How to continue a run over shards, where it left a checkpoint."""
+    if keeper is None or not os.path.exists(keeper.path):
+        return ""
+    return f" To continue from the last round: onlinear train --resume {shlex.quote(keeper.path)} with --workers or --dask."
 
 
 def _check_report(report: str | None, model: str | None, read: list[tuple[str, str]]) -> None:

@@ -252,6 +252,11 @@ class Core(Guarded):
         """Whether rows are centred, which makes them dense."""
         return self.scaler is not None and self.scaler.kind == "standard"
 
+    @property
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the targets seen."""
+        return self.units is not None and self.units.clip is not None
+
     # --- rows that users give -----------------------------------------------------------------------------------------
 
     def check_input(self, X: Any, y: Any, sample_weight: Any) -> tuple[Source, np.ndarray, np.ndarray]:
@@ -387,13 +392,13 @@ class Core(Guarded):
         raise DivergenceError(why)
 
     def diverge(self, where: str, t: int) -> NoReturn:
-        """Stop because step t left the state infinite; ``where`` names the row, with a space behind it."""
+        """Stop because step t left the state infinite, or was not found; ``where`` names the row, with a space behind it."""
         try:
             eta = self.engine.eta(max(t, 1))
         except NO_NUMBER:
             eta = np.inf
         self.stop(
-            f"the state stopped being finite {where}(step {t}, eta = {eta:.3g}). Use a smaller step"
+            f"{self.engine.why_stopped(self.states)} {where}(step {t}, eta = {eta:.3g}). Use a smaller step"
             + ("." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'.")
         )
 

@@ -69,7 +69,8 @@ class Learner(Core):
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.
     clip : bool, default=False
         Whether predictions are clipped to the smallest and largest target so far, and learned with the loss that matches: slope
-        clip(s) - y. For the squared loss with ``targets="relative"``. ``objective`` is that of the linear scores.
+        clip(s) - y. For the squared loss with ``targets="relative"``. ``objective`` is that of the loss named and of the
+        linear scores.
     forget : float, default=None
         The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
         average. For ``implicit-ftrl``, ``ftrl``, ``rda`` and ``adagrad-rda``. None is never.
@@ -151,7 +152,8 @@ class Learner(Core):
 
     @changes
     def learn_checked(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Learn checked rows. Give the scores before each step, (2, K, n): of the last iterate, and of what predicted."""
+        """Learn checked rows. Give the scores before each step, (2, K, n): of the last iterate, and of what predicted. Where
+        predictions are clipped (4, K, n): then both before the clip."""
         self.refuse_if_diverged()
         self.make_room(source)
         return SideBySide((self,), self.team(), self.threads).learn(source, y, weights)

@@ -35,12 +35,22 @@ class Race:
         """The sum over the rows trained on of s_i l(score of what predicted before the step, y_i)."""
         return float(self.losses[2:].sum())
 
-    def run(self, loss: Any, scores: np.ndarray, means: np.ndarray, y: np.ndarray, s: np.ndarray, t: int) -> None:
+    def run(
+        self,
+        loss: Any,
+        scores: np.ndarray,
+        means: np.ndarray,
+        linear: tuple[np.ndarray, np.ndarray],
+        y: np.ndarray,
+        s: np.ndarray,
+        t: int,
+    ) -> None:
         """Run over rows that follow the first t: scores of the last iterate and of the average (K, n), y (n, K).
 
-        A row's means become the scores of what predicted it.
+        A row's means become the scores of what predicted it. ``linear``: the same scores before a clip, which follow; without
+        a clip these very arrays.
         """
-        compare(loss, scores, means, y, s, t, self.longest, self.losses)
+        compare(loss, scores, means, *linear, y, s, t, self.longest, self.losses)
 
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
@@ -48,11 +58,11 @@ class Race:
 
 
 @kernel
-def compare(loss, scores, means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
-    """Add rows to a race; scores and means are (K, n), y is (n, K), t rows came before.
+def compare(loss, scores, means, linear, linear_means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
+    """Add rows to a race; scores and means, clipped and linear, are (K, n), y is (n, K), t rows came before.
 
     The sums forget: what is older counts less by 1 - 3/t a row, where t is at most ``longest``. A row's means become the scores
-    of what predicted it.
+    of what predicted it, in both forms.
     """
     for i in range(y.shape[0]):
         ahead = race[0] < race[1]
@@ -63,6 +73,7 @@ def compare(loss, scores, means, y, s, t, longest, race):  # type: ignore[no-unt
                 mean += s[i] * loss.value(means[k, i], y[i, k])
             if ahead:
                 means[k, i] = scores[k, i]
+                linear_means[k, i] = linear[k, i]
             add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
         if s[i] > 0.0:
             kept = remembered(min(t + i + 1.0, longest))

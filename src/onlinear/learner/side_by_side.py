@@ -26,17 +26,22 @@ class SideBySide:
     def learn(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Learn checked rows, for whose columns there is room.
 
-        Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted.
+        Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted. Where
+        predictions are clipped (4, outputs, n): then the same scores before the clip.
         """
         blocks = [
             self._learn_block(rows, source.largest, y[which], weights[which], which.start)
             for which, rows in self._cores[0].pieces(source)
         ]
-        return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((2, self._outputs, 0)), *blocks], axis=2)
+        return blocks[0] if len(blocks) == 1 else np.concatenate([self._no_scores(0), *blocks], axis=2)
 
     @property
     def _outputs(self) -> int:
         return len(self._cores) * self._cores[0].n_outputs
+
+    def _no_scores(self, n: int) -> np.ndarray:
+        """Room for the scores of n rows."""
+        return np.empty((4 if self._cores[0].clips else 2, self._outputs, n))
 
     def _learn_block(self, block: Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int) -> np.ndarray:
         """Learn rows from row ``first`` of the call on."""
@@ -47,7 +52,7 @@ class SideBySide:
         if lead.units is None:
             return self._learn_rows(block, largest, y, s, first)
         y = lead.units.subtract_zero(y, weights)
-        scores = np.empty((2, self._outputs, len(s)))
+        scores = self._no_scores(len(s))
         for part in lead.units.split(y, weights, lead.t):
             for core in self._cores:
                 core.follow_units(lead.units)
@@ -58,8 +63,8 @@ class SideBySide:
     def _learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
         """Learn rows as kernels take them, all by the same step sizes."""
         lead, before = self._cores[0], self._cores[0].t
-        scores = np.empty((2, self._outputs, len(s)))
-        last, predicted = scores
+        scores = self._no_scores(len(s))
+        last, predicted = scores[:2]
         more = (predicted,) if any(core.race is not None for core in self._cores) else ()
         try:
             if self._team is None:
@@ -70,16 +75,17 @@ class SideBySide:
             self._diverge(0, "in this call ", before + 1)
         if lead.units is not None and lead.units.clip is not None:
             ranges = lead.units.clip.follow(y, s)
-            for found in scores.reshape(-1, lead.n_outputs, len(s)):
+            scores[2:] = scores[:2]
+            for found in scores[:2].reshape(-1, lead.n_outputs, len(s)):
                 clip_between(found, ranges)
         self._take_scores(scores[:, :, :done])
         self._add_losses(last, y, s, done)
         for k, core in enumerate(self._cores):
             own = slice(k * lead.n_outputs, (k + 1) * lead.n_outputs)
             if core.race is None:
-                predicted[own] = last[own]
+                scores[1::2, own] = scores[::2, own]
             else:
-                core.race.run(core.raw_loss, last[own], predicted[own], y[:done], s, before)
+                core.race.run(core.raw_loss, last[own], predicted[own], (scores[-2, own], scores[-1, own]), y[:done], s, before)
         if done < len(s):
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores

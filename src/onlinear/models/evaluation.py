@@ -7,7 +7,7 @@ order; what belongs to single blocks is gone after them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -65,17 +65,36 @@ class Result(NamedTuple):
     curve: list[Point] | None = None  # of two classes, from the highest score down
 
 
+class Scored(NamedTuple):
+    """A block of rows that a model has scored."""
+
+    scores: np.ndarray  # (n, K)
+    truth: np.ndarray  # (n,): the places of the classes, or the targets
+    weights: np.ndarray  # (n,)
+    block: Block | None  # None: it is elsewhere
+
+
+def score_rows(model: Any, stream: Stream) -> Iterator[Scored]:
+    """Score the rows of a stream, block by block; features that the model has never seen have weight 0.
+
+    Raises StreamError for a row without a target, and for a label that is no class of the model.
+    """
+    labels, learner = None, model.learner_
+    for block in _labelled(stream):
+        truth = block.y
+        if isinstance(model, Classifier):
+            labels = labels or Labels(stream, model.classes_.tolist())
+            truth = labels.places(block)
+        scores = learner.predict(block.within(max(1, learner.size))).reshape(block.n, -1)
+        yield Scored(scores, truth, block.importance, block)
+
+
 class _Scores:
     """Scores of the rows, and the sum of their losses; ``parts`` keeps what belongs to each row, block by block."""
 
     def __init__(self, model: Any) -> None:
-        self._learner = model.learner_
-        self._losses = LossSum(self._learner.loss)
+        self._losses = LossSum(model.learner_.loss)
         self.parts: list[tuple[np.ndarray, ...]] = []
-
-    def score(self, block: Block) -> np.ndarray:
-        """The scores of a block, (n, K)."""
-        return self._learner.predict(block.within(max(1, self._learner.size))).reshape(block.n, -1)
 
     def add_loss(self, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Add the losses of a block: scores and targets (n, K)."""
@@ -140,14 +159,13 @@ def _weights_of_classes(model: Classifier, stream: Stream) -> np.ndarray | None:
 
 def gap_of_stream(model: Any, stream: Stream) -> float:
     """The relative duality gap of a model on the rows of a stream, in O(features)."""
-    found, gap = _Scores(model), GapOfModel(model, stream)
-    labels, rows = None, 0
-    for block in _labelled(stream):
-        scores, places, rows = found.score(block), None, rows + block.n
-        targets = block.y[:, None]
+    gap, rows = GapOfModel(model, stream), 0
+    for scores, truth, _, block in score_rows(model, stream):
+        assert block is not None
+        rows += block.n
+        targets, places = truth[:, None], None
         if isinstance(model, Classifier):
-            labels = labels or Labels(stream, model.classes_.tolist())
-            places = labels.places(block)
+            places = truth
             targets = one_against_rest(places, scores.shape[1], model.negative_target(scores.shape[1]))
         gap.add(block, scores, targets, places)
     if not rows:
@@ -161,13 +179,26 @@ def evaluate(model: Any, stream: Stream, gap: bool = False) -> Result:
 
     Raises ValueError for a bare learner and for several targets, StreamError for a label that is no class of the model.
     """
-    if isinstance(model, Learner):
-        raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
+    refuse_unfit(model)
     gaps = GapOfModel(model, stream) if gap else None
-    result = _evaluate_classes(model, stream, gaps) if isinstance(model, Classifier) else _evaluate_numbers(model, stream, gaps)
+    result = evaluate_scored(model, score_rows(model, stream), stream.name, gaps)
     if gaps is None:
         return result
     return result._replace(gap=gaps.result(), gap_is_loose=why_loose(model.learner_.loss))
+
+
+def refuse_unfit(model: Any) -> None:
+    """Raise ValueError for a bare learner and for several targets."""
+    if isinstance(model, Learner):
+        raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
+    if not isinstance(model, Classifier) and model.columns_ is not None and model.columns_ > 1:
+        raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
+
+
+def evaluate_scored(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None = None) -> Result:
+    """Compare rows that ``score_rows`` gave, wherever it ran, in their order; ``name`` is that of the source."""
+    of = _evaluate_classes if isinstance(model, Classifier) else _evaluate_numbers
+    return of(model, scored, name, gaps)
 
 
 class _Calibration:
@@ -199,23 +230,21 @@ class _Calibration:
         ]
 
 
-def _evaluate_classes(model: Classifier, stream: Stream, gaps: GapOfModel | None) -> Result:
-    found, labels, several = _Scores(model), None, len(model.classes_) > 2
+def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
+    found, several = _Scores(model), len(model.classes_) > 2
     calibration = _Calibration() if gives_probabilities(model) else None
-    for block in _labelled(stream):
-        labels = labels or Labels(stream, model.classes_.tolist())
-        places, scores, weights = labels.places(block), found.score(block), block.importance
+    for scores, places, weights, block in scored:
         outputs = scores.shape[1]
         targets = one_against_rest(places, outputs, model.negative_target(outputs))
         found.add_loss(scores, targets, weights)
-        if gaps is not None:
+        if gaps is not None and block is not None:
             gaps.add(block, scores, targets, places)
         guessed = best_class(scores, axis=1)
         found.parts.append((guessed if several else scores[:, 0], places, weights))
         if calibration is not None:
             p = model.probabilities_of(scores if several else scores[:, 0])
             calibration.add(p, places, guessed, weights)
-    first, places, weights = found.join(stream.name)
+    first, places, weights = found.join(name)
     guessed = first if several else best_class(first[:, None], axis=1)
     weight = float(weights.sum())
     measures: dict[str, float | None] = {"error": float(weights @ (guessed != places)) / weight}
@@ -244,17 +273,14 @@ def _evaluate_classes(model: Classifier, stream: Stream, gaps: GapOfModel | None
     )
 
 
-def _evaluate_numbers(model: Any, stream: Stream, gaps: GapOfModel | None) -> Result:
-    if model.columns_ is not None and model.columns_ > 1:
-        raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
+def _evaluate_numbers(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
     found = _Scores(model)
-    for block in _labelled(stream):
-        scores = found.score(block)
-        found.add_loss(scores, block.y[:, None], block.importance)
-        if gaps is not None:
-            gaps.add(block, scores, block.y[:, None], None)
-        found.parts.append((np.ravel(model.means_of(scores[:, 0])), block.y, block.importance))
-    predicted, y, weights = found.join(stream.name)
+    for scores, truth, its, block in scored:
+        found.add_loss(scores, truth[:, None], its)
+        if gaps is not None and block is not None:
+            gaps.add(block, scores, truth[:, None], None)
+        found.parts.append((np.ravel(model.means_of(scores[:, 0])), truth, its))
+    predicted, y, weights = found.join(name)
     weight = float(weights.sum())
     off, far = predicted - y, y - np.average(y, weights=weights)
     square, spread = float(weights @ (off * off)), float(weights @ (far * far))

@@ -110,7 +110,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     sparsity_last_ : float
         The share of exact zeros in the weights after the last row; an average is rarely 0 where the iterates are.
     history_ : list of dict
-        The reports of ``fit`` on a stream, whenever the row count had doubled: rows, mean losses, measures.
+        The reports of ``fit`` on a stream, whenever the row count had doubled: rows, mean losses, measures. ``loss`` is that
+        of what ``predict`` gives; where it is clipped, ``loss_linear`` is that of the linear scores (docs/models.md).
     encoding_ : dict or None
         How the columns of a table became features, for ``streams.open(encoding=)``.
     learner_ : Learner

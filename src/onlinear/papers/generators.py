@@ -97,6 +97,16 @@ def correlated(rng: np.random.Generator, n: int = 4000, d: int = 200, correlatio
     return X, signal + signal.std() / snr * rng.normal(size=n)
 
 
+def decaying(
+    rng: np.random.Generator, n: int = 10000, d: int = 100, power: float = 1.0, mean: float = 0.5, noise: float = 0.2
+) -> Generated:
+    """A first feature of 1, and d - 1 around ``mean`` with deviations j^-power on axes of their own; y = <w*, x> + noise."""
+    axes, _ = np.linalg.qr(rng.normal(size=(d - 1, d - 1)))
+    X = np.ones((n, d))
+    X[:, 1:] = mean + (rng.normal(size=(n, d - 1)) * np.arange(1.0, d) ** -power) @ axes.T
+    return X, X @ rng.normal(size=d) + noise * rng.normal(size=n)
+
+
 def classes(
     rng: np.random.Generator, n: int = 14000, d: int = 100, nonzeros: int = 20, noise: float = 0.5, unit: bool = True
 ) -> Generated:
@@ -133,6 +143,7 @@ GENERATORS: dict[str, Callable[..., Generated]] = {
     "logistic": logistic,
     "plateaus": plateaus,
     "correlated": correlated,
+    "decaying": decaying,
     "classes": classes,
     "text": text,
 }

@@ -51,6 +51,11 @@ def _test_error_last(moment: Moment) -> float:
     return moment.problem.error(moment.last, moment.bias(False), True)
 
 
+@measure("test error on the support", "test error of the output where the last iterate is not 0")
+def _test_error_on_support(moment: Moment) -> float:
+    return moment.problem.error(moment.on_support, moment.bias(True), True)
+
+
 @measure("train error", "training error")
 def _train_error(moment: Moment) -> float:
     return moment.problem.error(moment.output, moment.bias(True), False)
@@ -64,6 +69,11 @@ def _zeros_average(moment: Moment) -> float:
 @measure("zeros last", "share of zeros in the last iterate")
 def _zeros_last(moment: Moment) -> float:
     return float(np.mean(moment.last == 0.0))
+
+
+@measure("zeros on the support", "share of zeros in the output where the last iterate is not 0")
+def _zeros_on_support(moment: Moment) -> float:
+    return float(np.mean(moment.on_support == 0.0))
 
 
 @measure("nonzeros average", "non-zeros of the output")

@@ -34,6 +34,11 @@ class Moment:
         return self.learner.weights()
 
     @cached_property
+    def on_support(self) -> np.ndarray:
+        """The weights that predict, 0 where the last iterate is 0."""
+        return np.where(self.last != 0.0, self.output, 0.0)
+
+    @cached_property
     def variables(self) -> dict[str, Any]:
         """The method's vectors."""
         return self.learner.variables()

@@ -19,6 +19,7 @@ from onlinear.errors import DivergenceError
 from onlinear.papers.data import SETS, Where
 from onlinear.papers.data_spec import DataSpec
 from onlinear.papers.experiments import ExperimentError
+from onlinear.papers.leading import solver_of
 from onlinear.papers.measures import MEASURES, Moment
 from onlinear.papers.optimum import Optimum
 from onlinear.papers.problems import FACTS, ByText, LearningProblem, optimum_facts, rows_of
@@ -164,7 +165,7 @@ def checkpoints_of(wanted: Any, steps: int) -> tuple[int, ...]:
 def new_learner(spec: RunSpec, problem: LearningProblem) -> Learner:
     """The run's learner before its first row."""
     return Learner(
-        spec.solver,
+        solver_of(spec.solver),
         problem.loss,
         problem.penalty,
         spec.average,

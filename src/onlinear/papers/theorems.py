@@ -48,11 +48,16 @@ class Regret(Tracker):
 
 
 class OneStep(Tracker):
-    """P3's one-step gain delta_t = l_t(w_{t+1}) - l_t(w_t) - <g_t, w_{t+1} - w_t>, and the largest |g_t|, |w_t - w*|."""
+    """P3's one-step gain delta_t = l_t(w_{t+1}) - l_t(w_t) - <g_t, w_{t+1} - w_t>, sum |g_t|^2, the largest |g_t|, |w_t - w*|.
+
+    ``decrease`` sums l_t(w_t) - l_t(w_{t+1}) - |w_{t+1} - w_t|^2 / (2 eta_t), which is (eta_t/2) |g_t|^2 - delta_t less
+    |w_{t+1} - w_t + eta_t g_t|^2 / (2 eta_t).
+    """
 
     def __init__(self, learner: Learner, problem: LearningProblem) -> None:
         super().__init__(learner, problem)
         self.total, self.least, self.largest_gradient, self.largest_distance = 0.0, np.inf, 0.0, 0.0
+        self.squares = self.decrease = 0.0
         best = problem.optimum.w
         others = np.random.default_rng(0).normal(size=(4, len(best)))
         self.u = np.vstack([best, 0.0 * best, others])
@@ -62,15 +67,19 @@ class OneStep(Tracker):
     def before(self, x: np.ndarray, y: float) -> None:
         self.w = self.learner.weights()
         self.slope = self.sample_slope(self.w, x, y)
-        self.largest_gradient = max(self.largest_gradient, abs(self.slope) * float(np.linalg.norm(x)))
+        gradient = abs(self.slope) * float(np.linalg.norm(x))
+        self.squares += gradient**2
+        self.largest_gradient = max(self.largest_gradient, gradient)
         self.largest_distance = max(self.largest_distance, float(np.linalg.norm(self.w - self.problem.optimum.w)))
 
     def after(self, x: np.ndarray, y: float) -> None:
         new = self.learner.weights()
-        gain = self.sample_loss(new, x, y) - self.sample_loss(self.w, x, y) - self.slope * float((new - self.w) @ x)
+        less = self.sample_loss(self.w, x, y) - self.sample_loss(new, x, y)
+        gain = -less - self.slope * float((new - self.w) @ x)
         self.total += gain
         self.least = min(self.least, gain)
         self.t += 1
+        self.decrease += less - float(np.sum((new - self.w) ** 2)) / (2.0 * float(self.learner.engine.eta(self.t)))
         self.slack = min(self.slack, float(np.min(self.room(x, y, new, gain))))
 
     def room(self, x: np.ndarray, y: float, new: np.ndarray, gain: float) -> np.ndarray:
@@ -395,6 +404,8 @@ tracked("regret", Regret, "average", "average regret")
 tracked("gain sum", OneStep, "total", "sum of one-step gains")
 tracked("gain least", OneStep, "least", "least one-step gain")
 tracked("gradient bound", OneStep, "largest_gradient", "largest |g_t|")
+tracked("gradient squares", OneStep, "squares", "sum of |g_t|^2")
+tracked("step decrease", OneStep, "decrease", "sum of l_t(w_t) - l_t(w_{t+1}) - |w_{t+1} - w_t|^2 / (2 eta_t)")
 tracked("distance bound", OneStep, "largest_distance", "largest |w_t - w*|")
 tracked("theorem 4.1 left", Inequality, "saddle", "left side of Theorem 4.1 at the saddle point")
 tracked("theorem 4.1 ratio", Inequality, "largest", "largest left / right side of Theorem 4.1")

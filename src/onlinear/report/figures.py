@@ -71,6 +71,8 @@ def _against_rows(measure: str, title: str, reports: list[dict[str, Any]], const
         axes.plot(rows, [report[measure] for report in reports], color=FIRST, marker="o", ms=3, label="mean so far")
         if measure == "loss":
             axes.plot(rows, [report["since"] for report in reports], color=SECOND, ls="--", label="since the last point")
+            if reports[0].get("loss_linear") is not None:
+                axes.plot(rows, [report["loss_linear"] for report in reports], color=INK, ls="-.", label="before the clip")
         if constant is not None:
             axes.axhline(constant, color=INK, ls=":", label="best constant")
         axes.set_xscale("log")

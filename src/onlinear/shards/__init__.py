@@ -9,8 +9,10 @@ shards alone decides (MATH 20.6): the model is the same byte for byte, whoever r
 
 from __future__ import annotations
 
-from onlinear.shards.fitting import Round, fit
+from onlinear.shards.checkpoints import Keeper
+from onlinear.shards.fitting import Round, fit, refuse
 from onlinear.shards.runners import Local, Runner, Tree
+from onlinear.shards.scoring import evaluate, predict, predict_to
 from onlinear.shards.sources import Blocks, File, Shard, open_shards
 from onlinear.shards.tasks import Job, Looks, Start, Survey, learn, look, survey
 
@@ -18,6 +20,7 @@ __all__ = [
     "Blocks",
     "File",
     "Job",
+    "Keeper",
     "Local",
     "Looks",
     "Round",
@@ -26,9 +29,13 @@ __all__ = [
     "Start",
     "Survey",
     "Tree",
+    "evaluate",
     "fit",
     "learn",
     "look",
     "open_shards",
+    "predict",
+    "predict_to",
+    "refuse",
     "survey",
 ]

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from math import sqrt
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from onlinear.certified.prox_newton import strengths_of
+from onlinear.certified.rounds import LARGEST
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.parts import split
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import check_max_passes, names_certified
+from onlinear.shards.checkpoints import Keeper, Stand, restore
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard, describe
-from onlinear.shards.tasks import Job, Survey, learn, look, survey
+from onlinear.shards.tasks import Job, Looks, Survey, learn, look, survey
 from onlinear.solvers import SOLVERS
 from onlinear.streams import StreamError, encoding
 from onlinear.streams.labels import as_classes
 from onlinear.streams.weighted import balanced
 
 FIRST = "fiol,eta=5"  # the solver of the online pass
+STARTING = LARGEST // 3  # weights that the rounds begin with, so that a working set has room for others
 ModelT = TypeVar("ModelT", bound=Model)
 
 
@@ -43,6 +50,9 @@ def fit(
     shards: Sequence[Shard],
     runner: Runner,
     tell: Callable[[Round], None] | None = None,
+    *,
+    checkpoint: Keeper | str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
 ) -> ModelT:
     """Fit a model to all shards until its certified gap is at most ``tol``.
 
@@ -58,6 +68,10 @@ def fit(
         Who runs the tasks, such as ``Local(workers=4)``.
     tell : callable, optional
         Called after each round.
+    checkpoint : str or path, optional
+        A file that is written after each round, from which the fit can be resumed. It is a model file of where the fit stands.
+    resume : str or path, optional
+        Such a file. The fit continues from there, with the same shards and settings and any runner, to the same bytes.
 
     Returns
     -------
@@ -70,6 +84,10 @@ def fit(
         For settings that have no form in sums over rows: losses with kinks, no penalty, averages, ``scale="standard"``.
     StreamError
         For rows that cannot be read, by shard, file and line.
+    ModelFileError
+        For a file that is no checkpoint of such a fit.
+    OSError
+        For a checkpoint that cannot be written or read.
 
     Examples
     --------
@@ -82,31 +100,48 @@ def fit(
     >>> model.converged_, model.n_passes_
     (True, 7)
     """
-    _refuse(model)
+    refuse(model)
+    keeper = checkpoint if checkpoint is None or isinstance(checkpoint, Keeper) else Keeper(checkpoint)
+    stand = _start(model, shards, runner) if resume is None else restore(resume, model, shards)
+    _go_on(model, stand, shards, runner, tell, keeper)
+    model.end_passes(stand.reading.iterations, None)
+    return model
+
+
+def _start(model: Model, shards: Sequence[Shard], runner: Runner) -> Stand:
+    """Survey the rows, make the online pass, and describe the model."""
     found: Survey = runner.reduce(survey, shards, isinstance(model, Classifier))
     learner, job = _begin(model, found)
-    passes = 1
     name = model.solver if isinstance(model.solver, str) and not names_certified(model.solver) else FIRST
-    if hasattr(job.loss, "theta"):
+    if _first_passes(job.loss) == 2:
         weights, intercepts = runner.reduce(learn, shards, job, name).mean()
+        weights = _thinned(weights, job)
         if learner.scaler is not None:
             weights = np.column_stack([learner.scaler.original(column) for column in weights.T])
         learner.begin_at(weights, intercepts)
-        passes = 2
-    reading = RoundsOfBlocks(learner, passes)
-    _go_on(model, reading, job, shards, runner, tell, found.rows)
     model.learner_ = learner
     model.start_history()
-    model.end_passes(reading.iterations, None)
     described = describe(shards)
     kept = None if described is None else encoding.upto(described, learner.size)
     model.describe_rows(learner.size, kept, None if job.classes is None else as_classes(job.classes))
     if found.columns is not None:
         model.feature_names_in_ = np.array(found.columns, dtype=object)  # type: ignore[attr-defined]
-    return model
+    return Stand(RoundsOfBlocks(learner, _first_passes(job.loss)), job, found.rows)
 
 
-def _refuse(model: Model) -> None:
+def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
+    """With l1, the largest weights of each output: a mean of many sparse vectors has more than a working set takes."""
+    room = max(1, int(STARTING / sqrt(job.outputs)))
+    if len(weights) <= room or not strengths_of(job.penalty)[0] > 0.0:
+        return weights
+    found = np.zeros_like(weights)
+    for k, column in enumerate(weights.T):
+        kept = np.argsort(-np.abs(column), kind="stable")[:room]
+        found[kept, k] = column[kept]
+    return found
+
+
+def refuse(model: Model) -> None:
     """Raise ValueError for settings that a fit over shards does not take, before the first row is read."""
     if not model.certifies:
         raise ValueError("a fit over shards goes on to a certified gap: give tol=, such as tol=1e-3, and a penalty.")
@@ -115,6 +150,15 @@ def _refuse(model: Model) -> None:
     solver = model.solver
     if solver is not None and not names_certified(solver) and (not isinstance(solver, str) or _not_first(solver)):
         raise ValueError(f"solver={solver!r}: the online pass over shards takes solvers by name, without averages.")
+    learner = copy(model).start_certified(1, features=1, total=None)
+    most, first = check_max_passes(model.max_passes), _first_passes(learner.loss)
+    if most <= first:
+        raise ValueError(f"max_passes={most} leaves no pass to certify after the {first} that begin.")
+
+
+def _first_passes(loss: Any) -> int:
+    """The readings before the rounds: the survey, and an online pass where an implicit solver takes the loss."""
+    return 2 if hasattr(loss, "theta") else 1
 
 
 def _not_first(solver: str) -> bool:
@@ -160,23 +204,23 @@ def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[An
 
 def _go_on(
     model: Model,
-    reading: RoundsOfBlocks,
-    job: Job,
+    stand: Stand,
     shards: Sequence[Shard],
     runner: Runner,
     tell: Callable[[Round], None] | None,
-    rows: int,
+    keeper: Keeper | None,
 ) -> None:
     """Ask for sums and take them, until the gap is small enough or the passes are used up."""
-    most = check_max_passes(model.max_passes)
-    if most <= reading.before:
-        raise ValueError(f"max_passes={most} leaves no pass to certify after the {reading.before} that begin.")
+    reading, most = stand.reading, check_max_passes(model.max_passes)
     while not reading.done and reading.passes < most:
         began = time.perf_counter()
         reading.begin()
-        found = runner.reduce(look, shards, job, reading.points)
+        found: Looks = runner.reduce(look, shards, stand.job, reading.points)
+        stand.refuse_other_rows(found)
         reading.take(found.at)
-        reading.end(rows * (reading.passes + 1))
+        reading.end(stand.rows * (reading.passes + 1))
+        if keeper is not None:
+            keeper.write(model, stand, shards)
         if tell is not None:
             tell(
                 Round(

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+import os
+import signal
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
+from itertools import islice
+from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol
 
 from onlinear.shards.sources import Shard
 from onlinear.streams import StreamError
 
+ATTEMPTS = 3  # at tasks whose workers died
+AHEAD = 2  # tasks for each worker that are begun before their results are taken
+Task = Callable[..., Any]
+
 
 class Runner(Protocol):
-    """Runs a task on all shards and merges what it gives."""
+    """Runs a task on all shards."""
 
-    def reduce(self, task: Callable[..., Any], shards: Sequence[Shard], *asked: Any) -> Any:
+    def reduce(self, task: Task, shards: Sequence[Any], *asked: Any) -> Any:
         """The results of ``task(shard, *asked)``, merged by the tree of ``Tree``."""
+
+    def map(self, task: Task, shards: Sequence[Any], *asked: Any) -> Generator[Any, None, None]:
+        """The results of ``task(shard, *asked)`` in the order of the shards."""
 
 
 class Tree:
@@ -54,6 +67,10 @@ class Local:
     processes : bool, default=False
         Whether each worker is a process of its own. Threads share memory, and wait for each other outside of kernels.
 
+    Notes
+    -----
+    Where a process dies, a warning says so, and the tasks that were lost run again, twice at most.
+
     Examples
     --------
     >>> from onlinear.shards import Blocks, Local, survey
@@ -71,7 +88,9 @@ class Local:
 
     def __enter__(self) -> Local:
         if self.processes:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_begin_worker)
+        elif self.workers > 1:
+            self._pool = ThreadPoolExecutor(self.workers)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -79,29 +98,68 @@ class Local:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def reduce(self, task: Callable[..., Any], shards: Sequence[Shard], *asked: Any) -> Any:
+    def reduce(self, task: Task, shards: Sequence[Shard], *asked: Any) -> Any:
         """The results of ``task(shard, *asked)``, merged by the tree of ``Tree``."""
         tree = Tree()
-        with self._map() as run:
-            for result in run(partial(_call, task, asked), shards):
-                tree.add(result)
+        for result in self.map(task, shards, *asked):
+            tree.add(result)
         return tree.result()
 
-    @contextmanager
-    def _map(self) -> Iterator[Callable[..., Iterator[Any]]]:
-        """A map over shards, in their order: of the processes that ``with`` started, or of threads."""
+    def map(self, task: Task, shards: Sequence[Shard], *asked: Any) -> Generator[Any, None, None]:
+        """The results of ``task(shard, *asked)`` in the order of the shards; few are begun before theirs is taken."""
         if self._pool is not None:
-            yield self._pool.map
-        elif self.processes:
+            yield from self._in_order(partial(_call, task, asked), shards)
+        elif self.processes or self.workers > 1:
             with self:
-                assert self._pool is not None
-                yield self._pool.map
-        elif self.workers == 1:
-            yield map
+                yield from self._in_order(partial(_call, task, asked), shards)
         else:
-            with ThreadPoolExecutor(self.workers) as pool:
-                yield pool.map
+            yield from (task(shard, *asked) for shard in shards)
+
+    def _in_order(self, call: Task, shards: Sequence[Shard]) -> Generator[Any, None, None]:
+        rest, deaths = iter(shards), 0
+        begun: deque[tuple[Shard, Future[Any] | None]] = deque()  # None: to be begun again
+        while True:
+            begun.extend((shard, None) for shard in islice(rest, AHEAD * self.workers - len(begun)))
+            if not begun:
+                return
+            try:
+                self._begin(call, begun)
+                future = begun[0][1]
+                assert future is not None
+                result = future.result()
+            except BrokenProcessPool as error:
+                deaths += 1
+                if deaths == ATTEMPTS:
+                    raise RuntimeError(
+                        f"worker processes died {deaths} times. Do they lack memory? Make smaller shards, or run fewer workers."
+                    ) from error
+                warnings.warn("a worker process died; what it had is done again.", RuntimeWarning, stacklevel=2)
+                begun = deque((shard, None) for shard, _ in begun)
+                self.__exit__()
+                self.__enter__()
+                continue
+            begun.popleft()
+            yield result
+
+    def _begin(self, call: Task, begun: deque[tuple[Shard, Future[Any] | None]]) -> None:
+        assert self._pool is not None
+        for place, (shard, future) in enumerate(begun):
+            if future is None:
+                begun[place] = shard, self._pool.submit(call, shard)
 
 
-def _call(task: Callable[..., Any], asked: Sequence[Any], shard: Shard) -> Any:
+def _begin_worker() -> None:
+    """A worker process ends in silence at Ctrl-C, and where the process that started it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _call(task: Task, asked: Sequence[Any], shard: Shard) -> Any:
     return task(shard, *asked)

@@ -64,7 +64,7 @@ class Blocks(NamedTuple):
 def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) -> list[File]:
     """Make a shard of each file, in the order in which one machine would read them.
 
-    The first file says which columns the features of all files get.
+    The first file says which columns the features of all files get, or ``encoding=model.encoding_`` does.
 
     Parameters
     ----------
@@ -92,6 +92,8 @@ def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) 
     for name in names:
         if name == STDIN or is_pipe(name):
             raise ValueError(f"{name}: a pipe gives its rows once and in one place; shards need files.")
+    if options.get("encoding") is not None:
+        return [File(name, options) for name in names]
     encoding = streams.open(names[0], **options).encoding
     if encoding is not None and encoding.get("categories") == ONE_HOT:
         raise ValueError("categories='one-hot' numbers values in the order of all rows, which no shard knows: use 'hash'.")

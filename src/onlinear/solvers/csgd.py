@@ -1,8 +1,9 @@
-r"""Constrained SGD for least squares (CSGD, NCSGD, C-Adaline) and Adaline; squared loss, no penalty.
+r"""Constrained SGD for least squares (CSGD, NCSGD, C-Adaline), with l2 if asked, and Adaline; squared loss.
 
     r_t = y_t - <w_t, x_t>,   what = w_t + eta_t r_t x_t                                                      (MATH 7.1)
     w_{t+1} = what - S_t (<S_t, what> - Y_t) / |S_t|^2,   S_t = sum_{i <= t} x_i,  Y_t = sum_{i <= t} y_i        (7.2, 7.3)
 
+With l2, (l2/2) |w|^2 is added to the loss of each row (P5 section 5.1): what has (1 - eta_t l2) w_t for w_t, but the intercept.
 The projection keeps the regression line through the means, <w, xbar> = ybar, which is true of the optimum where one feature is
 constant: the intercept's, or a column. Without either the constraint biases the solution; that is allowed, with one warning at
 the first call whose rows show no constant column. With sample weights S += s x, Y += s y, r := s (y - <w, x>) (MATH 17).
@@ -21,8 +22,9 @@ Lazy:   while j is idle w_j changes only by -c_t S_j, so p = w + C S with C = su
         |S|^2 and <S, w> anew, so neither drifts. A row after which |S|^2 has shrunk or grown by a large factor since it was
         last summed is such a visit too, and projects each coordinate: where the x_t cancel nothing is left of a running
         |S|^2, and p would be lost in a C S of another size. Where S = 0 the projection is left out.
-Cost:   O(nnz(x_t)) per row; O(d) for one that cancels the sum of those before it.   Needs: the squared loss and no penalty;
-        anything else is refused.
+        With l2 an idle w_j shrinks between the projections too; that form is not built, and the dense step is taken.
+Cost:   O(nnz(x_t)) per row; O(d) for one that cancels the sum of those before it, and for every row with l2.
+        Needs: the squared loss, and no penalty but l2 (Adaline: none; SGD has its l2); anything else is refused.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ from onlinear.compiled import (
     total,
 )
 from onlinear.losses import Squared
-from onlinear.penalties import is_bare
+from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows import Rows
 from onlinear.schedules import Power, TwoPhase
 from onlinear.solvers.comid import Comid
-from onlinear.solvers.core.dense import all_finite, dot
+from onlinear.solvers.core.dense import Dense, all_finite, dot
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
@@ -89,6 +91,7 @@ class Csgd(NamedTuple):
     def step(self, U, x, y, s, t, loss, penalty):
         w, S, Y = U[0], U[1], U[2]
         r = s * (y - dot(w, x))
+        w[1:] *= 1.0 - self.schedule.at(t) * penalty.l2
         w += self.schedule.at(t) * r * x
         S += s * x
         Y += s * y
@@ -103,8 +106,14 @@ class Csgd(NamedTuple):
         return U[0]
 
     def engine(self, problem: Problem) -> Engine:
-        refuse_all_but_least_squares(problem)
-        return Constrained(self, problem)
+        refuse_other_losses(problem)
+        if is_bare(problem.penalty):
+            return Constrained(self, problem)
+        if type(problem.penalty) is not ElasticNet or problem.penalty.l1 != 0.0:
+            raise ValueError(
+                f"{problem.name} has no form with this penalty: the penalty must be 'none' or 'l2', got {problem.penalty!r}."
+            )
+        return ConstrainedWithL2(self, problem, "l2 and the projection move every weight, each by an amount of its own")
 
 
 class Adaline(NamedTuple):
@@ -135,12 +144,29 @@ class Adaline(NamedTuple):
 
 
 def refuse_all_but_least_squares(problem: Problem) -> None:
-    """Raise for a loss or penalty that the method does not have."""
+    """Raise for a loss or penalty that a method without penalties does not have."""
+    refuse_other_losses(problem)
+    if not is_bare(problem.penalty):
+        raise ValueError(f"{problem.name} has no form with a penalty: the penalty must be 'none', got {problem.penalty!r}.")
+
+
+def refuse_other_losses(problem: Problem) -> None:
+    """Raise for a loss that the method does not have."""
     if not isinstance(problem.loss, Squared):
         loss = kebab(type(problem.loss).__name__)
         raise ValueError(f"{problem.name} is a least-squares method: the loss must be 'squared', got {loss!r}.")
-    if not is_bare(problem.penalty):
-        raise ValueError(f"{problem.name} has no form with a penalty: the penalty must be 'none', got {problem.penalty!r}.")
+
+
+def warn_without_constant(problem: Problem, rows: Rows) -> None:
+    """Warn where rows have no constant column and the problem no intercept."""
+    if not problem.fit_intercept and not has_constant(rows):
+        warnings.warn(
+            f"{problem.name} without an intercept and without a constant column: the constraint <w, xbar> = ybar "
+            "biases the solution. "
+            "Use fit_intercept=True, or a column of ones.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 @function
@@ -365,14 +391,8 @@ class Constrained(Unconstrained):
         scores: np.ndarray,
         means: np.ndarray | None = None,
     ) -> int:
-        if states[0].t == 0 and len(y) and not self.problem.fit_intercept and not has_constant(rows):
-            warnings.warn(
-                f"{self.problem.name} without an intercept and without a constant column: the constraint <w, xbar> = ybar "
-                "biases the solution. "
-                "Use fit_intercept=True, or a column of ones.",
-                UserWarning,
-                stacklevel=4,
-            )
+        if states[0].t == 0 and len(y):
+            warn_without_constant(self.problem, rows)
         return super().learn_outputs(states, rows, largest, y, s, scores)
 
     def variables(self, state: State) -> dict[str, Any]:
@@ -380,6 +400,30 @@ class Constrained(Unconstrained):
         xbar = state.arrays["pS"][1::2] / mass if mass > 0.0 else np.zeros(state.size)
         ybar = float(state.now[Y]) / mass if mass > 0.0 else 0.0
         return {"w": self.weights(state, everything(state)), "xbar": xbar, "ybar": ybar}
+
+
+class ConstrainedWithL2(Dense):
+    """CSGD with l2, by its dense step."""
+
+    own_outputs = True
+
+    def learn_outputs(
+        self,
+        states: list[State],
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None = None,
+    ) -> int:
+        if states[0].t == 0 and len(y):
+            warn_without_constant(self.problem, rows)
+        return super().learn_outputs(states, rows, largest, y, s, scores)
+
+    def variables(self, state: State) -> dict[str, Any]:
+        w, S, Y = state.arrays["U"]
+        return {"w": w[1:].copy(), "S": S[1:].copy(), "Y": float(Y[0])}
 
 
 PRESETS = {

@@ -222,10 +222,13 @@ def local_files(source: Sequence[str]) -> list[str]:
 def files(source: Iterable[str | os.PathLike[str]]) -> list[str]:
     """The files and URIs behind a source's names, each to be opened by itself, in the order of their rows.
 
-    Raises FileNotFoundError where there is none, and ValueError for folders whose names give columns (``key=value``).
+    Raises FileNotFoundError where there is none, and ValueError for folders whose names give columns (``key=value``) and for
+    bundled data sets.
     """
     found: list[str] = []
     for name in (path for given in source for path in _expand(os.fspath(given))):
+        if name in BUNDLED and not os.path.exists(name):
+            raise ValueError(f"{name} is a bundled data set, which is no file.")
         _must_exist(name)
         if not (os.path.isdir(name) or is_uri(name)):
             found.append(name)

@@ -14,6 +14,13 @@ class Last(NamedTuple):
     nonzeros: int
 
 
+class Linear(NamedTuple):
+    """What a report says of the linear scores <w, x> + b of what predicts, where predictions are clipped."""
+
+    loss: float
+    since: float
+
+
 class Report(NamedTuple):
     """Where a run stands: measures of the model that is written, which scored every row before it was learned."""
 
@@ -25,13 +32,16 @@ class Report(NamedTuple):
     nonzeros: int  # weights that are not 0
     holdout: float | None = None  # mean loss of the held-out rows scored in this pass, where some are
     last: Last | None = None  # None: the model is the last iterate
+    linear: Linear | None = None  # None: predictions are the linear scores
 
     def named(self, names: Sequence[str]) -> dict[str, Any]:
-        """The values by the names of the two measures, those of the last iterate with ``_last`` behind them."""
+        """The values by the names of the two measures; those of the last iterate have ``_last`` behind their names, those of
+        the linear scores ``_linear``."""
         values = self._asdict()
-        last = values.pop("last")
-        if last is not None:
-            values |= {f"{name}_last": value for name, value in last._asdict().items()}
+        for kind in ("last", "linear"):
+            more = values.pop(kind)
+            if more is not None:
+                values |= {f"{name}_{kind}": value for name, value in more._asdict().items()}
         own = dict(zip(("error", "quality"), names, strict=True))
         return {own.get(name, name): value for name, value in values.items()}
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.learner import Learner
-from onlinear.learner.loss_sums import mean
+from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.rows import Source
 from onlinear.streams.labels import Labels, shown
-from onlinear.training.events import Last, Report
+from onlinear.training.events import Last, Linear, Report
 from onlinear.training.intake import Targets
 from onlinear.training.place import Place
 from onlinear.training.quality import Advice, Constant, Quality
@@ -34,7 +34,8 @@ class Sums(NamedTuple):
 class Reporter:
     """Reports how well a model has predicted its rows, each before it was learned.
 
-    ``scored``: what the model that would be saved has scored; the learner sums the losses of its last iterate itself.
+    ``scored``: what the model that would be saved has scored; the learner sums the losses of its last iterate itself. Where
+    predictions are clipped, the losses of the linear scores are summed beside.
     """
 
     def __init__(
@@ -51,21 +52,26 @@ class Reporter:
         self._predicted_before = race.predicted_loss if continues and race is not None else 0.0
         self.reported = 0  # rows of the last report
         self._last_then, self._averaged_then = Sums(), Sums()  # at the last report: of the last iterate, of the average
+        self._linear, self._linear_then = LossSum(learner.loss) if learner.clips else None, Sums()
 
     @property
     def due(self) -> int:
         """The row count of the next report: the next power of two, unless it is reported."""
         return self.reported * 2 or 1
 
-    def add(self, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
-        """Add rows that the model has scored: scores (K, n), places of classes or numbers, weights."""
-        self.scored.measure(scores, truth, weights)
-        self.quality.add(scores, truth, weights)
+    def add(self, scores: np.ndarray, targets: Targets, weights: np.ndarray) -> None:
+        """Add rows that the learner has scored and learned, as ``learn_checked`` gives the scores."""
+        self.scored.measure(scores[1], targets.truth, weights)
+        self.quality.add(scores[1], targets.truth, weights)
+        if self._linear is not None:
+            self._linear.add(scores[3].T, targets.learned, weights)
 
     def score(self, source: Source, targets: Targets, weights: np.ndarray) -> None:
         """Score rows by the average, before they are learned."""
         scores = self.scored.score(self._learner, source, targets, weights)
         self.quality.add(scores, targets.truth, weights)
+        if self._linear is not None:
+            self._linear.add(self._learner.linear_scores(source)[:, None], targets.learned, weights)
 
     def report(self, held: ScoredRows) -> Report:
         """A report of the rows so far, which the model adds to its history; ``held``: the held-out rows of this pass."""
@@ -83,10 +89,19 @@ class Reporter:
             self.quality.mark(rows, sums.loss, weight)
         error, quality = self.scored.measures.values()
         holdout = held.loss if held.rows else None
-        report = Report(rows, loss, since, error, quality, count_nonzeros(self._learner, average=True), holdout, last)
+        nonzeros, linear = count_nonzeros(self._learner, average=True), self._report_linear(weight)
+        report = Report(rows, loss, since, error, quality, nonzeros, holdout, last, linear)
         if not self._continues:
             self._remember(report)
         return report
+
+    def _report_linear(self, weight: float) -> Linear | None:
+        """The losses of the linear scores, of rows of this weight; None where nothing clips them."""
+        if self._linear is None:
+            return None
+        sums = Sums(self._linear.value, weight)
+        found, self._linear_then = Linear(*sums.means(self._linear_then)), sums
+        return found
 
     def _remember(self, report: Report) -> None:
         values = report.named([name.lower() for name in self.scored.measures.names])
@@ -125,8 +140,19 @@ class Reporter:
         """The sums of the average at the last report."""
         return (*self._averaged_then,)
 
+    @property
+    def linear(self) -> tuple[float, ...] | None:
+        """Of the linear scores: the sum of losses and its correction, then both sums at the last report; None without."""
+        return None if self._linear is None else (*self._linear.total.tolist(), *self._linear_then)
+
     def restore(self, run: Header, arrays: Arrays, quality: Arrays) -> None:
-        """Take what a checkpoint knew of the rows before it; checkpoints of 0.1 know nothing of an average."""
+        """Take what a checkpoint knew of the rows before it; one of 0.1 knows nothing of an average, older ones nothing of
+        linear scores."""
+        if self._linear is not None and run.get("linear") is not None:
+            self._linear.total[:] = run["linear"][:2]
+            self._linear_then = Sums(*run["linear"][2:])
+        else:
+            self._linear = None
         loss, weight, self.reported = run["then"]
         self._last_then = Sums(loss, weight)
         self.scored.restore(arrays)

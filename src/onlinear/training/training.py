@@ -362,7 +362,7 @@ class Training:
             raise DivergenceError(f"{block.where(row)}: {error}") from None
         if not self.in_pieces:
             scores = found[0] if len(found) == 1 else np.concatenate(found, axis=2)
-            self._reporter.add(scores[1], targets.truth, weights)
+            self._reporter.add(scores, targets, weights)
         self._place.rows += block.n
 
     def _due(self) -> Iterator[Report | Written]:
@@ -516,6 +516,7 @@ class Training:
             "then": reporter.then,
             "scored": self._pieces.scored,
             "averaged then": reporter.averaged_then,
+            "linear": reporter.linear,
             "quality": reporter.quality.state(),
             "holding": self.holding,
             "best": None if best is None else (best.number, best.loss, best.header),

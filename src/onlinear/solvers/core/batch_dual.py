@@ -199,7 +199,7 @@ class BatchDual:
         self._place = 0  # of the damping that helped last
 
     def thetas(self) -> np.ndarray | None:
-        """The theta of each row; None where no number of rounds reproduces them."""
+        """The theta of each row, nan where one is not finite; None where no number of rounds reproduces them."""
         job, loss, penalty, Q, G = self._job, self._loss, self._penalty, self._Q, self._G
         theta, best, idle = np.zeros(len(Q)), np.inf, 0
         for _ in range(max(MOST_ROUNDS, MOST_ROWS_TAKEN // len(Q))):
@@ -211,7 +211,7 @@ class BatchDual:
             if far <= REPRODUCED * size or (idle > 1 and (far <= ENOUGH * size or self.gap(theta) <= ENOUGH)):
                 return theta
             if not np.isfinite(far):
-                return None
+                return np.full(len(theta), nan)
             self._newton(theta, far, found, slope)
         return theta if self.gap(theta) <= ENOUGH else None
 

@@ -320,6 +320,10 @@ class Engine(ABC):
         run, args = self.call(state, rows, largest, y, s, scores, *more)
         return run(*args)  # type: ignore[no-any-return]
 
+    def why_stopped(self, states: Sequence[State]) -> str:
+        """What ended a run whose row was not learned."""
+        return "the state stopped being finite"
+
     def reach(self, state: State) -> int:
         """How many columns the kernel of ``call`` takes."""
         return state.size

@@ -22,7 +22,7 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
-from onlinear.solvers.core.batch_dual import BatchDual
+from onlinear.solvers.core.batch_dual import ENOUGH, BatchDual
 from onlinear.solvers.core.engine import ONE, Engine, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
@@ -83,6 +83,7 @@ class Waiting:
 
     def __init__(self, rows: int) -> None:
         self.count = 0
+        self.unsolved = False  # whether the step of the full batch was not found
         self._indptr = np.zeros(rows + 1, np.uint64)
         self._columns, self._values = np.empty(0, np.uint32), np.empty(0)
         self._targets, self._weights, self._scores = np.empty((3, rows))
@@ -243,6 +244,7 @@ class MiniBatchEngine(Engine):
         else:
             found = self._thetas(state, y, s)
             if found is None:
+                waiting.unsolved = True
                 return False
             np.divide(found, self.rows, out=slopes)
         row, largest = combined(waiting.rows, slopes)
@@ -256,12 +258,17 @@ class MiniBatchEngine(Engine):
         return done == 1 and isfinite(self.inner.bias(state))
 
     def _thetas(self, state: State, y: np.ndarray, s: np.ndarray) -> np.ndarray | None:
-        """The thetas of an implicit step for a full batch; None where there are none in finite numbers."""
+        """The thetas of an implicit step for a full batch; None where they are not found."""
         rows = state.waiting.rows
         start = self._start(self.inner, state, rows.indices)  # type: ignore[misc]
         one = float(self.problem.fit_intercept)
         own = self.problem.loss if self.loss == self._bound else None
         return BatchDual(own, self.loss, rows, y, s, start, self.inner.bias(state), one).thetas()
+
+    def why_stopped(self, states: Sequence[State]) -> str:
+        if any(state.waiting.unsolved for state in states):
+            return f"no implicit step for the mean of the batch was found to a duality gap of {ENOUGH:g}"
+        return super().why_stopped(states)
 
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         raise TypeError("Rows of a batch are gathered by learn.")
