@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase as fnmatch
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -25,6 +27,14 @@ ROWS = [
 PAIRS = [("a", "b"), ("site", "ad"), ("ad", "a"), ("b", "b")]
 
 
+def hashed(key):
+    return murmurhash3_32(key.encode() if isinstance(key, str) else key, seed=0, positive=True)
+
+
+def crossed(*hashes):
+    return hashed(b"".join(h.to_bytes(4, "little") for h in sorted(hashes)))
+
+
 def reference(row, missing, bits):
     """The row's entries, by the formulas of the page on streams."""
     numbers, texts = ["a", "b"], ["site", "ad"]
@@ -45,12 +55,9 @@ def reference(row, missing, bits):
         value = row[name]
         key, x = (f"{name}={value}", 1.0) if value is not None else (name, float(missing == "indicator"))
         sides[name] = key, x
-        add_hashed(murmurhash3_32(key.encode(), seed=0, positive=True), x)
+        add_hashed(hashed(key), x)
     for first, second in [("a", "b"), ("site", "ad"), ("a", "ad"), ("b", "b")]:
-        both = b"".join(
-            murmurhash3_32(sides[name][0].encode(), seed=0, positive=True).to_bytes(4, "little") for name in (first, second)
-        )
-        add_hashed(murmurhash3_32(both, seed=0, positive=True), sides[first][1] * sides[second][1])
+        add_hashed(crossed(*(hashed(sides[name][0]) for name in (first, second))), sides[first][1] * sides[second][1])
     return {column: value for column, value in found.items() if value != 0.0}
 
 
@@ -88,10 +95,11 @@ def test_patterns_take_each_pair_once_and_the_order_of_a_pair_does_not_matter():
     [
         ({"interactions": [("sit", "ad")]}, "interactions: the column 'sit' is not known. Did you mean 'site'?"),
         ({"interactions": [("site", "y")]}, "interactions: the column 'y' is not known"),
-        ({"interactions": [("site", "ad"), ("ad", "site")]}, "expected each pair once, got 'site' with 'ad' twice"),
+        ({"interactions": [("site", "ad"), ("ad", "site")]}, "expected each pair once, got 'ad' with 'site' twice"),
         ({"interactions": [("site", "site")]}, "'site' is text, and crossed with itself"),
-        ({"interactions": ["site"]}, "expected pairs of columns"),
-        ({"interactions": ["site:ad:a"]}, "expected pairs of columns"),
+        ({"interactions": ["site"]}, "expected pairs of names"),
+        ({"interactions": ["site:ad:a"]}, "expected pairs of names"),
+        ({"interactions": ("site", "ad")}, "expected pairs of names"),
         ({"interactions": [("site", "ad")], "categories": "one-hot"}, "interactions are hashed"),
     ],
 )
@@ -100,10 +108,83 @@ def test_wrong_pairs_are_refused(options, message):
         streams.open(ROWS, target="y", missing="omit", **options)
 
 
-def test_interactions_are_for_tables(tmp_path):
-    (tmp_path / "rows.vw").write_text("1 | a\n")
-    with pytest.raises(ValueError, match="interactions is for the format"):
-        streams.open(tmp_path / "rows.vw", interactions=[("a", "b")])
+LINES = """1 2 |user age:2 x |ad:0.5 y z:1e400 |user w |c q
+0 |ad y y |user:3 x
+|
+1 | bare:2 |ad z:0
+-1 'tag|useful k:0.125 l |c |user x |ad z:3
+"""
+ASKED = [("user", "ad"), ("us*", "c"), ("ad", "ad"), ("", "*")]
+
+
+def reference_row(line, asked, bits):
+    """The row's entries, by the formulas of the page on streams."""
+    spaces = []
+    for part in line.partition("|")[2].split("|"):
+        head, _, body = part.partition(" ")
+        name, _, scale = head.partition(":")
+        tokens = [token.partition(":") for token in body.split()]
+        found = [(f"{name}^{f}" if name else f, float(value or 1) * float(scale or 1)) for f, _, value in tokens]
+        spaces.append((name, [(hashed(key), x) for key, x in found]))
+    entries = [entry for _, own in spaces for entry in own]
+    for k, (one, own) in enumerate(spaces):
+        for j, (other, others) in enumerate(spaces[k:], k):
+            both_ways = [*asked, *((b, a) for a, b in asked)]
+            if any(fnmatch(one, a) and fnmatch(other, b) for a, b in both_ways):
+                pairs = combinations(own, 2) if j == k else product(own, others)
+                entries += [(crossed(g, h), x * z) for (g, x), (h, z) in pairs]
+    sums = {}
+    for h, x in entries:
+        sums[h % 2**bits] = sums.get(h % 2**bits, 0.0) + (-x if h >> 31 else x)
+    return {column: x for column, x in sums.items() if x != 0.0}
+
+
+@pytest.mark.parametrize("bits", [3, 18])
+def test_namespaces_are_crossed_by_the_formulas_for_any_block_size(bits, tmp_path):
+    text = LINES.replace("1e400", "1" + "0" * 30)  # a number that is left to float
+    (tmp_path / "rows.vw").write_text(text.replace("|\n", "1 |ad x:nan |user w\n|\n"))
+    wanted = [reference_row(line, ASKED, bits) for line in text.splitlines()]
+    for block_bytes in (1, 800, 1 << 20):
+        options = {"interactions": ASKED, "hash_bits": bits, "unlabelled": True, "block_bytes": block_bytes, "max_errors": 1}
+        stream = streams.open(tmp_path / "rows.vw", **options)
+        assert rows_of(stream) == wanted
+        described = json.loads(json.dumps(stream.encoding))
+        again = streams.open(tmp_path / "rows.vw", encoding=described, max_errors=1)
+        assert rows_of(again) == wanted
+        assert again.encoding == stream.encoding
+        assert len(stream.errors) == 1
+
+
+def test_rows_with_too_many_crosses_or_infinite_ones_are_refused(tmp_path):
+    names = " ".join(map(str, range(363)))
+    (tmp_path / "rows.vw").write_text(f"1 |a x |b x\n1 |a {names}\n1 |a x:1e200 |b x:1e200\n1 |a x:-1e308 |b x\n")
+    stream = streams.open(tmp_path / "rows.vw", interactions="*:*", max_errors=2)
+    assert [len(row) for row in rows_of(stream)] == [3, 3]
+    many, infinite = stream.errors
+    assert "rows.vw:2: expected at most 65,536 crosses of features in a row, got 65,703." in many
+    assert "rows.vw:3: expected features with finite values and sums, got infinity." in infinite
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ([("a", "b"), ("b", "a")], "expected each pair once, got 'b' with 'a' twice"),
+        ([("a b", "c")], "without blanks, bars and colons, got 'a b'"),
+        ([("a", f"n{k}") for k in range(64)], "at most 64 names"),
+        ([("a", 3)], "expected pairs of names"),
+        (3, "expected pairs of names"),
+    ],
+)
+def test_wrong_pairs_of_namespaces_are_refused(asked, message, tmp_path):
+    (tmp_path / "rows.vw").write_text("1 |a x\n")
+    with pytest.raises(ValueError, match=message):
+        streams.open(tmp_path / "rows.vw", interactions=asked)
+
+
+def test_svmlight_has_no_names_to_cross(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:2\n")
+    with pytest.raises(ValueError, match="interactions is for the format parquet or arrow or csv or vw, and the input is svm"):
+        streams.open(tmp_path / "rows.svm", interactions=[("1", "2")])
 
 
 def test_a_product_beyond_all_numbers_is_an_error_of_its_row():
@@ -124,6 +205,13 @@ def test_a_description_of_crosses_has_a_version_of_its_own():
     for changed in ({"version": enc.VERSION}, {"interactions": [["a", "no"]]}, {"interactions": 3}, {"categories": "one-hot"}):
         with pytest.raises(ValueError, match="encoding: expected"):
             enc.read({**description, **changed})
+    hashed_text = enc.describe_hashing(18, [("a", "b*")])
+    assert enc.crosses_of(hashed_text) == [("a", "b*")]
+    assert enc.crosses_of(enc.describe_hashing(18)) == []
+    enc.must_be_known(hashed_text)
+    for changed in ({"version": enc.VERSION}, {"interactions": [["a", 3]]}, {"interactions": [["a"]]}):
+        with pytest.raises(ValueError, match="encoding: expected"):
+            enc.must_be_known({**hashed_text, **changed})
 
 
 def planted(n, seed):
@@ -160,4 +248,4 @@ def test_the_command_crosses(tmp_path, capsys):
     assert main(["explain", model, str(tmp_path / "test.csv")]) == 0
     assert " x ad=" in capsys.readouterr().out
     assert main(["inspect", model]) == 0
-    assert "1 crosses" in capsys.readouterr().out
+    assert "1, hashed to the same columns: site:ad" in capsys.readouterr().out

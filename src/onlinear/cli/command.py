@@ -208,7 +208,7 @@ class Reading(NamedTuple):
     ] = None
     interactions: Annotated[
         list[str] | None,
-        _reading("--interactions", metavar="A:B,...", help="Tables: pairs of columns to cross, e.g. 'site:ad,user:*'."),
+        _reading("--interactions", metavar="A:B,...", help="Pairs of columns or namespaces to cross, e.g. 'site:ad,user:*'."),
     ] = ()  # type: ignore[assignment]
     missing: Annotated[
         str,

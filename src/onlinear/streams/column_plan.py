@@ -12,6 +12,7 @@ import pyarrow as pa
 from onlinear.streams import encoding as enc
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
+from onlinear.streams.interactions import pairs_of_columns
 from onlinear.streams.table import NULLS, Table
 from onlinear.text.form import unknown
 
@@ -144,7 +145,7 @@ class Plan:
             **enc.check_options(options.categories, options.hash_bits, options.dates),
             missing=enc.read_policies(options.missing),
             target=self.target,
-            interactions=enc.choose_interactions(found, _as_list(options.interactions), options.categories),
+            interactions=pairs_of_columns(found, options.interactions, options.categories),
         )
 
     def _kind(self, table: Table, name: str) -> str:
@@ -199,7 +200,7 @@ def _is_textual(held: Any) -> bool:
     return string or kinds.is_integer(held) or kinds.is_boolean(held) or dated
 
 
-def _as_list(names: Iterable[Any]) -> list[Any]:
+def _as_list(names: Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 

@@ -7,9 +7,9 @@ Each column of a pair gives its row a hash h and a factor x:
     missing, indicator   the hash of ``column`` for text, of ``column is missing`` for a number; 1
     missing, omit        x = 0
 
-The entry of the pair (a, b) is sign x_a x_b in column q + h mod 2^hash_bits, where h is the MurmurHash3 of the eight bytes of h_a and
-h_b, and sign is -1 if its top bit is set. It is the place and sign that a text with this hash has (``hashing``). A product of 0 is no
-entry.
+The entry of the pair (a, b) is sign x_a x_b in column q + h mod 2^hash_bits, where h is the MurmurHash3 of the eight bytes of
+h_a and h_b, the smaller first, and sign is -1 if its top bit is set. It is the place and sign that a text with this hash has
+(``hashing``). A product of 0 is no entry.
 """
 
 from __future__ import annotations

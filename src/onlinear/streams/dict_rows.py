@@ -19,7 +19,7 @@ import numpy as np
 
 from onlinear.streams import encoding as enc
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
-from onlinear.streams.hashing import key_hash
+from onlinear.streams.hashing import crossed_hash, key_hash
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -213,7 +213,7 @@ class TableRow:
         for first, second in self._encoding.interactions:
             (one, a, x), (other, b, z) = sides[first], sides[second]
             if x * z != 0.0:
-                column, sign = self._place(key_hash(a.to_bytes(4, "little") + b.to_bytes(4, "little")))
+                column, sign = self._place(crossed_hash(a, b))
                 found.append((f"{one} x {other}", column, sign * (x * z)))
         return found
 

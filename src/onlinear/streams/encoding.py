@@ -118,8 +118,7 @@ def read(description: Mapping[str, Any]) -> Encoding:
     """The encoding of a description. Raises ValueError where it is none."""
     try:
         _must(description["format"] == "columns" and description["seed"] == SEED)
-        interactions = [(first, second) for first, second in description.get("interactions", [])]
-        _must(description["version"] == (CROSSED if interactions else VERSION))
+        interactions = _read_interactions(description)
         features = [Feature(name, kind) for name, kind in description["features"]]
         _must(all(isinstance(f.name, str) and f.kind in KINDS for f in features) and len(set(features)) == len(features))
         texts = sum(feature.kind == TEXT for feature in features)
@@ -130,7 +129,6 @@ def read(description: Mapping[str, Any]) -> Encoding:
         _must(target is None or isinstance(target, str))
         _must(not interactions or description["categories"] == HASH)
         known = {name for name, _ in features}
-        _must(len(set(interactions)) == len(interactions) <= MOST_CROSSES)
         _must(all(name in known for pair in interactions for name in pair))
         return Encoding(
             features,
@@ -144,14 +142,23 @@ def read(description: Mapping[str, Any]) -> Encoding:
         raise ValueError(f"encoding: expected a description of columns as this version writes it ({error!r}).") from None
 
 
+def _read_interactions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The pairs of a description, each once; its version says whether there are any."""
+    found = [(first, second) for first, second in description.get("interactions", [])]
+    _must(description["version"] == (CROSSED if found else VERSION))
+    _must(len(set(found)) == len(found) <= MOST_CROSSES)
+    return found
+
+
 def _must(true: bool) -> None:
     if not true:
         raise ValueError("a part of it is out of range")
 
 
-def describe_hashing(hash_bits: int) -> dict[str, Any]:
-    """The description of hashed Vowpal Wabbit features."""
-    return {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
+def describe_hashing(hash_bits: int, interactions: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    """The description of hashed Vowpal Wabbit features, and of the pairs of namespaces that are crossed."""
+    described = {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
+    return described | ({"version": CROSSED, "interactions": [list(pair) for pair in interactions]} if interactions else {})
 
 
 def describe_numbering(base: int) -> dict[str, Any]:
@@ -191,13 +198,13 @@ def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> 
 
 def must_be_known(description: Mapping[str, Any]) -> None:
     """Raise ValueError for a mapping that describes no features."""
-    {"columns": read, "vw": bits_of, "svmlight": base_of, "names": names_in}[format_of(description)](description)
+    {"columns": read, "vw": crosses_of, "svmlight": base_of, "names": names_in}[format_of(description)](description)
 
 
 def format_of(description: Mapping[str, Any]) -> str:
     """``columns``, ``vw``, ``svmlight`` or ``names``."""
     found = description.get("format") if isinstance(description, Mapping) else None
-    versions = (VERSION, CROSSED) if found == "columns" else (VERSION,)
+    versions = (VERSION, CROSSED) if found in ("columns", "vw") else (VERSION,)
     if found not in ("columns", "vw", "svmlight", "names") or description.get("version") not in versions:
         raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
     return str(found)
@@ -206,6 +213,17 @@ def format_of(description: Mapping[str, Any]) -> str:
 def bits_of(description: Mapping[str, Any]) -> int:
     """The hash bits of a description; raises ValueError where it has none."""
     return int(check_options(HASH, description.get("hash_bits"), None)["hash_bits"])
+
+
+def crosses_of(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The pairs of namespaces that a description of Vowpal Wabbit features crosses; raises ValueError where it is none."""
+    bits_of(description)
+    try:
+        found = _read_interactions(description)
+        _must(all(isinstance(name, str) for pair in found for name in pair))
+        return found
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("encoding: expected pairs of namespaces as this version writes them.") from None
 
 
 def widest(description: Mapping[str, Any] | None) -> int:
@@ -298,48 +316,13 @@ def choose_columns(columns: Sequence[str], features: Iterable[str] | None, exclu
 
     Raises ValueError for a name or pattern that no column has.
     """
-    kept = set(columns) if features is None else _match(columns, features, "features")
-    kept -= _match(columns, exclude, "exclude")
+    kept = set(columns) if features is None else match_columns(columns, features, "features")
+    kept -= match_columns(columns, exclude, "exclude")
     return [name for name in columns if name in kept]
 
 
-def choose_interactions(features: Sequence[Feature], asked: Iterable[Any], categories: str) -> list[tuple[str, str]]:
-    """The pairs of columns that ``asked`` names, each as (first, second) in the order of the table.
-
-    A pattern takes every pair of two different columns that it fits. A pair of one number with itself is its square.
-
-    Raises ValueError for a name that no feature has, a pair named twice, text crossed with itself, and one-hot text.
-    """
-    place = {feature.name: k for k, feature in enumerate(features)}
-    found: dict[tuple[str, str], bool] = {}  # with whether the pair was named, not fitted by a pattern
-    for first, second in map(_as_pair, asked):
-        named = first in place and second in place
-        for a in sorted(_match(list(place), [first], "interactions"), key=place.__getitem__):
-            for b in sorted(_match(list(place), [second], "interactions"), key=place.__getitem__):
-                pair = (a, b) if place[a] <= place[b] else (b, a)
-                if named and found.get(pair):
-                    raise ValueError(f"interactions: expected each pair once, got {a!r} with {b!r} twice.")
-                if named or a != b:
-                    found[pair] = named or found.get(pair, False)
-    for a, b in found:
-        if a == b and features[place[a]].kind == TEXT:
-            raise ValueError(f"interactions: {a!r} is text, and crossed with itself it says nothing new.")
-    if found and categories != HASH:
-        raise ValueError("interactions are hashed: leave categories='one-hot' out.")
-    if len(found) > MOST_CROSSES:
-        raise ValueError(f"interactions: expected at most {MOST_CROSSES} pairs, got {len(found)}.")
-    return list(found)
-
-
-def _as_pair(asked: Any) -> tuple[str, str]:
-    """``("a", "b")``, or the text ``a:b``, as a pair."""
-    pair = tuple(asked.split(":")) if isinstance(asked, str) else tuple(asked)
-    if len(pair) != 2 or not all(isinstance(name, str) and name for name in pair):
-        raise ValueError(f"interactions: expected pairs of columns, as ('a', 'b') or 'a:b', got {asked!r}.")
-    return pair
-
-
-def _match(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+def match_columns(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+    """The columns that names or patterns fit; raises ValueError for one that fits none."""
     found: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         matched = [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]

@@ -77,9 +77,15 @@ def murmur(text, begin, end, h, k, shift, length):  # type: ignore[no-untyped-de
 
 @function
 def pair_hash(first, second):  # type: ignore[no-untyped-def]
-    """The hash of two hashes, as of their eight bytes."""
+    """The hash of two hashes, as of their eight bytes, the smaller first: their order does not matter."""
     zero = np.uint64(0)
-    return finish(_absorb_four(_absorb_four(zero, first), second), zero, zero, _EIGHT)
+    h = _absorb_four(_absorb_four(zero, min(first, second)), max(first, second))
+    return finish(h, zero, zero, _EIGHT)
+
+
+def crossed_hash(first: int, second: int) -> int:
+    """``pair_hash`` of two hashes."""
+    return key_hash(min(first, second).to_bytes(4, "little") + max(first, second).to_bytes(4, "little"))
 
 
 def key_hash(key: str | bytes) -> int:
