@@ -13,7 +13,6 @@ from sklearn.utils import murmurhash3_32
 from test_columns import rows_of
 
 from onlinear import OnlineClassifier, load, streams
-from onlinear.cli import main
 from onlinear.streams import StreamError
 from onlinear.streams import encoding as enc
 from onlinear.streams.dict_rows import row_reader
@@ -222,7 +221,7 @@ def planted(n, seed):
     return pd.DataFrame({"site": [f"s{k}" for k in site], "ad": [f"a{k}" for k in ad], "y": y.astype(int)})
 
 
-def test_a_planted_cross_is_found_and_kept_by_the_model(tmp_path, capsys):
+def test_a_planted_cross_is_found_and_kept_by_the_model(tmp_path):
     train, test = planted(2000, 0), planted(500, 1)
     model = OnlineClassifier(random_state=0).fit(streams.open(train, target="y", interactions=[("site", "ad")]))
     plain = OnlineClassifier(random_state=0).fit(streams.open(train, target="y"))
@@ -236,16 +235,3 @@ def test_a_planted_cross_is_found_and_kept_by_the_model(tmp_path, capsys):
     assert np.isclose(one[1], again.predict_proba(rows)[0, 1])
     names = {name for name, *_ in row_reader(again.encoding_).named({"site": "s1", "ad": "a2"})}
     assert names == {"site=s1", "ad=a2", "site=s1 x ad=a2"}
-
-
-def test_the_command_crosses(tmp_path, capsys):
-    planted(2000, 0).to_csv(tmp_path / "train.csv", index=False)
-    planted(5, 1).to_csv(tmp_path / "test.csv", index=False)
-    model = str(tmp_path / "m.onlinear")
-    asked = ["--target", "y", "--interactions", "site:ad", "-o", model, "--quiet"]
-    assert main(["train", str(tmp_path / "train.csv"), *asked]) == 0
-    capsys.readouterr()
-    assert main(["explain", model, str(tmp_path / "test.csv")]) == 0
-    assert " x ad=" in capsys.readouterr().out
-    assert main(["inspect", model]) == 0
-    assert "1, hashed to the same columns: site:ad" in capsys.readouterr().out

@@ -84,7 +84,7 @@ class Keys(NamedTuple):
 def _hash_columns(
     encoding: Encoding, keys: Keys, array: Any, offset: int | None, columns: np.ndarray, values: np.ndarray
 ) -> None:
-    """Write the entries of all text features to ``columns``, from ``offset`` on, and ``values``; offset None: the whole hashes."""
+    """Write the entries of all text features to ``columns``, from ``offset`` on, and ``values``; None: the whole hashes."""
     _, ends, text = array.buffers()
     offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
     content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)

@@ -3,8 +3,8 @@
 A feature's key is ``namespace^name``, or ``name`` where the namespace has no name; it is hashed as every text is (``hashing``),
 number-like names too: Vowpal Wabbit's own column numbers are not kept. Its value, 1 where none is written, is multiplied by the
 namespace's scale. The importance is the row's weight. A token that touches the bar is a tag, as in Vowpal Wabbit. A base other
-than 0, several labels and the labels of other reductions are refused. ``numbers`` reads the numbers, ``namespace_crosses`` crosses
-namespaces.
+than 0, several labels and the labels of other reductions are refused. ``numbers`` reads the numbers, ``namespace_crosses``
+crosses namespaces.
 """
 
 from __future__ import annotations
