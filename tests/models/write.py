@@ -55,6 +55,7 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "forget-ftrl": (("ftrl,eta=0.5", "logistic", "none", "adaptive"), {"fit_intercept": True, "forget": 25.0}),
     "forget-rda": (("rda", "hinge", NET), {"fit_intercept": True, "forget": 25.0}),
     "forget-adagrad-rda": (("adagrad-rda", "logistic", L1), {"forget": 25.0, "scale": "rms"}),
+    "uncertain": (("fiol", "squared"), {"fit_intercept": True, "targets": "relative", "uncertainty": "targets"}),
     "fused-lasso": (("comid,eta=0.5", "squared", "fused-lasso,tv=0.05,l1=0.01"), {"n_features": D}),
     "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
     "iodrs": (("iodrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
@@ -134,6 +135,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "regressor": lambda: OnlineRegressor(random_state=0).fit(ROWS, NUMBERS),
     "targets": lambda: OnlineRegressor(penalty=L1, random_state=0).fit(ROWS, np.column_stack([NUMBERS, SIGNS])),
     "centred": lambda: OnlineRegressor(random_state=0).fit(ROWS + 10.0 * (_J < 3), NUMBERS),
+    "unsure": lambda: OnlineClassifier(random_state=0, uncertainty=True).fit(ROWS, SIGNS),
     "quantile": lambda: OnlineRegressor("quantile,q=0.9", random_state=0).fit(ROWS, 1000.0 * NUMBERS),
     "standard": lambda: OnlineRegressor(scale="standard", random_state=0).fit(ROWS, NUMBERS),
     "poisson": lambda: OnlineRegressor(loss="poisson", random_state=0).fit(ROWS, np.floor(np.abs(NUMBERS))),
@@ -144,7 +146,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "hashed": lambda: table(categories="hash", hash_bits=6),
     "base-0": lambda: text(0),
 }
-FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax")
+FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax", "unsure")
 
 
 def scores(model: Any) -> np.ndarray:

@@ -106,7 +106,8 @@ def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> d
         rest["class_weight"] = weights_text(rest["class_weight"])
     scale = {"scale": header["scale"], "fit_intercept": header["fit_intercept"]} if "scale" in header else {}
     forget = {"forget": header["forget"]} if "forget" in header else {}
-    return {**spec, **scale, **forget, **rest}
+    uncertainty = {"uncertainty": header["uncertainty"]} if "uncertainty" in header else {}
+    return {**spec, **scale, **forget, **uncertainty, **rest}
 
 
 def _columns(encoding: dict[str, Any]) -> str:
