@@ -261,6 +261,10 @@ class Reading(NamedTuple):
         int | None,
         _reading("--hash-bits", metavar="BITS", help="Hash text to 2^BITS columns. Default: 18.", min=1, max=30),
     ] = None
+    interactions: Annotated[
+        list[str] | None,
+        _reading("--interactions", metavar="A:B,...", help="Pairs of columns or namespaces to cross, e.g. 'site:ad,user:*'."),
+    ] = ()  # type: ignore[assignment]
     missing: Annotated[
         str,
         _reading(
@@ -284,7 +288,7 @@ class Reading(NamedTuple):
     ] = 0
 
 
-LISTS = ("features", "exclude", "text", "numbers", "nulls")
+LISTS = ("features", "exclude", "text", "numbers", "interactions", "nulls")
 
 
 def split_list(name: str, value: Any) -> Any:
