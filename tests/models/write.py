@@ -120,6 +120,15 @@ def text(base: int) -> OnlineClassifier:
         return OnlineClassifier(penalty=L1).fit(streams.open(path, base=base))
 
 
+def spaces() -> OnlineClassifier:
+    """A classifier of Vowpal Wabbit text whose namespaces are crossed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.vw"
+        lines = (f"|one x:{x:g} |two y:{y:g} z" for x, y in ROWS[:, :2].tolist())
+        path.write_text("".join(f"{label:g} {line}\n" for label, line in zip(SIGNS.tolist(), lines, strict=True)))
+        return OnlineClassifier(penalty=L1).fit(streams.open(path, hash_bits=6, interactions=[("one", "*"), ("two", "two")]))
+
+
 ALL_AT_ONCE = ("batch-drs", "prox-newton", "sdca")
 
 
@@ -144,6 +153,8 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "stream": lambda: OnlineClassifier(penalty=L1).fit([(ROWS[:30], SIGNS[:30]), (ROWS[30:], SIGNS[30:])]),
     "one-hot": lambda: table(categories="one-hot"),
     "hashed": lambda: table(categories="hash", hash_bits=6),
+    "crossed": lambda: table(hash_bits=6, interactions=[("*", "*"), ("x", "x")]),
+    "crossed-text": spaces,
     "base-0": lambda: text(0),
 }
 FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax", "unsure")
@@ -176,8 +187,9 @@ def _more(name: str) -> Callable[[Any], Any]:
     return lambda model: model.partial_fit(ROWS[:10], y[:10])
 
 
+NAMED = ("one-hot", "hashed", "crossed", "crossed-text")
 # What each live model learns after it was loaded; those of tables learn no rows without names.
-MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in ("one-hot", "hashed")}
+MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in NAMED}
 
 
 def _solver(model: Any) -> str:

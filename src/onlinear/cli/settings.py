@@ -79,6 +79,7 @@ READING: dict[str, Rule] = {
     "numbers": _NAMES,
     "categories": is_text,
     "hash_bits": or_none(within(1, MOST_BITS)),
+    "interactions": _NAMES,
     "missing": is_text,
     "dates": OPTIONAL_TEXT,
     "nulls": _NAMES,
