@@ -50,6 +50,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "certified": [DATA, ("--write", "{root}/docs/certified.md"), JSON],
     "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
     "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
+    "crosses": [DATA, ("--write", "{root}/docs/tutorials/crosses.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
 OWN_PAGE = (
@@ -61,6 +62,7 @@ OWN_PAGE = (
     "certified",
     "penalty_path",
     "forgetting",
+    "crosses",
     "defaults",
 )  # they write where their tables stand
 IF_NAMED = ("defaults",)

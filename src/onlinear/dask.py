@@ -357,7 +357,7 @@ class _OnCluster:
             Files, as ``shards_of`` takes them.
         folder : str or path
             Where the files go. It must exist, and every worker must reach it under this name.
-        kind : {"labels", "scores", "probabilities"}, default="labels"
+        kind : {"labels", "scores", "probabilities", "intervals"}, default="labels"
             What to predict.
 
         Returns

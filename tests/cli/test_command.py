@@ -207,6 +207,23 @@ def test_what_an_error_says_of_the_rows_before_it(rows, tmp_path):
     assert re.search(r"rows were learned before it\. A model of them is in .*m\.partial; with --checkpoint FILE", kept)
 
 
+def test_intervals_are_those_of_the_model(rows, tmp_path):
+    run("train", rows, "--uncertainty", "--model", tmp_path / "m", "--checkpoint", tmp_path / "c", "--checkpoint-every", 50)
+    model = load(tmp_path / "m")
+    (block,) = streams.open(rows)
+    wanted = np.column_stack([model.decision_function(block.X), model.predict_interval(block.X, 0.5)])
+    for source in ("m", "final"):
+        text = run("predict", tmp_path / source, rows, "--as", "intervals,coverage=0.5", "--header").splitlines()
+        assert text[0] == "score lower upper"
+        np.testing.assert_array_equal([list(map(float, line.split())) for line in text[1:]], wanted)
+        model.save(tmp_path / "final", final=True)
+    run("train", rows, "--model", tmp_path / "plain")
+    assert "trained without uncertainty" in run("predict", tmp_path / "plain", rows, "--as", "intervals", code=1)
+    for kind in ("intervals,coverage=2", "intervals,share=0.5", "scores,coverage=0.5"):
+        assert "coverage" in run("predict", tmp_path / "m", rows, "--as", kind, code=2)
+    assert "passes must be 1, got 2" in run("train", rows, "--uncertainty", "--passes", 2, code=2)
+
+
 def test_failures_are_one_line(rows, tmp_path):
     assert run("train", tmp_path / "gone.svm", code=1) == f"onlinear: no file at '{tmp_path}/gone.svm'.\n"
     assert run("predict", tmp_path / "gone", rows, code=1) == f"onlinear: no model file at '{tmp_path}/gone'.\n"

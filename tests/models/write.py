@@ -55,6 +55,7 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "forget-ftrl": (("ftrl,eta=0.5", "logistic", "none", "adaptive"), {"fit_intercept": True, "forget": 25.0}),
     "forget-rda": (("rda", "hinge", NET), {"fit_intercept": True, "forget": 25.0}),
     "forget-adagrad-rda": (("adagrad-rda", "logistic", L1), {"forget": 25.0, "scale": "rms"}),
+    "uncertain": (("fiol", "squared"), {"fit_intercept": True, "targets": "relative", "uncertainty": "targets"}),
     "fused-lasso": (("comid,eta=0.5", "squared", "fused-lasso,tv=0.05,l1=0.01"), {"n_features": D}),
     "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
     "iodrs": (("iodrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
@@ -119,6 +120,15 @@ def text(base: int) -> OnlineClassifier:
         return OnlineClassifier(penalty=L1).fit(streams.open(path, base=base))
 
 
+def spaces() -> OnlineClassifier:
+    """A classifier of Vowpal Wabbit text whose namespaces are crossed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.vw"
+        lines = (f"|one x:{x:g} |two y:{y:g} z" for x, y in ROWS[:, :2].tolist())
+        path.write_text("".join(f"{label:g} {line}\n" for label, line in zip(SIGNS.tolist(), lines, strict=True)))
+        return OnlineClassifier(penalty=L1).fit(streams.open(path, hash_bits=6, interactions=[("one", "*"), ("two", "two")]))
+
+
 ALL_AT_ONCE = ("batch-drs", "prox-newton", "sdca")
 
 
@@ -134,6 +144,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "regressor": lambda: OnlineRegressor(random_state=0).fit(ROWS, NUMBERS),
     "targets": lambda: OnlineRegressor(penalty=L1, random_state=0).fit(ROWS, np.column_stack([NUMBERS, SIGNS])),
     "centred": lambda: OnlineRegressor(random_state=0).fit(ROWS + 10.0 * (_J < 3), NUMBERS),
+    "unsure": lambda: OnlineClassifier(random_state=0, uncertainty=True).fit(ROWS, SIGNS),
     "quantile": lambda: OnlineRegressor("quantile,q=0.9", random_state=0).fit(ROWS, 1000.0 * NUMBERS),
     "standard": lambda: OnlineRegressor(scale="standard", random_state=0).fit(ROWS, NUMBERS),
     "poisson": lambda: OnlineRegressor(loss="poisson", random_state=0).fit(ROWS, np.floor(np.abs(NUMBERS))),
@@ -142,9 +153,11 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "stream": lambda: OnlineClassifier(penalty=L1).fit([(ROWS[:30], SIGNS[:30]), (ROWS[30:], SIGNS[30:])]),
     "one-hot": lambda: table(categories="one-hot"),
     "hashed": lambda: table(categories="hash", hash_bits=6),
+    "crossed": lambda: table(hash_bits=6, interactions=[("*", "*"), ("x", "x")]),
+    "crossed-text": spaces,
     "base-0": lambda: text(0),
 }
-FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax")
+FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax", "unsure")
 
 
 def scores(model: Any) -> np.ndarray:
@@ -174,8 +187,9 @@ def _more(name: str) -> Callable[[Any], Any]:
     return lambda model: model.partial_fit(ROWS[:10], y[:10])
 
 
+NAMED = ("one-hot", "hashed", "crossed", "crossed-text")
 # What each live model learns after it was loaded; those of tables learn no rows without names.
-MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in ("one-hot", "hashed")}
+MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in NAMED}
 
 
 def _solver(model: Any) -> str:

@@ -74,6 +74,7 @@ def summary(path: str, top: int) -> dict[str, Any]:
         "intercept": _listed(learner.intercept(average=True)),
         "nonzeros": count,
         "columns": None if bare or model.encoding_ is None else _columns(model.encoding_),
+        "crosses": None if bare or model.encoding_ is None else model.encoding_.get("interactions"),
         "history": [] if bare else model.history_,
         "weights": [weight._asdict() for weight in largest],
     }
@@ -105,7 +106,8 @@ def _settings(header: dict[str, Any], learner: Any, params: dict[str, Any]) -> d
         rest["class_weight"] = weights_text(rest["class_weight"])
     scale = {"scale": header["scale"], "fit_intercept": header["fit_intercept"]} if "scale" in header else {}
     forget = {"forget": header["forget"]} if "forget" in header else {}
-    return {**spec, **scale, **forget, **rest}
+    uncertainty = {"uncertainty": header["uncertainty"]} if "uncertainty" in header else {}
+    return {**spec, **scale, **forget, **uncertainty, **rest}
 
 
 def _columns(encoding: dict[str, Any]) -> str:
@@ -188,6 +190,9 @@ def describe_model(found: dict[str, Any]) -> list[str]:
     facts.append(("loss", _loss(found)))
     if found["columns"] is not None:
         facts.append(("columns", found["columns"]))
+    if found["crosses"]:
+        pairs = ", ".join(":".join(pair) for pair in found["crosses"])
+        facts.append(("crosses", f"{len(found['crosses'])}, hashed to the same columns: {pairs}"))
     total = found["features"] * found["outputs"]
     share = f" ({found['nonzeros'] / total:.2%})" if total else ""
     facts.append(("non-zeros", f"{found['nonzeros']:,} of {total:,} weights{share}"))

@@ -31,7 +31,9 @@ def predict(
             "--output", "-o", help="Write to this file: .csv, .parquet, .arrow, or else text.", show_default="standard output"
         ),
     ] = None,
-    kind: Annotated[str, typer.Option("--as", help="labels (or numbers), scores, or probabilities.")] = "labels",
+    kind: Annotated[
+        str, typer.Option("--as", help="labels (or numbers), scores, probabilities, or intervals[,coverage=0.9].")
+    ] = "labels",
     header: Annotated[bool, typer.Option("--header", help="Text: the first line names the columns.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
     workers: Workers = None,
@@ -42,10 +44,12 @@ def predict(
     """Predict: one line per row, in the order of the rows."""
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
-    from onlinear.models.predictions import KINDS, columns, predictions
+    from onlinear.models.predictions import check_kind, columns, predictions
 
-    if kind not in KINDS:
-        raise UsageError(f"--as must be labels, scores or probabilities, got {kind!r}.")
+    try:
+        check_kind(kind)
+    except ValueError as error:
+        raise UsageError(str(error).replace("kind", "--as", 1)) from None
     if output is not None:
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)

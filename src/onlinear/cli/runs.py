@@ -31,6 +31,7 @@ BALANCED = "balanced"
 PARTS = ("loss", "penalty", "solver", "average", "scale", "forget")
 FIXED = (
     *PARTS,
+    "uncertainty",
     "clip",
     "intercept",
     "task",
@@ -137,6 +138,7 @@ def estimator(settings: Settings, task: str, reader: Stream) -> Model:
         if weights is not None:
             chosen["class_weight"] = weights if weights == BALANCED else typed(_named_weights(weights), reader)
     passes = {"passes": settings.passes, "tol": settings.tol, "max_passes": settings.max_passes}
+    chosen["uncertainty"] = settings.uncertainty
     return kind(**chosen, **passes, fit_intercept=settings.intercept, random_state=settings.seed)
 
 

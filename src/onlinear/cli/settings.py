@@ -34,6 +34,7 @@ class Settings(NamedTuple):
     class_weight: str | None = None  # balanced, or 0=1,1=20
     clip: bool | None = None
     forget: float | None = None  # the half-life in rows
+    uncertainty: bool = False
     tol: float | None = None  # the certified gap at which the run ends
     max_passes: int = 100
     start: str | None = None  # the model file that training continues from
@@ -60,6 +61,7 @@ SETTINGS: dict[str, Rule] = {
     "class_weight": OPTIONAL_TEXT,
     "clip": or_none(is_flag),
     "forget": or_none(lambda rows: trust.real(rows, finite=True) and rows > 0.0),
+    "uncertainty": is_flag,
     "tol": lambda tol: tol is None or (trust.real(tol, finite=True) and 0.0 < tol < 1.0),
     "max_passes": within(1),
     "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
@@ -77,6 +79,7 @@ READING: dict[str, Rule] = {
     "numbers": _NAMES,
     "categories": is_text,
     "hash_bits": or_none(within(1, MOST_BITS)),
+    "interactions": _NAMES,
     "missing": is_text,
     "dates": OPTIONAL_TEXT,
     "nulls": _NAMES,

@@ -43,6 +43,7 @@ ONE_PLACE = {
     "holdout": "keep rows in a file of their own, and give it to evaluate",
     "early_stop": "it ends at the certified gap",
     "forget": "a certificate is about all rows alike",
+    "uncertainty": "it needs rows that were not learned before",
     "classes": "the first reading finds them",
     "n_features": "the first reading finds the columns",
 }

@@ -119,6 +119,12 @@ def train(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty", help="Let predict --as intervals tell how far predictions may be off.", rich_help_panel=MODEL
+        ),
+    ] = False,
     task: Annotated[
         str,
         typer.Option(

@@ -23,6 +23,7 @@ from onlinear.files import trust
 LOW, HIGH = range(2)
 EXACT = 64  # moves of the range of the loss without a margin
 MARGIN = 0.1  # of the width of the range, for the moves after these
+FAR = 12.0  # deviations: a range that is wider has outliers at its ends
 
 
 class Clipped(NamedTuple):
@@ -88,6 +89,17 @@ class Clip:
         margin = MARGIN if self.moves[0] > EXACT else 0.0
         width = margin * (np.maximum(high, y) - np.minimum(low, y))
         self.rooms[:] = np.column_stack([np.where(y < low, y - width, low), np.where(y > high, y + width, high)])
+
+    def loosen(self, y: np.ndarray, sizes: np.ndarray) -> None:
+        """Move the range of the loss away from targets whose deviations are ``sizes``, those of a row (K,) among them, where an
+        outlier has made it wide.
+
+        After an outlier at one end, scores lie far beyond the other. The slope at that edge is a common target's: it would lead
+        back in as many rows as the outlier is far."""
+        low, high = np.minimum(self.ranges[:, LOW], y), np.maximum(self.ranges[:, HIGH], y)
+        width = np.where(high - low > FAR * sizes, high - low, 0.0)
+        self.rooms[:, LOW] = np.where(width > 0.0, np.minimum(low - width, self.rooms[:, LOW]), self.rooms[:, LOW])
+        self.rooms[:, HIGH] = np.where(width > 0.0, np.maximum(high + width, self.rooms[:, HIGH]), self.rooms[:, HIGH])
 
     def follow(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Take in the targets (n, K) of rows of weights s; give the range before each row, (2, n, K)."""

@@ -7,6 +7,7 @@ files (``stored_learner.py``), runs over streams. ``Learner`` adds what users ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from math import inf, isfinite
 from typing import Any, NoReturn
 
@@ -33,6 +34,8 @@ from onlinear.learner.parts import (
 )
 from onlinear.learner.race import ROWS_OF_RACE, Race
 from onlinear.learner.turns import Guarded, changes
+from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
+from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
 from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
@@ -67,12 +70,14 @@ class Core(Guarded):
         weights: str = RAW,
         clip: bool = False,
         forget: float | None = None,
+        uncertainty: str = NONE,
         total: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__()
         self.threads = threads_of(n_jobs)
-        for name, choice, known in (("scale", scale, SCALES), ("targets", targets, KINDS), ("weights", weights, KINDS)):
+        choices = (("scale", scale, SCALES), ("targets", targets, KINDS), ("weights", weights, KINDS))
+        for name, choice, known in (*choices, ("uncertainty", uncertainty, UNCERTAINTIES)):
             if choice not in known:
                 raise unknown(name, str(choice), known)
         self.spec = {"solver": solver, "loss": loss, "penalty": penalty, "average": average}
@@ -90,6 +95,8 @@ class Core(Guarded):
         self._announced = 0  # columns that may come whatever the limit of the state
         self._allowed = 0  # columns that are known to be within it
         self._refuse_growing()
+        self.spread: Spread | None = None
+        self.spread = self._start_spread(uncertainty)
 
     def _build_parts(self, total: int | None) -> None:
         spec = self.spec
@@ -192,6 +199,16 @@ class Core(Guarded):
         units = Units(self.loss, self.n_outputs, **follows, centred=self.fit_intercept, metric=self.engine.metric)
         self.follow_units(units)
         return units
+
+    def _start_spread(self, kind: str) -> Spread | None:
+        """What says how far predictions may be off; None where nothing is to."""
+        if kind == NONE:
+            return None
+        refuse_uncertainty(kind, self.loss, self.engine, self.centres_rows)
+        copies = [deepcopy(self) for _ in range(COPIES)] if kind == SCORES else []
+        spread = Spread(self.n_outputs, copies, kind=kind, half_life=self.forget)
+        spread.grow(self.size)
+        return spread
 
     def follow_units(self, units: Units | None) -> None:
         """Step as the running units say now: their multipliers, and where predictions are clipped the losses that match."""
@@ -307,7 +324,8 @@ class Core(Guarded):
         state = self.states[0]
         widths = state.widths | {name: bound.beyond for name, bound in state.bounded.items()}
         own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in state.arrays.items())
-        return max(1, own * self.n_outputs + (0 if self.scaler is None else self.scaler.bytes_per_column))
+        more = [part.bytes_per_column for part in (self.scaler, self.spread) if part is not None]
+        return max(1, own * self.n_outputs + sum(more))
 
     def announce(self, size: int) -> None:
         """Allow ``size`` columns whatever the limit of the state."""
@@ -343,6 +361,8 @@ class Core(Guarded):
         """Follow states that have grown to ``size`` columns."""
         if self.scaler is not None:
             self.scaler.grow(size)
+        if self.spread is not None:
+            self.spread.grow(size)
         self.arrays_moved = True
 
     # --- steps -------------------------------------------------------------------------------------------------------

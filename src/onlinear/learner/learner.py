@@ -22,6 +22,7 @@ from onlinear.learner.scores import penalty_value, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
+from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
 
 
@@ -74,6 +75,10 @@ class Learner(Core):
     forget : float, default=None
         The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
         average. For ``implicit-ftrl``, ``ftrl``, ``rda`` and ``adagrad-rda``. None is never.
+    uncertainty : {"none", "targets", "scores"}, default="none"
+        Of what ``predict_std`` and ``predict_interval`` tell how far predictions may be off. ``"targets"``: of targets that are
+        numbers, by the errors on rows before they were learned; it costs little. ``"scores"``: of the scores of a model that
+        was trained on rows drawn anew, by four copies that are trained beside it, in five times the time.
     total : int, default=None
         The number of rows that will be learned, where it is known. Some schedules and averages need it.
     n_jobs : int, default=None
@@ -156,7 +161,11 @@ class Learner(Core):
         predictions are clipped (4, K, n): then both before the clip."""
         self.refuse_if_diverged()
         self.make_room(source)
-        return SideBySide((self,), self.team(), self.threads).learn(source, y, weights)
+        before = self.t
+        scores = SideBySide((self,), self.team(), self.threads).learn(source, y, weights)
+        if self.spread is not None:
+            self.spread.follow(source, y, weights, scores[1], before)
+        return scores
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row, given by its non-zeros.
@@ -213,7 +222,7 @@ class Learner(Core):
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         if self.n_outputs > 1:
             return scores
-        alone = self.race is None and self.units is None and self.states[0].waiting is None
+        alone = self.race is None and self.units is None and self.states[0].waiting is None and self.spread is None
         if alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
             self._one = OneRow(self, max(256, 2 * source.nnz))
         return float(scores[0])
@@ -359,6 +368,55 @@ class Learner(Core):
             out = self._scores(source, many)
             return out[:, 0] if self.n_outputs == 1 else out
         return score_rows(source, *self._predictor(0))  # while others may use the learner
+
+    @reads
+    def predict_std(self, X: Any) -> np.ndarray:
+        """How far predictions may be off: the standard deviation u(x) sqrt(mean of z^2), see ``predict_interval``.
+
+        Parameters
+        ----------
+        X : array-like or sparse container of shape (n, d)
+            The rows, in their own units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            With ``uncertainty="targets"`` of the targets, in their units; with ``"scores"`` of the scores.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, without ``uncertainty``, and before a row was learned.
+        """
+        return std_of(self, self.read_rows(X, "X"))
+
+    @reads
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Intervals that hold a share of the targets, or of the scores of models trained on rows drawn anew.
+
+            p(x) + u(x) [q_low, q_high]
+
+        where p is the prediction, q are quantiles of z_t = (what was found - p_t) / u_t over the rows, each before it was
+        learned, and u^2 = 1 + h for targets, h for scores, with the leverage h of the row (``docs/uncertainty.md``).
+
+        Parameters
+        ----------
+        X : array-like or sparse container of shape (n, d)
+            The rows, in their own units.
+        coverage : float, default=0.9
+            The share, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, K, 2)
+            The lower and the upper end.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For wrong input, without ``uncertainty``, and before a row was learned.
+        """
+        return interval_of(self, self.read_rows(X, "X"), self.predict(X), coverage)
 
     def predict_one(self, indices: Any, values: Any) -> Any:
         """Score one row, given by its non-zeros, as ``predict`` does.

@@ -14,9 +14,11 @@ from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.learner import stored_parts
 from onlinear.learner.core import Core
+from onlinear.learner.uncertainty import NONE
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.solvers.core.engine import SCALARS
 
+COPY = "copy."  # before the names of the arrays of what is trained beside it
 Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
@@ -36,6 +38,8 @@ def header_of(core: Core) -> Header:
         header |= {"targets": RELATIVE if core.units.targets else RAW, "weights": RELATIVE if core.units.weights else RAW}
         if core.units.clip is not None:
             header["clip"] = True
+    if core.spread is not None:
+        header["uncertainty"] = core.spread.kind
     return header if core.forget is None else header | {"forget": core.forget}
 
 
@@ -52,6 +56,10 @@ def arrays_of(core: Core) -> Arrays:
         arrays |= {f"{k}.now": state.now}
         arrays |= {f"{k}.array.{name}": array for name, array in state.vectors().items()}
         arrays |= {f"{k}.kept.{name}": array for name, array in state.kept.items()}
+    if core.spread is not None:
+        arrays |= core.spread.arrays()
+        for r, copy in enumerate(core.spread.copies):
+            arrays |= {f"{COPY}{r}.{name}": array for name, array in arrays_of(copy).items()}
     return arrays
 
 
@@ -68,6 +76,7 @@ def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str
         "weights": header.get("weights", RAW),
         "clip": header.get("clip", False),
         "forget": header.get("forget"),
+        "uncertainty": header.get("uncertainty", NONE),
         "total": header["total"],
     }
 
@@ -90,6 +99,11 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
         _copy(arrays, "race", core.race.losses)
         core.race.check()
     _rebuild_tables(core, arrays)
+    if core.spread is not None:
+        core.spread.restore(arrays, size, core.t)
+        for r, copy in enumerate(core.spread.copies):
+            begin = f"{COPY}{r}."
+            fill(copy, size, {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)})
 
 
 def _rebuild_tables(core: Core, arrays: Arrays) -> None:

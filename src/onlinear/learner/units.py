@@ -137,6 +137,7 @@ class Units:
                     self._renew(t + here)
                 if self.clip is not None:
                     self.clip.widen(y[here])
+                    self.clip.loosen(y[here], np.sqrt(np.maximum(0.0, self.spread[:, SQUARES])))
                 first, here = here, here + 1
         if first < n:
             yield slice(first, n)

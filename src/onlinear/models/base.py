@@ -29,6 +29,7 @@ from onlinear.learner.parts import (
     split,
 )
 from onlinear.learner.stored_learner import Arrays, Header
+from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE
 from onlinear.losses import Squared
 from onlinear.models.certifying import Certifying
@@ -65,6 +66,7 @@ class Model(Certifying, ABC):
     l2: float | None = None
     eta: float | None = None
     forget: float | None = None
+    uncertainty: bool = False
 
     @explain_arguments
     def __init__(
@@ -86,6 +88,7 @@ class Model(Certifying, ABC):
         l2: float | None = None,
         eta: float | None = None,
         forget: float | None = None,
+        uncertainty: bool = False,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -106,6 +109,7 @@ class Model(Certifying, ABC):
         self.l2 = l2
         self.eta = eta
         self.forget = forget
+        self.uncertainty = uncertainty
         self.tol = tol
         self.max_passes = max_passes
         self.warm_start = warm_start
@@ -133,9 +137,14 @@ class Model(Certifying, ABC):
             weights=RELATIVE if follows else RAW,
             clip=follows and self.clips(),
             forget=self.forget,
+            uncertainty=self._uncertain() if check_flag("uncertainty", self.uncertainty) else NONE,
             total=total,
             n_jobs=self.n_jobs,
         )
+
+    def _uncertain(self) -> str:
+        """Of what ``uncertainty`` tells how far predictions may be off: of targets that are numbers, else of scores."""
+        return SCORES if self.task == CLASSIFY else TARGETS
 
     def for_outputs(self, outputs: int) -> Self:
         """The model with its loss for so many outputs."""
@@ -394,6 +403,7 @@ class Classifier(Model):
         l2: float | None = None,
         eta: float | None = None,
         forget: float | None = None,
+        uncertainty: bool = False,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -415,6 +425,7 @@ class Classifier(Model):
             l2=l2,
             eta=eta,
             forget=forget,
+            uncertainty=uncertainty,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
@@ -506,6 +517,7 @@ class Regressor(Model):
         l2: float | None = None,
         eta: float | None = None,
         forget: float | None = None,
+        uncertainty: bool = False,
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
@@ -527,6 +539,7 @@ class Regressor(Model):
             l2=l2,
             eta=eta,
             forget=forget,
+            uncertainty=uncertainty,
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,

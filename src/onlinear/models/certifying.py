@@ -36,6 +36,7 @@ class Certifying:
     scale: Any
     tol: float | None
     forget: float | None
+    uncertainty: bool
     max_passes: int
     warm_start: bool
     fit_intercept: bool
@@ -118,6 +119,8 @@ class Certifying:
             raise ValueError("clip=True and tol= exclude each other: the certificate is that of the linear scores.")
         if self.forget is not None:
             raise ValueError("forget= and tol= exclude each other: a certificate is about all rows alike.")
+        if self.uncertainty:
+            raise ValueError("uncertainty=True and tol= exclude each other: it needs rows that were not learned before.")
         if online or (self.solver is not None and not names_certified(self.solver)):
             return
         for name in ("eta", "average"):

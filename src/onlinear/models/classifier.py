@@ -101,6 +101,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
         average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
         ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol``. Scales do not forget.
+    uncertainty : bool, default=False
+        Whether ``decision_function(X, return_std=True)`` and ``predict_interval`` can tell how far scores may be off, by four
+        copies of the model on rows drawn anew (docs/uncertainty.md): training takes five times as long. It excludes ``tol``,
+        more than one pass and softmax.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
@@ -243,18 +247,22 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self._train_once(X, y, classes, sample_weight)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Scores <w, x> + b.
 
         Parameters
         ----------
         X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
+        return_std : bool, default=False
+            Whether to give the standard deviation of the scores too. It needs ``uncertainty=True``.
 
         Returns
         -------
         ndarray of shape (n,) or (n, K)
             For two classes one score, positive for the second; else one for each class.
+        std : ndarray of shape (n,) or (n, K)
+            With ``return_std``: how far the scores would be off, had other rows of the same kind been trained on.
 
         Raises
         ------
@@ -263,7 +271,41 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ValueError, TypeError
             For wrong input.
         """
-        return self._scores(X)
+        return self._scores_and_std(X) if return_std else self._scores(X)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Intervals of the scores (log-odds, for logistic), had other rows been trained on. It needs ``uncertainty=True``.
+
+        Parameters
+        ----------
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units.
+        coverage : float, default=0.9
+            The share of the models, each trained on rows drawn anew from those seen, whose scores lie inside.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, K, 2)
+            The lower and the upper end.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input, and for a model that was trained without ``uncertainty``.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = OnlineClassifier(uncertainty=True, random_state=0).fit(X[:500], y[:500])
+        >>> low, high = model.predict_interval(X[500:]).T
+        >>> bool((low < high).all())
+        True
+        """
+        return self._intervals(X, coverage)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the largest score.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from copy import deepcopy
 from functools import partial
@@ -24,6 +24,7 @@ from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import split
+from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.models.arguments import (
     check_passes,
     fix_scales,
@@ -113,6 +114,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if certified is not None and (start is not None or self.solver is None or names_certified(self.solver)):
                 return self._certify(certified, X, y, weights, start, 0, tasks)
             learner = self.new_learner(outputs, total=len(y) * passes)
+            refuse_more_passes(learner, passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
             if learner.engine.batch:
@@ -461,28 +463,41 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """The targets (n, K) and the weights of rows as ``fit`` would take them, for the model as it is."""
 
     def _scores(self, X: Any) -> np.ndarray:
-        self.fitted_learner()
+        return self.found_of(X, self.fitted_learner().predict)
+
+    def _scores_and_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The scores, and how far they may be off; each row is read once."""
+        learner = self.fitted_learner()
+        found = self.found_of(X, lambda rows: np.stack([learner.predict(rows), learner.predict_std(rows)], axis=-1))
+        return found[..., 0], found[..., 1]
+
+    def _intervals(self, X: Any, coverage: float) -> np.ndarray:
+        learner = self.fitted_learner()
+        return self.found_of(X, lambda rows: learner.predict_interval(rows, coverage))
+
+    def found_of(self, X: Any, read: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """What ``read`` finds of all rows, which it takes as an array or a block at a time."""
         if isinstance(X, Stream):
-            return self._stream_scores(X)
+            return self._found_of_stream(X, read)
         if is_table(X) and self._reads_dicts():
-            return self.learner_.predict(self.dicts_as_rows(as_dicts(X)))
+            return read(self.dicts_as_rows(as_dicts(X)))
         if is_table(X) and (self._reads_tables() or has_other_than_numbers(X)):
-            return self._stream_scores(open_rows(X, self.encoding_, getattr(self, "feature_names_in_", None)))
+            return self._found_of_stream(open_rows(X, self.encoding_, getattr(self, "feature_names_in_", None)), read)
         if self._needs_no_check(X):
-            return self.learner_.predict(X)
+            return read(X)
         refuse_unseen(X)
         with named_columns(X):
             if isinstance(self.learner_, Final) or self._reads_tables():
                 X = check_array(X, **ROWS_AS_GIVEN)  # without the names: those of a table's columns are not those of X
                 refuse_other_width(X, self.learner_.size)
-                return self.learner_.predict(X)
-            return self.learner_.predict(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
+                return read(X)
+            return read(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
 
-    def _stream_scores(self, stream: Stream) -> np.ndarray:
-        """The scores of all rows of a stream; columns that the model has never seen have weight 0."""
+    def _found_of_stream(self, stream: Stream, read: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """What ``read`` finds of all rows of a stream; columns that the model has never seen have weight 0."""
         width = max(1, self.learner_.size)
-        found = [self.learner_.predict(block.within(width)) for block in stream]
-        return np.concatenate(found) if found else self.learner_.predict(sp.csr_matrix((0, width)))
+        found = [read(block.within(width)) for block in stream]
+        return np.concatenate(found) if found else read(sp.csr_matrix((0, width)))
 
     def stream_measures(self, X: Any, y: str | None, sample_weight: Any) -> dict[str, float | None]:
         """What ``evaluate`` measures of a stream, or of a table with its own targets."""

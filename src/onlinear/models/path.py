@@ -265,6 +265,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     def _new_models(self) -> list[Online]:
         if not isinstance(self.estimator, tuple(KINDS.values())):
             raise TypeError(f"estimator must be an OnlineClassifier or OnlineRegressor, got {self.estimator!r}.")
+        if self.estimator.uncertainty:
+            raise ValueError("a path tells no uncertainty: fit an estimator of the chosen penalty with uncertainty=True.")
         threads_of(self.n_jobs)
         if isinstance(self.penalties, str) or not len(self.penalties):
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from onlinear.learner import Learner
+from onlinear.learner.uncertainty import share, spread_of
 from onlinear.models.base import gives_probabilities
 from onlinear.streams.labels import shown
+from onlinear.text.form import parse
 
-KINDS = ("labels", "scores", "probabilities")
+INTERVALS = "intervals"
+KINDS = ("labels", "scores", "probabilities", INTERVALS)
+COVERAGE = 0.9
 Write = Callable[[Any], None]
 
 
@@ -20,6 +24,7 @@ def columns(model: Any, kind: str) -> list[str]:
     """The names of the columns that ``predictions`` gives; raises ValueError where the model has no such predictions."""
     bare = isinstance(model, Learner)
     learner = model if bare else model.learner_
+    name, _ = check_kind(kind)
     if kind == "probabilities" and not gives_probabilities(model):
         why = (
             "holds a bare learner, which gives scores only"
@@ -29,17 +34,38 @@ def columns(model: Any, kind: str) -> list[str]:
         raise ValueError(f"the model {why}.")
     names = list(map(shown, getattr(model, "classes_", range(learner.n_outputs))))
     if kind == "probabilities":
-        return [f"probability {name}" for name in names]
+        return [f"probability {output}" for output in names]
     if kind == "labels" and hasattr(model, "classes_"):
         return ["label"]
-    word = "score" if kind == "scores" or bare else "prediction"
-    return [word] if learner.n_outputs == 1 else [f"{word} {name}" for name in names]
+    word = "score" if kind == "scores" or bare or (name == INTERVALS and hasattr(model, "classes_")) else "prediction"
+    if name == INTERVALS:
+        spread_of(learner)
+        words = [word, "lower", "upper"]
+        return words if learner.n_outputs == 1 else [f"{word} {output}" for output in names for word in words]
+    return [word] if learner.n_outputs == 1 else [f"{word} {output}" for output in names]
+
+
+def check_kind(kind: str) -> tuple[str, float]:
+    """The name of a kind, and the coverage of its intervals; raises ValueError for one that is not known."""
+    name, settings = parse(kind, "kind")
+    if name not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    coverage = settings.pop("coverage", COVERAGE) if name == INTERVALS else COVERAGE
+    if settings:
+        raise ValueError(f"kind {kind!r}: only {INTERVALS} has a setting, coverage=0.9.")
+    return name, share("coverage", coverage)
 
 
 def predictions(model: Any, block: Any, kind: str) -> Any:
-    """The rows' labels (or predicted numbers), scores or probabilities, (n,) or (n, K); features never seen have weight 0."""
+    """The rows' labels (or predicted numbers), scores, probabilities, or scores with their intervals, (n,) or (n, columns);
+    features never seen have weight 0."""
     learner = getattr(model, "learner_", model)
-    scores = learner.predict(block.within(max(1, learner.size)))
+    rows = block.within(max(1, learner.size))
+    scores = learner.predict(rows)
+    name, coverage = check_kind(kind)
+    if name == INTERVALS:
+        ends = learner.predict_interval(rows, coverage).reshape(len(scores), -1, 2)
+        return np.concatenate([scores.reshape(len(scores), -1, 1), ends], axis=2).reshape(len(scores), -1)
     if kind == "scores" or learner is model:
         return scores
     if kind == "probabilities":

@@ -20,6 +20,7 @@ from onlinear.learner.parts import build_loss
 from onlinear.learner.predict_one import OneScore, bound_of
 from onlinear.learner.scores import score_block
 from onlinear.learner.stored_learner import Arrays, Header
+from onlinear.learner.uncertainty import NONE, Spread, interval_of, std_of, thawed
 from onlinear.rows import LARGEST_COLUMN, Rows, checks
 from onlinear.solvers.core.engine import SCALARS
 
@@ -46,11 +47,13 @@ class Final:
         t: int,
         progressive_loss: float,
         bounds: np.ndarray | None = None,
+        spread: Spread | None = None,
     ) -> None:
         self.spec = spec
         self.loss = build_loss(spec["loss"])
         self.columns, self.values, self.intercepts = columns, values, intercepts
         self.size, self.growing, self.t, self.progressive_loss = size, growing, t, progressive_loss
+        self.spread = spread  # of what predictions may be off; None where nothing tells
         self.bounds = bounds  # what predictions are clipped to (K, 2); None where they are not
 
     @classmethod
@@ -70,6 +73,7 @@ class Final:
             t=learner.t,
             progressive_loss=learner.progressive_loss,
             bounds=learner.bounds(),
+            spread=None if learner.spread is None else learner.spread.alone(),
         )
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -85,9 +89,7 @@ class Final:
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores <w, x> + b, (n,) or (n, K); columns beyond those learned have weight 0."""
-        source = rows.read(X)
-        if not self.growing and source.size > self.size:
-            raise checks.width_error(source.width, self.size)
+        source = self._read(X)
         out = np.empty((source.n, self.n_outputs))
         for k, bias in enumerate(self.intercepts):
             columns, values = self._looked_up(k)
@@ -119,6 +121,20 @@ class Final:
         table = np.zeros(width + 1)
         table[columns] = values
         return None, table
+
+    def predict_std(self, X: Any) -> np.ndarray:
+        """How far predictions may be off, (n,) or (n, K), as ``Learner.predict_std`` gives it."""
+        return std_of(self, self._read(X))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Intervals (n, 2) or (n, K, 2), as ``Learner.predict_interval`` gives them."""
+        return interval_of(self, self._read(X), self.predict(X), coverage)
+
+    def _read(self, X: Any) -> rows.Source:
+        source = rows.read(X)
+        if not self.growing and source.size > self.size:
+            raise checks.width_error(source.width, self.size)
+        return source
 
     def weights(self, average: bool = True) -> np.ndarray:
         """The weights that predict, (d,) or (d, K)."""
@@ -166,6 +182,9 @@ class Final:
         arrays: Arrays = {"intercepts": self.intercepts}
         for k in range(self.n_outputs):
             arrays |= {f"{k}.columns": self.columns[k], f"{k}.values": self.values[k]}
+        if self.spread is not None:
+            header["uncertainty"] = self.spread.kind
+            arrays |= self.spread.arrays()
         return header, arrays if self.bounds is None else arrays | {"bounds": self.bounds}
 
     @classmethod
@@ -173,9 +192,11 @@ class Final:
         """What ``freeze`` described; a loss from outside the package is passed by role."""
         size, outputs, t, loss, growing = (header[name] for name in ("size", "n_outputs", "rows", "loss", "growing"))
         trust.must(trust.count(size, 0, LARGEST_COLUMN + 1), f"a final model of {size!r} features")
-        known = 1 + ("bounds" in arrays)
-        trust.must(trust.count(outputs, 1) and len(arrays) == known + 2 * outputs, f"a final model of {outputs!r} outputs")
+        trust.must(trust.count(outputs, 1, len(arrays)), f"a final model of {outputs!r} outputs")
         trust.must(trust.count(t), f"{t!r} rows learned")
+        spread = thawed(header.get("uncertainty", NONE), arrays, outputs, size, t)
+        known = 1 + ("bounds" in arrays) + (0 if spread is None else len(spread.arrays()))
+        trust.must(len(arrays) == known + 2 * outputs, f"a final model of {outputs!r} outputs")
         trust.must(loss is None or trust.real(loss), f"a loss of {loss!r}")
         trust.must(type(growing) is bool, f"growing of {growing!r}")
         intercepts = trust.array(arrays, "intercepts", np.float64, outputs)
@@ -195,7 +216,8 @@ class Final:
             role: stored_parts.restore(role, header["spec"][role], parts, needed=role == "loss") for role in stored_parts.ROLES
         }
         found = float("nan") if loss is None else float(loss)
-        return cls(spec, columns, values, intercepts, size=size, growing=growing, t=t, progressive_loss=found, bounds=bounds)
+        numbers = {"size": size, "growing": growing, "t": t, "progressive_loss": found}
+        return cls(spec, columns, values, intercepts, **numbers, bounds=bounds, spread=spread)
 
 
 def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: float) -> np.ndarray:

@@ -74,6 +74,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         average. For data that change. None forgets nothing. Without a named solver it takes ``implicit-ftrl``; of the others
         ``ftrl``, ``rda`` and ``adagrad-rda`` can forget. It excludes ``tol`` and ``clip=True``. Scales and units of the
         targets do not forget.
+    uncertainty : bool, default=False
+        Whether ``predict(X, return_std=True)`` and ``predict_interval`` can tell how far targets may be off, by the errors on
+        rows before they were learned (docs/uncertainty.md). It excludes ``tol``, more than one pass and poisson.
     tol : float, default=None
         The certified relative duality gap at which ``fit`` ends: with 1e-4 the objective is at most 0.01 % above the
         optimum. It needs l1 > 0, l2 > 0 or bounds on all weights. A solver that is named beside it makes the first passes.
@@ -204,18 +207,22 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         return self._train_once(X, y, None, sample_weight)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions, in the units of the targets.
 
         Parameters
         ----------
         X : array-like, sparse container, table of shape (n, d), or stream
             The rows, in their own units. Columns that no row has had so far have weight 0.
+        return_std : bool, default=False
+            Whether to give the standard deviation of the targets about the predictions too. It needs ``uncertainty=True``.
 
         Returns
         -------
         ndarray of the shape of y
             <w, x> + b, clipped to the targets seen with ``clip``, or the mean that the loss makes of it (poisson: exp).
+        std : ndarray of the shape of y
+            With ``return_std``: how far the targets may be off, in their units.
 
         Raises
         ------
@@ -224,7 +231,45 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ValueError, TypeError
             For wrong input.
         """
-        return self.means_of(self._scores(X))
+        if not return_std:
+            return self.means_of(self._scores(X))
+        scores, std = self._scores_and_std(X)
+        return self.means_of(scores), std[:, None] if self.columns_ is not None and std.ndim == 1 else std
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Intervals that hold a share of the targets. It needs ``uncertainty=True``.
+
+        Parameters
+        ----------
+        X : array-like, sparse container, table of shape (n, d), or stream
+            The rows, in their own units.
+        coverage : float, default=0.9
+            The share of the targets that lie inside, between 0 and 1, over rows like those trained on.
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, K, 2) for y of shape (n, K)
+            The lower and the upper end, in the units of the targets.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit`` or ``partial_fit``.
+        ValueError, TypeError
+            For wrong input, and for a model that was trained without ``uncertainty``.
+
+        Examples
+        --------
+        >>> from onlinear import OnlineRegressor
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = OnlineRegressor(uncertainty=True, random_state=0).fit(X[:300], y[:300])
+        >>> low, high = model.predict_interval(X[300:], coverage=0.9).T
+        >>> bool(0.8 < ((low <= y[300:]) & (y[300:] <= high)).mean() < 1.0)
+        True
+        """
+        found = self._intervals(X, coverage)
+        return found[:, None] if self.columns_ is not None and found.ndim == 2 else found
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R2, the share of the targets' variance that predictions explain.

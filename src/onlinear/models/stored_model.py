@@ -18,6 +18,7 @@ NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; t
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
 LATER = {
     "forget": None,
+    "uncertainty": False,
     "tol": None,
     "max_passes": 100,
     "warm_start": False,

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlinear.files.writing import new_file
 from onlinear.models.evaluation import Result, Scored, evaluate_scored, refuse_unfit, score_rows
-from onlinear.models.predictions import FORMS, KINDS, columns, predictions, tables
+from onlinear.models.predictions import FORMS, columns, predictions, tables
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard
 
@@ -42,12 +42,6 @@ def _file_of(shard: Any) -> str:
     return PurePath(shard.name).stem.replace(" ", "-") + SUFFIX
 
 
-def _refuse_kind(model: Any, kind: str) -> None:
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
-    columns(model, kind)
-
-
 def predict(model: Any, shards: Sequence[Any], runner: Runner, kind: str = "labels") -> Generator[np.ndarray, None, None]:
     """Predict the rows of all shards, in their order.
 
@@ -59,7 +53,7 @@ def predict(model: Any, shards: Sequence[Any], runner: Runner, kind: str = "labe
         The rows, such as ``open_shards("part-*.parquet", encoding=model.encoding_)``.
     runner : Runner
         Who runs the tasks.
-    kind : {"labels", "scores", "probabilities"}, default="labels"
+    kind : {"labels", "scores", "probabilities", "intervals"}, default="labels"
         What to predict. Of a regressor ``labels`` are numbers.
 
     Yields
@@ -74,7 +68,7 @@ def predict(model: Any, shards: Sequence[Any], runner: Runner, kind: str = "labe
     StreamError
         For rows that cannot be read, by file and line.
     """
-    _refuse_kind(model, kind)
+    columns(model, kind)  # which refuses a kind that the model has not
     for found in runner.map(predict_shard, shards, model, kind):
         yield from found
 
@@ -105,7 +99,7 @@ def predict_to(
     StreamError
         For rows that cannot be read, by file and line.
     """
-    _refuse_kind(model, kind)
+    columns(model, kind)  # which refuses a kind that the model has not
     names = [_file_of(shard) for shard in shards]
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:

@@ -20,6 +20,7 @@ from onlinear.streams.bundled import BUNDLED, Bundled
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.formats import FORMATS
 from onlinear.streams.frames import NAME, as_arrow, is_table
+from onlinear.streams.interactions import pairs_of_namespaces
 from onlinear.streams.lines import BLOCK_BYTES
 from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.suffixes import ARROW, TABLES, is_uri
@@ -43,6 +44,7 @@ def open(
     numbers: Iterable[str] = (),
     categories: str = "hash",
     hash_bits: int | None = None,
+    interactions: Iterable[Any] = (),
     missing: str | Mapping[str, str] = "error",
     dates: str | None = None,
     classes: Sequence[str] | None = None,
@@ -81,6 +83,9 @@ def open(
         Tables: whether text is hashed, or numbered by a dictionary.
     hash_bits : int, optional
         Tables and vw: text is hashed to 2^hash_bits columns, from 1 to 30. Default: 18.
+    interactions : iterable of pairs of str, default ()
+        Tables and vw: pairs of columns or namespaces to cross, as ``("a", "b")`` or ``"a:b"``, hashed to the same 2^hash_bits
+        columns. A pattern such as ``*`` stands for all that it fits. A number with itself is its square.
     missing : str or mapping, default "error"
         Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator".
     dates : {"seconds", "days"}, optional
@@ -150,8 +155,16 @@ def open(
     from onlinear.streams.vowpal import Vowpal
 
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
+    pairs = pairs_of_namespaces(interactions) if encoding is None else _encoding.crosses_of(encoding)
     lacking = encoding is not None if unlabelled is None else unlabelled
-    return Vowpal(tuple(paths), hash_bits=bits, unlabelled=lacking, max_errors=max_errors, block_bytes=block_bytes)
+    return Vowpal(
+        tuple(paths),
+        hash_bits=bits,
+        interactions=pairs,
+        unlabelled=lacking,
+        max_errors=max_errors,
+        block_bytes=block_bytes,
+    )
 
 
 def _open_tables(

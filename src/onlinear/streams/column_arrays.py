@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from onlinear.streams.column_plan import Plan, quote_names
 from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
+from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
 
@@ -47,6 +48,7 @@ class ArrayReader:
             self._layout = self._lay_out(batch.schema)
         layout, encoding, held = self._layout, self._plan.encoding, batch.columns
         numbers = self._read_numbers(layout, held, batch.num_rows, errors)
+        note_large_products(encoding, numbers, errors)
         texts = None
         if encoding.texts:
             texts = text_arrays([held[place] for place in layout.texts.places])

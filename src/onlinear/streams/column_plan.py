@@ -12,6 +12,7 @@ import pyarrow as pa
 from onlinear.streams import encoding as enc
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
+from onlinear.streams.interactions import pairs_of_columns
 from onlinear.streams.table import NULLS, Table
 from onlinear.text.form import unknown
 
@@ -30,6 +31,7 @@ class TableOptions(NamedTuple):
     numbers: Iterable[str] = ()
     categories: str = HASH
     hash_bits: int | None = None
+    interactions: Iterable[Any] = ()
     missing: str | Mapping[str, str] = ERROR
     dates: str | None = None
     classes: Sequence[str] | None = None
@@ -137,11 +139,13 @@ class Plan:
         features = [name for name in others if name != options.weight]
         if not features:
             raise ValueError(f"{table.place.name}: no column is left as a feature.")
+        found = [Feature(name, self._kind(table, name)) for name in features]
         return Encoding(
-            [Feature(name, self._kind(table, name)) for name in features],
+            found,
             **enc.check_options(options.categories, options.hash_bits, options.dates),
             missing=enc.read_policies(options.missing),
             target=self.target,
+            interactions=pairs_of_columns(found, options.interactions, options.categories),
         )
 
     def _kind(self, table: Table, name: str) -> str:

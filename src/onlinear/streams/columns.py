@@ -110,7 +110,9 @@ class Columns(Reader):
     def _pass(self) -> Generator[Block, None, None]:
         self.errors = self._errors = list[str]()
         # Of many columns a few rows take as long as one.
-        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * len(self._plan.encoding.features)), self.block_bytes >> 16))
+        encoding = self._plan.encoding
+        entries = len(encoding.features) + len(encoding.interactions)
+        step = min(MOST_ROWS, max(1, self.block_bytes // (4 * entries), self.block_bytes >> 16))
         for place in self.places:
             began, spare, self._spare = perf_counter(), self._spare, None
             with closing(spare or self._open(place)) as table:

@@ -19,7 +19,7 @@ import numpy as np
 
 from onlinear.streams import encoding as enc
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
-from onlinear.streams.hashing import key_hash
+from onlinear.streams.hashing import crossed_hash, key_hash
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -136,6 +136,8 @@ class TableRow:
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
         self._hashed: dict[tuple[int, str | None], tuple[int, float]] = {}
+        kinds = dict(encoding.features)
+        self._crossed = {name: kinds[name] for pair in encoding.interactions for name in pair}
 
     @property
     def count(self) -> int:
@@ -145,7 +147,7 @@ class TableRow:
     def columns_of(self, names: Sequence[str]) -> list[int | None] | None:
         """The columns of these names, where a row that has them, all numbers, has no other entries; else None."""
         place = {name: k for k, name in enumerate(self._numeric)}
-        if self._texts or enc.DATE in self._kinds or not set(place) <= set(names):
+        if self._texts or self._crossed or enc.DATE in self._kinds or not set(place) <= set(names):
             return None
         return [place.get(name) for name in names]
 
@@ -197,7 +199,35 @@ class TableRow:
             elif grow or encoding.has_column(k, value):
                 columns.append(encoding.number(k, value))
                 values.append(1.0)
+        for _, column, value in self._crosses(row):
+            if abs(value) > enc.LARGEST_PRODUCT:
+                return None
+            columns.append(column)
+            values.append(value)
         return tidied(columns, values)
+
+    def _crosses(self, row: Mapping[str, Any]) -> list[tuple[str, int, float]]:
+        """The row's entries of crosses: (name, column, value)."""
+        sides = {name: self._side(name, kind, row.get(name)) for name, kind in self._crossed.items()}
+        found = []
+        for first, second in self._encoding.interactions:
+            (one, a, x), (other, b, z) = sides[first], sides[second]
+            if x * z != 0.0:
+                column, sign = self._place(crossed_hash(a, b))
+                found.append((f"{one} x {other}", column, sign * (x * z)))
+        return found
+
+    def _side(self, name: str, kind: str, value: Any) -> tuple[str, int, float]:
+        """What a column brings to a cross: its name, its hash, its factor."""
+        numbers, categories = self._encoding.missing
+        if kind == enc.TEXT:
+            text = as_text(value)
+            key, label = name if text is None else f"{name}={text}", enc.category(name, text)
+            return label, key_hash(key), float(text is not None or categories == INDICATOR)
+        if value is None or value != value:
+            label = f"{name} is missing"
+            return label, key_hash(label), float(numbers == INDICATOR)
+        return name, key_hash(name), float(value) if type(value) in PLAIN else 1.0
 
     def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
         """The row's entries with their names: (name, column, value). Categories that share a column have all their names."""
@@ -208,6 +238,8 @@ class TableRow:
             for k, feature in enumerate(self._texts):
                 text = as_text(row.get(feature))
                 own.setdefault(self._hash(k, text)[0], []).append(enc.category(feature, text))
+            for name, column, _ in self._crosses(row):
+                own.setdefault(column, []).append(name)
             names = [" + ".join(own[column]) if column in own else name for column, name in zip(columns, names, strict=True)]
         return list(zip(names, columns, values, strict=True))
 
@@ -215,10 +247,12 @@ class TableRow:
         if len(self._hashed) >= MOST_HELD:
             self._hashed.clear()
         name = self._texts[k]
-        h = key_hash(name if value is None else f"{name}={value}")
-        column = self._encoding.offset + (h & ((1 << self._encoding.hash_bits) - 1))
-        found = self._hashed[k, value] = column, -1.0 if h >> 31 else 1.0
+        found = self._hashed[k, value] = self._place(key_hash(name if value is None else f"{name}={value}"))
         return found
+
+    def _place(self, h: int) -> tuple[int, float]:
+        """The column and the sign of a hash."""
+        return self._encoding.offset + (h & ((1 << self._encoding.hash_bits) - 1)), -1.0 if h >> 31 else 1.0
 
     def _as_table(self, row: Mapping[str, Any], grow: bool) -> Row:
         """The row, by the way of a table; raises StreamError for values that a table may not have."""

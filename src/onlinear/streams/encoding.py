@@ -4,6 +4,7 @@
     missing numbers, if so asked       column p + i: 1 where feature i is missing
     text, hashed                       column q + h mod 2^hash_bits, an entry of +1 or -1 (``hashing``)
     text, one-hot                      column q + k for the k-th new pair of column and value, counted row by row
+    two columns, crossed               column q + h mod 2^hash_bits, the product of their entries with a sign (``crosses``)
 
 with q the number of columns of numeric features. Nothing depends on how the rows are cut into blocks. The features of Vowpal
 Wabbit text are hashed, those of svmlight text are numbered from a base, 1 or 0.
@@ -19,6 +20,7 @@ from onlinear.streams.hashing import BITS, MOST_BITS, SEED
 from onlinear.text.form import unknown
 
 VERSION = 1
+CROSSED = 2  # the version of a description with crosses, which a reader of version 1 would leave out
 NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"
 KINDS = (NUMBER, BOOLEAN, DATE, TEXT)
 HASH, ONE_HOT = "hash", "one-hot"
@@ -26,6 +28,8 @@ ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
 POLICIES = (ERROR, OMIT, INDICATOR)
 DATES = ("seconds", "days")
 MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
+MOST_CROSSES = 1 << 12
+LARGEST_PRODUCT = 1e300  # of two numbers that are crossed: sums of that many are finite
 
 
 class Feature(NamedTuple):
@@ -55,6 +59,7 @@ class Encoding:
         dates: str | None = None,
         target: str | None = None,
         values: Iterable[tuple[int, str | None]] = (),
+        interactions: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.features = tuple(features)
         self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
@@ -62,6 +67,7 @@ class Encoding:
         self.numeric = tuple(feature for feature in self.features if feature.kind != TEXT)
         self.texts = tuple(feature for feature in self.features if feature.kind == TEXT)
         self.offset = len(self.numeric) * (2 if missing.numbers == INDICATOR else 1)
+        self.interactions = tuple(interactions)
         self.values: list[list[Any]] = [[text, value] for text, value in values]
         self._numbers = {(text, value): self.offset + k for k, (text, value) in enumerate(self.values)}
 
@@ -92,8 +98,9 @@ class Encoding:
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for JSON; ``values`` is the dictionary itself, which grows (see ``upto``)."""
+        crossed = {"interactions": [list(pair) for pair in self.interactions]} if self.interactions else {}
         return {
-            "version": VERSION,
+            "version": CROSSED if crossed else VERSION,
             "format": "columns",
             "features": self._listed,
             "categories": self.categories,
@@ -103,13 +110,15 @@ class Encoding:
             "dates": self.dates,
             "target": self.target,
             "values": self.values,
+            **crossed,
         }
 
 
 def read(description: Mapping[str, Any]) -> Encoding:
     """The encoding of a description. Raises ValueError where it is none."""
     try:
-        _must(description["version"] == VERSION and description["format"] == "columns" and description["seed"] == SEED)
+        _must(description["format"] == "columns" and description["seed"] == SEED)
+        interactions = _read_interactions(description)
         features = [Feature(name, kind) for name, kind in description["features"]]
         _must(all(isinstance(f.name, str) and f.kind in KINDS for f in features) and len(set(features)) == len(features))
         texts = sum(feature.kind == TEXT for feature in features)
@@ -118,15 +127,27 @@ def read(description: Mapping[str, Any]) -> Encoding:
         _must(all(type(k) is int and 0 <= k < texts and (v is None or isinstance(v, str)) for k, v in values))
         target = description["target"]
         _must(target is None or isinstance(target, str))
+        _must(not interactions or description["categories"] == HASH)
+        known = {name for name, _ in features}
+        _must(all(name in known for pair in interactions for name in pair))
         return Encoding(
             features,
             **check_options(description["categories"], description["hash_bits"], description["dates"]),
             missing=read_policies(description["missing"]),
             target=target,
             values=values,
+            interactions=interactions,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"encoding: expected a description of columns as this version writes it ({error!r}).") from None
+
+
+def _read_interactions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The pairs of a description, each once; its version says whether there are any."""
+    found = [(first, second) for first, second in description.get("interactions", [])]
+    _must(description["version"] == (CROSSED if found else VERSION))
+    _must(len(set(found)) == len(found) <= MOST_CROSSES)
+    return found
 
 
 def _must(true: bool) -> None:
@@ -134,9 +155,10 @@ def _must(true: bool) -> None:
         raise ValueError("a part of it is out of range")
 
 
-def describe_hashing(hash_bits: int) -> dict[str, Any]:
-    """The description of hashed Vowpal Wabbit features."""
-    return {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
+def describe_hashing(hash_bits: int, interactions: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    """The description of hashed Vowpal Wabbit features, and of the pairs of namespaces that are crossed."""
+    described = {"version": VERSION, "format": "vw", "hash_bits": hash_bits, "seed": SEED}
+    return described | ({"version": CROSSED, "interactions": [list(pair) for pair in interactions]} if interactions else {})
 
 
 def describe_numbering(base: int) -> dict[str, Any]:
@@ -176,13 +198,14 @@ def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> 
 
 def must_be_known(description: Mapping[str, Any]) -> None:
     """Raise ValueError for a mapping that describes no features."""
-    {"columns": read, "vw": bits_of, "svmlight": base_of, "names": names_in}[format_of(description)](description)
+    {"columns": read, "vw": crosses_of, "svmlight": base_of, "names": names_in}[format_of(description)](description)
 
 
 def format_of(description: Mapping[str, Any]) -> str:
     """``columns``, ``vw``, ``svmlight`` or ``names``."""
     found = description.get("format") if isinstance(description, Mapping) else None
-    if found not in ("columns", "vw", "svmlight", "names") or description.get("version") != VERSION:
+    versions = (VERSION, CROSSED) if found in ("columns", "vw") else (VERSION,)
+    if found not in ("columns", "vw", "svmlight", "names") or description.get("version") not in versions:
         raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
     return str(found)
 
@@ -192,6 +215,17 @@ def bits_of(description: Mapping[str, Any]) -> int:
     return int(check_options(HASH, description.get("hash_bits"), None)["hash_bits"])
 
 
+def crosses_of(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The pairs of namespaces that a description of Vowpal Wabbit features crosses; raises ValueError where it is none."""
+    bits_of(description)
+    try:
+        found = _read_interactions(description)
+        _must(all(isinstance(name, str) for pair in found for name in pair))
+        return found
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("encoding: expected pairs of namespaces as this version writes them.") from None
+
+
 def widest(description: Mapping[str, Any] | None) -> int:
     """The largest number of columns that named features can have; 0 for features that are numbered in the source."""
     if description is None or description.get("format") not in ("columns", "vw"):
@@ -199,7 +233,7 @@ def widest(description: Mapping[str, Any] | None) -> int:
     if description["format"] == "vw":
         return 1 << bits_of(description)
     encoding = read(description)
-    if not encoding.texts:
+    if not encoding.texts and not encoding.interactions:
         return encoding.offset
     return encoding.offset + (1 << encoding.hash_bits if encoding.categories == HASH else MOST_VALUES)
 
@@ -266,9 +300,9 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
     hashed, shared = 0, None
     if encoding.categories == ONE_HOT:
         own += [category(texts[place].name, value) for place, value in encoding.values]
-    elif texts:
+    elif texts or encoding.interactions:
         hashed = encoding.offset + (1 << encoding.hash_bits)
-        shared = f"{texts[0].name} (hashed)" if len(texts) == 1 else "(hashed)"
+        shared = f"{texts[0].name} (hashed)" if len(texts) == 1 and not encoding.interactions else "(hashed)"
     return [own[column] if column < len(own) else shared if column < hashed else None for column in columns]
 
 
@@ -282,12 +316,13 @@ def choose_columns(columns: Sequence[str], features: Iterable[str] | None, exclu
 
     Raises ValueError for a name or pattern that no column has.
     """
-    kept = set(columns) if features is None else _match(columns, features, "features")
-    kept -= _match(columns, exclude, "exclude")
+    kept = set(columns) if features is None else match_columns(columns, features, "features")
+    kept -= match_columns(columns, exclude, "exclude")
     return [name for name in columns if name in kept]
 
 
-def _match(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+def match_columns(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+    """The columns that names or patterns fit; raises ValueError for one that fits none."""
     found: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         matched = [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]

@@ -17,6 +17,7 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "sort": (("svmlight",), False),
     **dict.fromkeys(("target", "weight", "features", "dates", "classes"), (TABLES, None)),
     **dict.fromkeys(("exclude", "text", "numbers"), (TABLES, ())),
+    "interactions": ((*TABLES, "vw"), ()),
     "categories": (TABLES, "hash"),
     "missing": (TABLES, "error"),
     **dict.fromkeys(("nulls", "delimiter"), ((CSV,), None)),

@@ -24,7 +24,7 @@ MANY = 96  # entries that are not sorted one by one
 
 _C1, _C2, _FIVE, _ADD = (np.uint64(c) for c in (0xCC9E2D51, 0x1B873593, 5, 0xE6546B64))
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
-_ONE, _LOW32, TOP_BIT = np.uint64(1), np.uint64(0xFFFFFFFF), np.uint64(31)
+_ONE, _EIGHT, _LOW32, TOP_BIT = np.uint64(1), np.uint64(8), np.uint64(0xFFFFFFFF), np.uint64(31)
 _S8, _S13, _S15, _S16, _S17, _S19, _S32 = (np.uint64(s) for s in (8, 13, 15, 16, 17, 19, 32))
 
 
@@ -36,14 +36,20 @@ def _mix(k):  # type: ignore[no-untyped-def]
 
 
 @function
+def _absorb_four(h, k):  # type: ignore[no-untyped-def]
+    """Absorb four bytes, the lowest first."""
+    h ^= _mix(k)
+    h = ((h << _S13) | (h >> _S19)) & _LOW32
+    return (h * _FIVE + _ADD) & _LOW32
+
+
+@function
 def absorb(h, k, shift, byte):  # type: ignore[no-untyped-def]
     """Absorb one more byte: ``k`` holds the last ``shift`` bits, which are not yet in ``h``. All start at 0."""
     k |= byte << shift
     shift += _S8
     if shift == _S32:
-        h ^= _mix(k)
-        h = ((h << _S13) | (h >> _S19)) & _LOW32
-        h = (h * _FIVE + _ADD) & _LOW32
+        h = _absorb_four(h, k)
         k = shift = np.uint64(0)
     return h, k, shift
 
@@ -69,9 +75,22 @@ def murmur(text, begin, end, h, k, shift, length):  # type: ignore[no-untyped-de
     return finish(h, k, shift, length + (stop - np.uint64(begin)))
 
 
-def key_hash(key: str) -> int:
+@function
+def pair_hash(first, second):  # type: ignore[no-untyped-def]
+    """The hash of two hashes, as of their eight bytes, the smaller first: their order does not matter."""
+    zero = np.uint64(0)
+    h = _absorb_four(_absorb_four(zero, min(first, second)), max(first, second))
+    return finish(h, zero, zero, _EIGHT)
+
+
+def crossed_hash(first: int, second: int) -> int:
+    """``pair_hash`` of two hashes."""
+    return key_hash(min(first, second).to_bytes(4, "little") + max(first, second).to_bytes(4, "little"))
+
+
+def key_hash(key: str | bytes) -> int:
     """The hash of one key."""
-    text, zero = np.frombuffer(key.encode(), np.uint8), np.uint64(0)
+    text, zero = np.frombuffer(key.encode() if isinstance(key, str) else key, np.uint8), np.uint64(0)
     with np.errstate(over="ignore"):
         return int(murmur(text, 0, len(text), zero, zero, zero, zero))
 

@@ -3,12 +3,14 @@
 A feature's key is ``namespace^name``, or ``name`` where the namespace has no name; it is hashed as every text is (``hashing``),
 number-like names too: Vowpal Wabbit's own column numbers are not kept. Its value, 1 where none is written, is multiplied by the
 namespace's scale. The importance is the row's weight. A token that touches the bar is a tag, as in Vowpal Wabbit. A base other
-than 0, several labels and the labels of other reductions are refused. ``numbers`` reads the numbers.
+than 0, several labels and the labels of other reductions are refused. ``numbers`` reads the numbers, ``namespace_crosses``
+crosses namespaces.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import isfinite
 from time import perf_counter
 from typing import NamedTuple
@@ -31,14 +33,16 @@ from onlinear.streams.lines import (
     refuse_foreign,
     token_at,
 )
+from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
 from onlinear.streams.numbers import BAD, LATE, MINUS, ONE, ZERO, number, powers
 from onlinear.streams.svmlight import COLON, NEWLINE, RETURN, SPACE, TAB
 
 BAR, QUOTE, CARET = (ord(c) for c in "|'^")
 # What a line lacks, in the order the parser meets it.
 LABEL, IMPORTANCE, NEGATIVE, BASE, MORE, TAG, NO_BAR, NO_LABEL, NAMESPACE, SCALE, FEATURE, VALUE = range(1, 13)
+FEWER = 8  # times as many entries as plain lines have, with crosses
 OF_LABEL, OF_IMPORTANCE, OF_VALUE, OF_SCALE = range(4)
-ROWS, ENTRIES, LATES, LINES, WRONGS = range(5)
+ROWS, ENTRIES, LATES, LINES, WRONGS, SPACES = range(6)
 
 
 @function
@@ -176,21 +180,24 @@ def _parse_namespace(text, i, row, mask, tens, k, late, indices, values, lates):
 
 
 @kernel
-def parse(text, end, mask, unlabelled, tens, indptr, indices, values, y, weights, lines, lates, wrongs, found):  # type: ignore[no-untyped-def]
+def parse(text, end, mask, unlabelled, tens, indptr, indices, values, y, weights, lines, lates, wrongs, spaces, found):  # type: ignore[no-untyped-def]
     """Parse the lines of ``text[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
 
     ``lates``: numbers left to ``float``, as where the token starts, what it is, its row, the first entry it is for and, of a
-    scale, the entry after the last; ``wrongs``: what was wrong, where and in which line; ``found``: rows, entries, lates, lines
-    passed, wrongs.
+    scale, the entry after the last; ``wrongs``: what was wrong, where and in which line; ``spaces``, if it has room: where each
+    namespace's name starts, and its first entry; ``found``: rows, entries, lates, lines passed, wrongs, namespaces.
     """
     i, stop = ZERO, np.uint64(end)
-    row, k, late, line, refused = 0, 0, 0, 0, 0
+    row, k, late, line, refused, space = 0, 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
         i = _past(text, i)
         if text[i] != NEWLINE:
-            k_start, late_start = k, late
+            k_start, late_start, space_start = k, late, space
             i, token, wrong, late = _parse_head(text, i, row, unlabelled, tens, late, y, weights, lates)
             while wrong == 0 and text[i] == BAR:
+                if space < spaces.shape[0]:
+                    spaces[space, 0], spaces[space, 1] = np.int64(i + ONE), k
+                    space += 1
                 i, token, wrong, k, late = _parse_namespace(text, i + ONE, row, mask, tens, k, late, indices, values, lates)
             if wrong == 0:
                 lines[row] = line
@@ -198,17 +205,19 @@ def parse(text, end, mask, unlabelled, tens, indptr, indices, values, y, weights
                 indptr[row] = k
             else:
                 wrongs[refused, 0], wrongs[refused, 1], wrongs[refused, 2] = wrong, np.int64(token), line
-                refused, k, late = refused + 1, k_start, late_start
+                refused, k, late, space = refused + 1, k_start, late_start, space_start
                 while text[i] != NEWLINE:
                     i += ONE
         i += ONE
         line += 1
     found[ROWS], found[ENTRIES], found[LATES], found[LINES], found[WRONGS] = row, k, late, line, refused
+    found[SPACES] = space
 
 
 class Vowpal(Lines):
     """The rows of Vowpal Wabbit files, hashed to ``2^hash_bits`` columns.
 
+    ``interactions``: the pairs of namespaces that are crossed; blocks then have fewer lines, as lines have more entries.
     ``unlabelled``: rows may lack a label, their y is nan. ``max_errors``, ``threads``: as for all ``Lines``.
     """
 
@@ -217,25 +226,29 @@ class Vowpal(Lines):
         paths: tuple[str, ...],
         *,
         hash_bits: int,
+        interactions: Sequence[tuple[str, str]] = (),
         unlabelled: bool = False,
         max_errors: int = 0,
         block_bytes: int = BLOCK_BYTES,
         threads: int | None = None,
     ) -> None:
-        super().__init__(paths, max_errors=max_errors, block_bytes=block_bytes, threads=threads)
+        step = max(1, block_bytes // FEWER) if interactions else block_bytes
+        super().__init__(paths, max_errors=max_errors, block_bytes=step, threads=threads)
         self.hash_bits, self.unlabelled = hash_bits, unlabelled
-        self.encoding = describe_hashing(hash_bits)
+        self._crosses = NamespaceCrosses(interactions, hash_bits) if interactions else None
+        self.encoding = describe_hashing(hash_bits, interactions)
 
     def parse_lines(self, piece: WholeLines) -> ParsedLines:
         began = perf_counter()
         name, store, end, line, *_ = piece
         if line == 1:
             refuse_foreign(name, "Vowpal Wabbit", bytes(store[: min(end, 8)]))
-        text, mask = np.frombuffer(store, np.uint8), np.uint64((1 << self.hash_bits) - 1)
-        arrays = _make_arrays(text[:end], piece.lines, self.max_errors + 1)
+        text, crosses = np.frombuffer(store, np.uint8), self._crosses
+        mask = np.uint64((1 << (32 if crosses else self.hash_bits)) - 1)
+        arrays = _make_arrays(text[:end], piece.lines, self.max_errors + 1, crosses is not None)
         with np.errstate(over="ignore"):
             parse(text, end, mask, self.unlabelled, powers(), *arrays)
-        n, nnz, late, _, refused = arrays.found.tolist()
+        n, nnz, late, _, refused, spaces = arrays.found.tolist()
         errors = {line + at: _message(store, wrong, start, end) for wrong, start, at in arrays.wrongs[:refused].tolist()}
         y, weights, lines = arrays.y[:n], arrays.weights[:n], arrays.lines[:n] + line
         out_of_range = dict[int, str]()
@@ -249,7 +262,12 @@ class Vowpal(Lines):
                     arrays.values[first : first + 1 if kind == OF_VALUE else last] *= value
             else:
                 (y if kind == OF_LABEL else weights)[row] = value
-        rows = tidy(Rows(arrays.indptr[: n + 1], arrays.indices[:nnz], arrays.values[:nnz]))
+        rows = Rows(arrays.indptr[: n + 1], arrays.indices[:nnz], arrays.values[:nnz])
+        if crosses is not None:
+            rows, too_long = crosses.add(text, arrays.spaces[:spaces], rows)
+            for row, count in too_long:
+                out_of_range.setdefault(row, f"expected at most {MOST_CROSSED:,} crosses of features in a row, got {count:,}")
+        rows = tidy(rows)
         for row, _ in infinite_entries(rows):
             out_of_range.setdefault(row, "expected features with finite values and sums, got infinity")
         block = block_of(rows, y, lines, name)._replace(weights=None if np.all(weights == 1.0) else weights)
@@ -267,10 +285,11 @@ class VowpalArrays(NamedTuple):
     lines: np.ndarray
     lates: np.ndarray
     wrongs: np.ndarray
+    spaces: np.ndarray
     found: np.ndarray
 
 
-def _make_arrays(text: np.ndarray, rows: int, errors: int) -> VowpalArrays:
+def _make_arrays(text: np.ndarray, rows: int, errors: int, spaced: bool) -> VowpalArrays:
     """Arrays that suffice for these lines, of which up to ``errors`` are wrong. A blank stands before every feature."""
     entries = int(np.count_nonzero((text == SPACE) | (text == TAB)))
     bars = int(np.count_nonzero(text == BAR))
@@ -283,7 +302,8 @@ def _make_arrays(text: np.ndarray, rows: int, errors: int) -> VowpalArrays:
         np.empty(rows, np.int64),
         np.empty((2 * rows + entries + bars, 5), np.int64),
         np.empty((min(rows, errors), 3), np.int64),
-        np.zeros(5, np.int64),
+        np.empty((bars if spaced else 0, 2), np.int64),
+        np.zeros(6, np.int64),
     )
 
 

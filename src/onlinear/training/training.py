@@ -24,6 +24,7 @@ from onlinear.learner.classes import outputs_of
 from onlinear.learner.limits import ColumnsNeeded
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.learner.stored_learner import Header
+from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.rows.scaling import Survey
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
@@ -152,6 +153,7 @@ class Training:
         start = self.model.start_learner if self.options.most is None else self.model.start_certified
         learner = start(outputs, features=features, total=total)
         self.model.end_passes(self.options.passes, None)
+        refuse_more_passes(learner, self.options.passes)
         if learner.engine.batch:
             raise ValueError(f"solver {self.model.solver!r} needs all rows at once; a stream takes any other solver.")
         return learner

@@ -1,0 +1,71 @@
+"""Which pairs of columns or namespaces are crossed: what ``interactions=`` asks for, as a description keeps it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from onlinear.streams.encoding import HASH, MOST_CROSSES, TEXT, Feature, match_columns
+
+MOST_NAMES = 64  # of namespaces in pairs: one bit each
+
+
+def pairs_of_columns(features: Sequence[Feature], asked: Any, categories: str) -> list[tuple[str, str]]:
+    """The pairs of columns that ``asked`` names, each as (first, second) in the order of the table.
+
+    A pattern takes every pair of two different columns that it fits. A pair of one number with itself is its square.
+
+    Raises ValueError for a name that no feature has, a pair named twice, text crossed with itself, and one-hot text.
+    """
+    place = {feature.name: k for k, feature in enumerate(features)}
+    found: dict[tuple[str, str], bool] = {}  # with whether the pair was named, not fitted by a pattern
+    for first, second in _as_pairs(asked):
+        named = first in place and second in place
+        for a in sorted(match_columns(list(place), [first], "interactions"), key=place.__getitem__):
+            for b in sorted(match_columns(list(place), [second], "interactions"), key=place.__getitem__):
+                pair = (a, b) if place[a] <= place[b] else (b, a)
+                if named and found.get(pair):
+                    raise ValueError(f"interactions: expected each pair once, got {first!r} with {second!r} twice.")
+                if named or a != b:
+                    found[pair] = named or found.get(pair, False)
+    for a, b in found:
+        if a == b and features[place[a]].kind == TEXT:
+            raise ValueError(f"interactions: {a!r} is text, and crossed with itself it says nothing new.")
+    if found and categories != HASH:
+        raise ValueError("interactions are hashed: leave categories='one-hot' out.")
+    if len(found) > MOST_CROSSES:
+        raise ValueError(f"interactions: expected at most {MOST_CROSSES} pairs, got {len(found)}.")
+    return list(found)
+
+
+def pairs_of_namespaces(asked: Any) -> list[tuple[str, str]]:
+    """The pairs of namespaces that ``asked`` names, as they are named: a name that ends with ``*`` is a pattern.
+
+    Raises ValueError for a pair named twice, names that no namespace can have, and more than 64 names.
+    """
+    found: list[tuple[str, str]] = []
+    for first, second in _as_pairs(asked):
+        if (first, second) in found or (second, first) in found:
+            raise ValueError(f"interactions: expected each pair once, got {first!r} with {second!r} twice.")
+        wrong = next((name for name in (first, second) if re.search(r"[\s|:]", name)), None)
+        if wrong is not None:
+            raise ValueError(f"interactions: expected names of namespaces without blanks, bars and colons, got {wrong!r}.")
+        found.append((first, second))
+    if len({name for pair in found for name in pair}) > MOST_NAMES:
+        raise ValueError(f"interactions: expected at most {MOST_NAMES} names and patterns of namespaces.")
+    return found
+
+
+def _as_pairs(asked: Any) -> list[tuple[str, str]]:
+    """Pairs as ``("a", "b")`` or ``a:b``; one of the latter may stand alone."""
+    if isinstance(asked, str):
+        asked = [asked]
+    return [_as_pair(item) for item in asked] if isinstance(asked, Iterable) else [_as_pair(asked)]
+
+
+def _as_pair(asked: Any) -> tuple[str, str]:
+    pair = tuple(asked.split(":")) if isinstance(asked, str) else tuple(asked) if isinstance(asked, Iterable) else ()
+    if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+        raise ValueError(f"interactions: expected pairs of names, as ('a', 'b') or 'a:b', got {asked!r}.")
+    return pair
