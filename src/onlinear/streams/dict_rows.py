@@ -13,7 +13,7 @@ Both give what the rows of a table would, by plain Python where values are plain
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,6 +127,13 @@ def plain_number(name: str, value: Any) -> Any:
     raise TypeError(f"row: expected a number, text, True, False or None for {name!r}, got {type(value).__name__}.")
 
 
+class Noted(NamedTuple):
+    """The hashes whose names are kept."""
+
+    texts: set[int]
+    crosses: set[int]
+
+
 class TableRow:
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
@@ -137,12 +144,13 @@ class TableRow:
         self._kinds = [feature.kind for feature in encoding.numeric]
         self._hashed: dict[tuple[int, str | None], tuple[int, float]] = {}
         kinds = dict(encoding.features)
+        self._noted: Noted | None = None
         self._crossed = {name: kinds[name] for pair in encoding.interactions for name in pair}
 
     @property
     def count(self) -> int:
-        """Categories with columns of their own."""
-        return len(self._encoding.values)
+        """Categories with columns of their own, or hashed ones whose names are kept."""
+        return len(self._encoding.seen if self._encoding.hashes else self._encoding.values)
 
     def columns_of(self, names: Sequence[str]) -> list[int | None] | None:
         """The columns of these names, where a row that has them, all numbers, has no other entries; else None."""
@@ -153,7 +161,11 @@ class TableRow:
 
     def forget_after(self, count: int) -> None:
         """Drop the categories beyond the first ``count``: those of a row that was refused."""
-        self._encoding.forget_values(count)
+        if self._encoding.hashes:
+            del self._encoding.seen[count:]
+            self._noted = None
+        else:
+            self._encoding.forget_values(count)
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -199,22 +211,43 @@ class TableRow:
             elif grow or encoding.has_column(k, value):
                 columns.append(encoding.number(k, value))
                 values.append(1.0)
-        for _, column, value in self._crosses(row):
+        crosses = self._crosses(row)
+        for _, h, value in crosses:
             if abs(value) > enc.LARGEST_PRODUCT:
                 return None
+            column, sign = self._place(h)
             columns.append(column)
-            values.append(value)
+            values.append(sign * value)
+        if grow and encoding.hashes:
+            self._note(row, crosses)
         return tidied(columns, values)
 
-    def _crosses(self, row: Mapping[str, Any]) -> list[tuple[str, int, float]]:
-        """The row's entries of crosses: (name, column, value)."""
+    def _note(self, row: Mapping[str, Any], crosses: list[tuple[tuple[str, str], int, float]]) -> None:
+        """Keep the names of the row's categories and crosses, as reading a table does."""
+        encoding = self._encoding
+        if self._noted is None:
+            self._noted = Noted(set(encoding.seen_hashes(False)), set(encoding.seen_hashes(True)))
+        for name in self._texts:
+            value = row.get(name)
+            if value is not None or encoding.missing.categories == INDICATOR:
+                h = key_hash(name if value is None else f"{name}={value}")
+                self._keep(self._noted.texts, h, enc.category(name, value))
+        for names, h, _ in crosses:
+            self._keep(self._noted.crosses, h, *names)
+
+    def _keep(self, known: set[int], h: int, *names: str) -> None:
+        if h not in known and len(known) < enc.MOST_SEEN:
+            known.add(h)
+            self._encoding.seen.append([h, *names])
+
+    def _crosses(self, row: Mapping[str, Any]) -> list[tuple[tuple[str, str], int, float]]:
+        """The row's entries of crosses: (names, hash, value without sign)."""
         sides = {name: self._side(name, kind, row.get(name)) for name, kind in self._crossed.items()}
         found = []
         for first, second in self._encoding.interactions:
             (one, a, x), (other, b, z) = sides[first], sides[second]
             if x * z != 0.0:
-                column, sign = self._place(crossed_hash(a, b))
-                found.append((f"{one} x {other}", column, sign * (x * z)))
+                found.append(((one, other), crossed_hash(a, b), x * z))
         return found
 
     def _side(self, name: str, kind: str, value: Any) -> tuple[str, int, float]:
@@ -232,14 +265,14 @@ class TableRow:
     def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
         """The row's entries with their names: (name, column, value). Categories that share a column have all their names."""
         columns, values = self.row(row, False)
-        names = enc.names_of(self.description(), columns)
+        names = enc.names_of({**self.description(), "seen": []}, columns)
         if self._encoding.categories == HASH:
             own: dict[int, list[str]] = {}
             for k, feature in enumerate(self._texts):
                 text = as_text(row.get(feature))
                 own.setdefault(self._hash(k, text)[0], []).append(enc.category(feature, text))
-            for name, column, _ in self._crosses(row):
-                own.setdefault(column, []).append(name)
+            for both, h, _ in self._crosses(row):
+                own.setdefault(self._place(h)[0], []).append(" x ".join(both))
             names = [" + ".join(own[column]) if column in own else name for column, name in zip(columns, names, strict=True)]
         return list(zip(names, columns, values, strict=True))
 
@@ -262,6 +295,8 @@ class TableRow:
         (block,) = stream
         if grow:
             self._encoding.take_values(stream.encoding["values"])  # type: ignore[index]
+            self._encoding.seen += stream.encoding.get("seen", ())[len(self._encoding.seen) :]  # type: ignore[union-attr]
+            self._noted = None
         return block.rows.indices.tolist(), block.rows.values.tolist()
 
 

@@ -86,6 +86,7 @@ class Training:
         self.stopping = self.waiting = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
+        self.seen = len((self.stream.encoding or {}).get("seen", ()))  # names of hashed columns that go with the rows learned
         if saved is None:
             self._start(make)
         else:
@@ -344,6 +345,7 @@ class Training:
             self._learn_rows(rows)
             self.learning += time.perf_counter() - began
         self._held.keep(block)
+        self.seen = max(self.seen, block.seen)
         if self.keeper is not None:
             self._place.trace.add(block)
         self._place.consumed += block.n
@@ -485,7 +487,7 @@ class Training:
     def describe_rows(self) -> None:
         """Tell the model its features and classes."""
         found, classes = self.stream.encoding, None if self.labels is None else self.labels.names
-        kept = None if found is None else encoding.upto(found, self.learner.size)
+        kept = None if found is None else encoding.upto(found, self.learner.size, self.seen)
         self.model.describe_rows(max(1, self.learner.size), kept, classes)
 
     def save(self, path: str) -> None:
