@@ -43,7 +43,7 @@ class BlockMaker:
         size = int(found.indices.max()) + 1 if len(found.indices) else 0
         largest = float(max(found.values.max(), -found.values.min())) if size else 0.0
         y = parts.y if parts.labels is None else self._number_labels(parts.labels)
-        seen = len(encoding.seen)
+        seen = len(encoding.seen.names)
         return Block(found, y, rows.astype(np.int64), (name,), size, largest, None, parts.weights, seen=seen)
 
     def _hash(self, parts: Parts, columns: np.ndarray, values: np.ndarray) -> None:

@@ -28,7 +28,7 @@ ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
 POLICIES = (ERROR, OMIT, INDICATOR)
 DATES = ("seconds", "days")
 MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
-MOST_SEEN = 1 << 16  # names of hashed categories that are kept, and as many of crosses
+MOST_SEEN = 1 << 17  # names of hashed columns that are kept: of crosses while there are fewer than half as many
 MOST_CROSSES = 1 << 12
 LARGEST_PRODUCT = 1e300  # of two numbers that are crossed: sums of that many are finite
 
@@ -47,6 +47,13 @@ class Missing(NamedTuple):
     categories: str = ERROR
 
 
+class Seen(NamedTuple):
+    """Hashes of categories and crosses, as they appeared, and what they are called."""
+
+    hashes: list[int]
+    names: list[str]
+
+
 class Encoding:
     """The features of a table and the columns they get; the dictionary of a one-hot encoding grows as rows are read."""
 
@@ -61,7 +68,7 @@ class Encoding:
         target: str | None = None,
         values: Iterable[tuple[int, str | None]] = (),
         interactions: Iterable[tuple[str, str]] = (),
-        seen: Iterable[list[Any]] = (),
+        seen: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.features = tuple(features)
         self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
@@ -72,11 +79,7 @@ class Encoding:
         self.interactions = tuple(interactions)
         self.values: list[list[Any]] = [[text, value] for text, value in values]
         self._numbers = {(text, value): self.offset + k for k, (text, value) in enumerate(self.values)}
-        self.seen = list(seen)  # (hash, name) of hashed categories and (hash, name, name) of crosses, as they appeared
-
-    def seen_hashes(self, crossed: bool) -> list[int]:
-        """The hashes whose names are kept, of categories or of crosses."""
-        return [entry[0] for entry in self.seen if (len(entry) == 3) == crossed]
+        self.seen = Seen([], []) if seen is None else Seen(list(seen["hashes"]), list(seen["names"]))
 
     def number(self, text: int, value: str | None) -> int:
         """The column of a value of the text feature ``texts[text]``; a new value gets the next column."""
@@ -123,7 +126,7 @@ class Encoding:
             "target": self.target,
             "values": self.values,
             **crossed,
-            **({"seen": self.seen} if self.hashes else {}),
+            **({"seen": self.seen._asdict()} if self.hashes else {}),
         }
 
 
@@ -150,7 +153,7 @@ def read(description: Mapping[str, Any]) -> Encoding:
             target=target,
             values=values,
             interactions=interactions,
-            seen=description.get("seen", ()),
+            seen=description.get("seen"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"encoding: expected a description of columns as this version writes it ({error!r}).") from None
@@ -164,11 +167,11 @@ def _read_interactions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _is_seen(entry: Any) -> bool:
-    """Whether an entry of ``seen`` is a hash with the name of a category, or with the two names of a cross."""
-    if not isinstance(entry, list) or len(entry) not in (2, 3) or type(entry[0]) is not int or not 0 <= entry[0] < 1 << 32:
+def _is_seen(hashes: Any, names: Any) -> bool:
+    """Whether these are hashes and as many names."""
+    if not isinstance(hashes, list) or not isinstance(names, list) or not len(hashes) == len(names) <= MOST_SEEN:
         return False
-    return all(isinstance(name, str) for name in entry[1:])
+    return all(type(h) is int and 0 <= h < 1 << 32 for h in hashes) and all(isinstance(name, str) for name in names)
 
 
 def _must(true: bool) -> None:
@@ -231,8 +234,7 @@ def must_be_known(description: Mapping[str, Any]) -> None:
 def _check_columns(description: Mapping[str, Any]) -> None:
     """Raise ValueError for a mapping that describes no columns, or names that hashes cannot have."""
     read(description)
-    seen = description.get("seen", [])
-    if not isinstance(seen, list) or len(seen) > 2 * MOST_SEEN or not all(map(_is_seen, seen)):
+    if "seen" in description and not _is_seen(**description["seen"]):
         raise ValueError("encoding: expected names of hashed columns as this version writes them.")
 
 
@@ -304,6 +306,16 @@ def _policy(name: Any) -> str:
     return str(name)
 
 
+def count_seen(description: Mapping[str, Any] | None) -> int:
+    """How many names of hashed columns a description has."""
+    return 0 if description is None or "seen" not in description else len(description["seen"]["names"])
+
+
+def without_seen(description: Mapping[str, Any]) -> dict[str, Any]:
+    """The description without the names of hashed columns."""
+    return {name: value for name, value in description.items() if name != "seen"}
+
+
 def upto(description: Mapping[str, Any], size: int, seen: int | None = None) -> dict[str, Any]:
     """The description as it was when only columns below ``size``, and ``seen`` names, had been given: a reader may be ahead."""
     if description.get("format") == "names":
@@ -312,7 +324,7 @@ def upto(description: Mapping[str, Any], size: int, seen: int | None = None) -> 
         return dict(description)
     features = (Feature(*pair) for pair in description["features"])
     offset = Encoding(features, missing=Missing(**description["missing"])).offset
-    kept = {"seen": list(description["seen"][:seen])} if "seen" in description else {}
+    kept = {"seen": {part: held[:seen] for part, held in description["seen"].items()}} if "seen" in description else {}
     return {**description, "values": list(description["values"][: max(0, size - offset)]), **kept}
 
 
@@ -351,10 +363,10 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
 def _seen_in(encoding: Encoding, columns: set[int]) -> dict[int, list[str]]:
     """The names that were seen in some hashed columns, by column."""
     found: dict[int, list[str]] = {}
-    for h, *names in encoding.seen:
+    for h, name in zip(encoding.seen.hashes, encoding.seen.names, strict=True):
         column = encoding.offset + (h & ((1 << encoding.hash_bits) - 1))
         if column in columns:
-            found.setdefault(column, []).append(" x ".join(names))
+            found.setdefault(column, []).append(name)
     return found
 
 

@@ -86,7 +86,7 @@ class Training:
         self.stopping = self.waiting = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
-        self.seen = len((self.stream.encoding or {}).get("seen", ()))  # names of hashed columns that go with the rows learned
+        self.seen = encoding.count_seen(self.stream.encoding)  # names of hashed columns that go with the rows learned
         if saved is None:
             self._start(make)
         else:
