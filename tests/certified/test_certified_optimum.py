@@ -102,6 +102,17 @@ def test_layouts_scales_and_further_calls(solver):
     assert first.solve(X, y, 5, s).objective(X, y, s) <= before * (1.0 + 1e-12)
 
 
+def test_a_start_far_away_and_many_rows_to_a_column_reach_the_optimum():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 8))
+    y = np.where(X @ rng.normal(size=8) + 0.3 * rng.normal(size=900) > 0.0, 1.0, -1.0)
+    from_0 = solved("prox-newton,tol=1e-8", "logistic", "l1=1e-3", X, y, None, True)
+    for start in (20.0 * rng.normal(size=(8, 1)), np.full((8, 1), -50.0)):
+        learner = Learner("prox-newton,tol=1e-8", "logistic", "l1=1e-3", fit_intercept=True, n_features=8)
+        learner.solve_from(X, y, 60, np.ones(900), (start, np.zeros(1)), None)
+        np.testing.assert_allclose(learner.weights(), from_0.weights(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("d", [4, 400])
 def test_few_and_many_columns_separable_rows_and_raw_scales(d):
     rng = np.random.default_rng(2)

@@ -142,7 +142,7 @@ class Ascent:
         theta = self.balance_signs()
         g = np.zeros(len(w))
         pull_back(*self.rows, self.s * theta / n, g)
-        self.bound = max(self.bound, dual_value(self.loss, self.penalty, theta, self.y, self.s, g))
+        self.bound = max(self.bound, dual_value(self.loss, self.penalty, theta, self.y, self.s, g, self.lowest))
         return Gap(self.best, self.bound, self.lowest)
 
     def balance_signs(self) -> np.ndarray:

@@ -14,7 +14,7 @@ class Table(NamedTuple):
     """The entries of row i, or of column j, are those from starts[i] to starts[i + 1]."""
 
     starts: np.ndarray  # (n + 1,) int64
-    places: np.ndarray  # (nnz,) int32: columns of a row, or rows of a column
+    places: np.ndarray  # (nnz,) uint32, which kernels index by without a test of signs: columns of a row, or rows of a column
     values: np.ndarray  # (nnz,) float64
 
 
@@ -24,26 +24,42 @@ class Stored:
     def __init__(self, rows: Table, width: int) -> None:
         self.rows, self.width = rows, width
         self._columns: Table | None = None
+        self._counts: np.ndarray | None = None
 
     @classmethod
     def of(cls, source: Source) -> Stored:
         """The rows of a source."""
         rows: Rows = source.stored().data
-        table = Table(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.values.astype(np.float64))
+        table = Table(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.values.astype(np.float64))
         return cls(table, source.size)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The entries of each column."""
+        if self._counts is None:
+            self._counts = np.bincount(self.rows.places, minlength=self.width)
+        return self._counts
 
     @property
     def columns(self) -> Table:
         """The entries by columns."""
         if self._columns is None:
-            self._columns = by_columns(self.rows, self.width)
+            self._columns = by_columns(self.rows, self.counts)
         return self._columns
 
+    def every(self, step: int) -> Stored:
+        """Rows 0, step, 2 step ..."""
+        starts, sizes = self.rows.starts[:-1:step], np.diff(self.rows.starts)[::step]
+        ends = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=ends[1:])
+        which = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
+        return Stored(Table(ends, self.rows.places[which], self.rows.values[which]), self.width)
 
-def by_columns(table: Table, width: int) -> Table:
+
+def by_columns(table: Table, counts: np.ndarray) -> Table:
     """The same entries by columns, rows ascending."""
-    found = Table(np.zeros(width + 1, np.int64), np.empty(len(table.places), np.int32), np.empty(len(table.values)))
-    np.cumsum(np.bincount(table.places, minlength=width), out=found.starts[1:])
+    found = Table(np.zeros(len(counts) + 1, np.int64), np.empty(len(table.places), np.uint32), np.empty(len(table.values)))
+    np.cumsum(counts, out=found.starts[1:])
     _turn(table.starts, table.places, table.values, found.starts[:-1].copy(), found.places, found.values)
     return found
 
@@ -62,9 +78,9 @@ def _turn(starts, places, values, ends, rows, entries):  # type: ignore[no-untyp
 def score_table(starts, places, values, w, out):  # type: ignore[no-untyped-def]
     """out_i = <w, x_i>."""
     for i in range(starts.shape[0] - 1):
-        total = 0.0
-        for k in range(starts[i], starts[i + 1]):
-            total += w[places[k]] * values[k]
+        here, entries, total = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], 0.0
+        for k in range(here.shape[0]):
+            total += w[here[k]] * entries[k]
         out[i] = total
 
 
@@ -75,21 +91,9 @@ def pull_back(starts, places, values, theta, g):  # type: ignore[no-untyped-def]
     for i in range(starts.shape[0] - 1):
         t = theta[i]
         if t != 0.0:
-            for k in range(starts[i], starts[i + 1]):
-                g[places[k]] += t * values[k]
-
-
-@kernel
-def count_within(starts, places, chosen):  # type: ignore[no-untyped-def]
-    """The entries in chosen columns, and the pairs of them that stand in one row."""
-    entries, pairs = 0, 0.0
-    for i in range(starts.shape[0] - 1):
-        here = 0
-        for k in range(starts[i], starts[i + 1]):
-            here += chosen[places[k]] >= 0
-        entries += here
-        pairs += 0.5 * here * here
-    return entries, pairs
+            here, entries = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]
+            for k in range(here.shape[0]):
+                g[here[k]] += t * entries[k]
 
 
 @kernel
@@ -113,10 +117,11 @@ def gram(starts, places, values, h, H):  # type: ignore[no-untyped-def]
     last = H.shape[0] - 1
     for i in range(starts.shape[0] - 1):
         if h[i] != 0.0:
-            for k in range(starts[i], starts[i + 1]):
-                row, t = H[places[k]], h[i] * values[k]
-                for e in range(k, starts[i + 1]):
-                    row[places[e]] += t * values[e]
+            here, entries = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]
+            for k in range(here.shape[0]):
+                row, t = H[here[k]], h[i] * entries[k]
+                for e in range(k, here.shape[0]):
+                    row[here[e]] += t * entries[e]
                 row[last] += t
             H[last, last] += h[i]
     for a in range(last + 1):

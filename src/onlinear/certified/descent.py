@@ -15,6 +15,7 @@ from onlinear.certified.models import FLAT, TINY
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
 
+FACES = 20  # that follow each other at most, where systems are solved at once and a weight turned
 TRIALS = 8  # halvings of a step on a face; the last ends where the first weight turns to 0
 
 
@@ -26,7 +27,8 @@ def best_weight(cur, slope, diagonal, l1, l2, lower, upper):  # type: ignore[no-
 
 @kernel
 def sweep(model, g, w, d, diagonal, penalty, free, active, count):  # type: ignore[no-untyped-def]
-    """One epoch over the first ``count`` of ``active``, which keeps those that are not 0 or near it.
+    """One epoch over the first ``count`` of ``active``, which keeps those that are not 0 or near it. With l1 a weight turns
+    to 0 where it would change its sign.
 
     Give the decrease of the model, the largest slope that was off, the weights that turned, and how many coordinates are kept.
     """
@@ -44,6 +46,8 @@ def sweep(model, g, w, d, diagonal, penalty, free, active, count):  # type: igno
             turned += step != 0.0
         elif a < free:
             new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
+            if l1 > 0.0 and new * w[a] < 0.0:
+                new = min(max(0.0, lower), upper)
             step, curvature = new - cur, diagonal[a] + l2
             turned += (new == 0.0) != (cur == 0.0) or new * cur < 0.0
             stays = new != 0.0 or abs(slope) > 0.9 * l1
@@ -104,14 +108,14 @@ def conjugate(model, r, l2, free, members, diagonal, most, reduction, x):  # typ
 
 @kernel
 def follow(model, w, d, x, slopes, penalty, free, members):  # type: ignore[no-untyped-def]
-    """Go along x on some coordinates as far as the model falls; a weight stops where it turns to 0 or at a bound."""
+    """Go along x on some coordinates as far as the model falls; with l1 a weight stops at 0, and every one at a bound."""
     l1, l2, lower, upper = penalty
     size = members.shape[0]
     p, q = np.empty(size), np.empty(size)
     length, first_turn = 1.0, 1.0
     for t in range(size):
         cur = w[members[t]] + d[members[t]]
-        if members[t] < free and cur * x[t] < 0.0:
+        if l1 > 0.0 and members[t] < free and cur * x[t] < 0.0:
             first_turn = min(first_turn, -cur / x[t])
     for trial in range(TRIALS):
         if trial == TRIALS - 1:
@@ -121,7 +125,7 @@ def follow(model, w, d, x, slopes, penalty, free, members):  # type: ignore[no-u
             a = members[t]
             cur, p[t] = w[a] + d[a], length * x[t]
             if a < free:
-                new = cur + p[t] if (cur + p[t]) * cur > 0.0 else 0.0
+                new = cur + p[t] if l1 == 0.0 or (cur + p[t]) * cur > 0.0 else 0.0
                 new = min(max(new, lower), upper)
                 p[t] = new - cur
                 change += l1 * (abs(new) - abs(cur)) + 0.5 * l2 * (new * new - cur * cur)
@@ -134,8 +138,9 @@ def follow(model, w, d, x, slopes, penalty, free, members):  # type: ignore[no-u
                 if p[t] != 0.0:
                     d[members[t]] += p[t]
                     model.move(members[t], p[t])
-            break
+            return length == 1.0
         length *= 0.5
+    return True
 
 
 def step_on_face(
@@ -149,8 +154,8 @@ def step_on_face(
     active: np.ndarray,
     most: int,
     reduction: float,
-) -> int:
-    """Move along a Newton step for the weights that are not 0; give the number of conjugate gradients."""
+) -> tuple[int, bool]:
+    """Move along a Newton step for the weights that are not 0; give its conjugate gradients, and whether it was whole."""
     l1, l2, lower, upper = penalty
     cur = w[active] + d[active]
     inside = (active >= free) | ((cur != 0.0) & (lower < cur) & (cur < upper))
@@ -164,8 +169,8 @@ def step_on_face(
         solve_face(model, r, l2, free, members, x)
     else:
         steps = conjugate(model, r, l2, free, members, diagonal[members] + l2 * own, most, reduction, x)
-    follow(model, w, d, x, slopes, penalty, free, members)
-    return int(steps)
+    whole = follow(model, w, d, x, slopes, penalty, free, members)
+    return int(steps), bool(whole)
 
 
 def descend(
@@ -181,14 +186,16 @@ def descend(
     target: float,
     most: int,
     reduction: float,
+    pause: int = 5,
 ) -> int:
     """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients.
 
     ``penalty``: l1, l2, lower, upper. ``free``: the coordinates before the intercept's. With ``target`` < 0 it stops when an
-    epoch brings at most ``share`` of what came before, else when no coordinate's slope was off by more than ``target``.
+    epoch brings at most ``share`` of what came before, else when no coordinate's slope was off by more than ``target``; then
+    there are ``pause`` epochs to a step on the face, which costs as much as they.
     """
     active = np.arange(len(g))
-    count, whole, fallen, used = len(g), True, 0.0, 0
+    count, whole, fallen, used, rested = len(g), True, 0.0, 0, pause - 2
     while used < budget:
         used += 1
         decrease, worst, turned, kept = sweep(model, g, w, d, diagonal, penalty, free, active, count)
@@ -200,6 +207,12 @@ def descend(
             count, whole, active = len(g), True, np.arange(len(g))
             continue
         count, whole = kept, False
-        if target >= 0.0 and used >= 2 and turned <= 2 + kept // 20:
-            used += step_on_face(model, g, w, d, diagonal, penalty, free, active[:count], most, reduction)
+        rested += 1
+        if target >= 0.0 and rested >= pause and turned <= 2 + kept // 20:
+            rested = 0
+            for _ in range(FACES):
+                steps, whole_step = step_on_face(model, g, w, d, diagonal, penalty, free, active[:count], most, reduction)
+                used += steps
+                if whole_step or steps > 0:
+                    break
     return used

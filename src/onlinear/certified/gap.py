@@ -111,7 +111,7 @@ def gap_of_scores(
     else:
         theta = np.empty_like(scores)
         take_slopes(loss, scores, y, s, 0.0, theta)
-    return Gap(objective, dual_value(loss, penalty, theta, y, s, gradient(weighted_slopes(s, theta))), lowest)
+    return Gap(objective, dual_value(loss, penalty, theta, y, s, gradient(weighted_slopes(s, theta)), lowest), lowest)
 
 
 def weighted_slopes(s: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ def weighted_slopes(s: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return np.where(s != 0.0, s * theta, 0.0)
 
 
-def dual_value(loss: Any, penalty: Any, theta: np.ndarray, y: np.ndarray, s: np.ndarray, g: np.ndarray) -> float:
-    """D(c theta) with the largest c <= 1 for which it is finite, and at least D(0); g = X'(s theta) / n."""
-    c, lowest = penalty.reach(-g), lowest_mean(loss, y, s)
+def dual_value(loss: Any, penalty: Any, theta: np.ndarray, y: np.ndarray, s: np.ndarray, g: np.ndarray, lowest: float) -> float:
+    """D(c theta) with the largest c <= 1 for which it is finite, and at least D(0) = ``lowest``; g = X'(s theta) / n."""
+    c = penalty.reach(-g)
     return max(lowest, -float(sum_conjugates(loss, theta, y, s, c)) / len(y) - float(penalty.conjugate(-c * g)))

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt
+from onlinear.certified.columns import Table
+from onlinear.compiled import adopt, function
 
 SOLVED = 400  # coordinates of a system that is solved by Cholesky's factors
 TINY = 1e-300
@@ -49,27 +50,13 @@ class ByGram(NamedTuple):
         return count <= SOLVED
 
     def solve(self, r: np.ndarray, l2: float, free: int, members: np.ndarray, count: int, x: np.ndarray) -> None:
-        """(H + l2) x = r on some coordinates, by Cholesky's factors; where a pivot is rounding, x becomes large along it."""
-        L = np.empty((count, count))
+        """(H + l2) x = r on some coordinates."""
+        U = np.empty((count, count))
         for t in range(count):
-            row, own = self.H[members[t]], L[t]
-            for u in range(t + 1):
-                total, other = row[members[u]] + l2 * (u == t) * (members[t] < free), L[u]
-                for k in range(u):
-                    total -= own[k] * other[k]
-                if u < t:
-                    own[u] = total / other[u]
-                else:
-                    own[t] = sqrt(max(total, FLAT * row[members[t]] + TINY))
-        for t in range(count):
-            total = r[t]
-            for k in range(t):
-                total -= L[t, k] * x[k]
-            x[t] = total / L[t, t]
-        for t in range(count - 1, -1, -1):
-            x[t] /= L[t, t]
-            for k in range(t):
-                x[k] -= L[t, k] * x[t]
+            row, own = self.H[members[t]], U[t]
+            for u in range(t, count):
+                own[u] = row[members[u]]
+        solve_upper(U, r, l2, free, members, x)
 
 
 class ByColumns(NamedTuple):
@@ -81,7 +68,8 @@ class ByColumns(NamedTuple):
     which: np.ndarray
     h: np.ndarray
     z: np.ndarray
-    room: np.ndarray
+    inside: Table  # the rows, in these columns alone; of no entries where no system is solved
+    room: np.ndarray  # (2, m + 1): zeros between calls
 
     def gradient(self, a: int) -> float:
         """(H d)_a."""
@@ -90,9 +78,10 @@ class ByColumns(NamedTuple):
             for i in range(self.z.shape[0]):
                 total += self.z[i]
             return total
-        j = self.which[a]
-        for k in range(self.starts[j], self.starts[j + 1]):
-            total += self.values[k] * self.z[self.rows[k]]
+        begin, end = self.starts[self.which[a]], self.starts[self.which[a] + 1]
+        rows, values = self.rows[begin:end], self.values[begin:end]
+        for k in range(rows.shape[0]):
+            total += values[k] * self.z[rows[k]]
         return total
 
     def move(self, a: int, step: float) -> None:
@@ -101,35 +90,31 @@ class ByColumns(NamedTuple):
             for i in range(self.z.shape[0]):
                 self.z[i] += step * self.h[i]
         else:
-            j = self.which[a]
-            for k in range(self.starts[j], self.starts[j + 1]):
-                i = self.rows[k]
-                self.z[i] += step * self.values[k] * self.h[i]
+            begin, end = self.starts[self.which[a]], self.starts[self.which[a] + 1]
+            rows, values = self.rows[begin:end], self.values[begin:end]
+            for k in range(rows.shape[0]):
+                self.z[rows[k]] += step * values[k] * self.h[rows[k]]
 
     def times(self, p: np.ndarray, members: np.ndarray, count: int, out: np.ndarray) -> None:
         """out = H p on some coordinates; p is 0 elsewhere."""
-        room, last = self.room, self.which.shape[0]
-        room[:] = 0.0
+        starts, places, values = self.inside
+        full, total = self.room
+        last, end = self.which.shape[0], 0.0
         for t in range(count):
-            if members[t] == last:
-                for i in range(room.shape[0]):
-                    room[i] += p[t]
-            else:
-                j = self.which[members[t]]
-                for k in range(self.starts[j], self.starts[j + 1]):
-                    room[self.rows[k]] += p[t] * self.values[k]
-        for i in range(room.shape[0]):
-            room[i] *= self.h[i]
+            full[members[t]] = p[t]
+        for i in range(starts.shape[0] - 1):
+            here, entries, along = places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], full[last]
+            for k in range(here.shape[0]):
+                along += full[here[k]] * entries[k]
+            along *= self.h[i]
+            end += along
+            for k in range(here.shape[0]):
+                total[here[k]] += along * entries[k]
+        total[last] = end
         for t in range(count):
-            total = 0.0
-            if members[t] == last:
-                for i in range(room.shape[0]):
-                    total += room[i]
-            else:
-                j = self.which[members[t]]
-                for k in range(self.starts[j], self.starts[j + 1]):
-                    total += self.values[k] * room[self.rows[k]]
-            out[t] = total
+            out[t] = total[members[t]]
+            full[members[t]] = 0.0
+        total[:] = 0.0
 
     def solves(self, count: int) -> bool:
         """No: H is not at hand."""
@@ -137,6 +122,44 @@ class ByColumns(NamedTuple):
 
     def solve(self, r: np.ndarray, l2: float, free: int, members: np.ndarray, count: int, x: np.ndarray) -> None:
         """Nothing."""
+
+
+@function
+def solve_upper(U, r, l2, free, members, x):  # type: ignore[no-untyped-def]
+    """(U + U' - diag U + l2) x = r by Cholesky's factors, four rows at a time; U and r are used up.
+
+    Where a pivot is rounding, x becomes large along it. l2 is not that of the intercept, whose number is ``free``.
+    """
+    m = U.shape[0]
+    for k in range(m):
+        x[k] = U[k, k]  # before, to judge the pivots by
+        U[k, k] += l2 * (members[k] < free)
+    for first in range(0, m, 4):
+        past = min(first + 4, m)
+        for k in range(first, past):
+            row, floor = U[k], FLAT * x[k] + TINY
+            for other in range(first, k):
+                by, done = U[other, k], U[other]
+                for j in range(k, m):
+                    row[j] -= by * done[j]
+            row[k] = sqrt(max(row[k], floor))
+            for j in range(k + 1, m):
+                row[j] /= row[k]
+        if past == first + 4:
+            p, q, s, t = U[first], U[first + 1], U[first + 2], U[first + 3]
+            for i in range(past, m):
+                row, a, b, c, d = U[i], p[i], q[i], s[i], t[i]
+                for j in range(i, m):
+                    row[j] -= a * p[j] + b * q[j] + c * s[j] + d * t[j]
+    for k in range(m):
+        x[k] = r[k] / U[k, k]
+        for j in range(k + 1, m):
+            r[j] -= U[k, j] * x[k]
+    for k in range(m - 1, -1, -1):
+        total = x[k]
+        for j in range(k + 1, m):
+            total -= U[k, j] * x[j]
+        x[k] = total / U[k, k]
 
 
 for _kind in (ByGram, ByColumns):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, count_within, gram, pull_back, restrict, score_table
+from onlinear.certified.columns import Stored, Table, gram, pull_back, restrict, score_table
 from onlinear.certified.descent import descend
 from onlinear.certified.gap import Gap, dual_value
 from onlinear.certified.models import ByColumns, ByGram
@@ -32,6 +32,9 @@ FLOOR = 1e-12  # of curvatures, relative to 1/n
 SLOW = 0.02  # a relative decrease of F below it: the working set is near its last
 COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
+STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
+STEEPEST = 1e6  # no curvature is raised above it
+SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 
 
 class Limits(NamedTuple):
@@ -61,6 +64,7 @@ class Solution(NamedTuple):
     passes: int
 
 
+NO_ENTRIES = np.empty(0, np.uint32), np.empty(0)
 Tell = Callable[[Report], None]
 Strengths = tuple[float, float, float, float]
 
@@ -103,6 +107,17 @@ def slopes_at(loss, scores, y, s, shift, theta):  # type: ignore[no-untyped-def]
         theta[i] = loss.slope(scores[i] + shift, y[i]) if s[i] != 0.0 else 0.0
 
 
+@kernel
+def stretch(loss, scores, moves, y, s, h):  # type: ignore[no-untyped-def]
+    """Raise h_i to the curvature of a parabola: the loss's value and slope at score_i, its value at score_i + move_i."""
+    n = y.shape[0]
+    for i in range(n):
+        a, m = scores[i], moves[i]
+        if s[i] > 0.0 and abs(m) > 1e-3:
+            rise = loss.value(a + m, y[i]) - loss.value(a, y[i]) - loss.slope(a, y[i]) * m
+            h[i] = max(h[i], s[i] * min(2.0 * rise / (m * m), STEEPEST) / n)
+
+
 class ProxNewton:
     """One run: the rows, where it stands, and the best bound so far."""
 
@@ -115,23 +130,51 @@ class ProxNewton:
         self.lowest, self.bound = lowest_mean(loss, y, s), -inf
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
         self.damping, self.accuracy, self.early = 0.0, 1.0, True
-        self.working = self.steps = 0
+        self.working = self.steps = self.cuts = 0
+        sizes = np.diff(self.rows.starts).astype(np.float64)
+        self.pairs = 0.5 * float(sizes @ sizes)  # of entries in one row
+        self.within: tuple[np.ndarray, Table] | None = None
 
     def solve(self, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
-        self.w, self.b, self.scores = w.copy(), b, np.zeros(len(self.y))
-        score_table(*self.rows, self.w, self.scores)
-        before, iterations = Gap(inf, -inf), 0
+        before, iterations, passes = Gap(inf, -inf), 0, 0
+        warm = bool(w.any())
+        if not warm and len(self.y) >= SAMPLED * np.count_nonzero(self.stored.counts):
+            (w, b), passes, warm = self.sample(limits.tol)
+        self.stand(w, b)
         while True:
             gap = self.certify()
             iterations += 1
             if tell is not None:
-                tell(Report(gap, iterations, int(np.count_nonzero(self.w)), self.working))
-            if gap.relative <= limits.tol or iterations >= limits.passes or not np.isfinite(gap.objective):
-                return Solution(self.w, self.b, self.theta, gap, iterations, iterations)
+                tell(Report(gap, passes + iterations, int(np.count_nonzero(self.w)), self.working))
+            if gap.relative <= limits.tol or passes + iterations >= limits.passes or not np.isfinite(gap.objective):
+                break
             self.settle(before, gap)
             before = gap
             self.step(gap, limits.tol)
+            if warm and self.cuts >= CUTS:
+                warm, before, self.early, self.steps = False, Gap(inf, -inf), True, 0
+                self.stand(np.zeros(self.width), 0.0)
+        return Solution(self.w, self.b, self.theta, gap, iterations, passes + iterations)
+
+    def stand(self, w: np.ndarray, b: float) -> None:
+        """Go to w and b."""
+        self.w, self.b, self.scores = w.copy(), b, np.zeros(len(self.y))
+        score_table(*self.rows, self.w, self.scores)
+
+    def sample(self, tol: float) -> tuple[tuple[np.ndarray, float], int, bool]:
+        """Weights and intercept of coarse models of one row in SHARE, from 0, and the passes over all rows that they cost."""
+        y, s = np.ascontiguousarray(self.y[::SHARE]), np.ascontiguousarray(self.s[::SHARE])
+        run = ProxNewton(self.stored.every(SHARE), self.width, self.loss, self.penalty, y, s, self.fit_intercept)
+        run.stand(np.zeros(self.width), 0.0)
+        before, gap = Gap(inf, -inf), run.certify()
+        while gap.relative > tol and np.isfinite(gap.objective):
+            run.settle(before, gap)
+            if not run.early:
+                break
+            run.step(gap, tol)
+            before, gap = gap, run.certify()
+        return (run.w, run.b), run.steps // SHARE + 1, bool(run.w.any())
 
     def certify(self) -> Gap:
         """Balance b, take slopes, curvatures and gradient, and find the gap."""
@@ -142,7 +185,7 @@ class ProxNewton:
         mean = bend(self.loss, self.scores, self.y, self.s, self.b, self.h)
         n = len(self.y)
         pull_back(*self.rows, np.where(self.s != 0.0, self.s * self.theta, 0.0) / n, self.g)
-        self.bound = max(self.bound, dual_value(self.loss, self.penalty, self.theta, self.y, self.s, self.g))
+        self.bound = max(self.bound, dual_value(self.loss, self.penalty, self.theta, self.y, self.s, self.g, self.lowest))
         self.mean = float(mean)
         return Gap(self.mean + penalised(self.strengths, self.w), self.bound, self.lowest)
 
@@ -179,11 +222,16 @@ class ProxNewton:
         self.working = len(W)
         if not len(W):
             return
-        h = np.maximum(
-            self.h, (FLOOR + self.damping * float(self.h.max(initial=0.0)) * len(self.y)) / len(self.y) * (self.s > 0.0)
-        )
-        d, moves = self.minimise(W, h, target)
-        self.go(W, d, moves)
+        least = FLOOR / len(self.y) + self.damping * float(self.h.max(initial=0.0))
+        h = np.maximum(self.h, least * (self.s > 0.0))
+        for models in range(STRETCHED + 1):
+            d, moves = self.minimise(W, h, target)
+            t = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
+            if t > 0.0:
+                break
+            stretch(self.loss, self.scores + self.b, moves, self.y, self.s, h)
+        self.cuts += models > 0
+        self.go(W, d, moves, t)
 
     def prefers_gram(self, m: int, entries: int, pairs: float, coarse: bool) -> bool:
         """Whether H costs less than the epochs over columns that it spares."""
@@ -192,50 +240,59 @@ class ProxNewton:
         making = (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
         return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < 1.7 * epochs * entries
 
+    def rows_within(self, W: np.ndarray, entries: int) -> Table:
+        """The rows in some columns alone."""
+        if self.within is None or not np.array_equal(self.within[0], W):
+            chosen = np.full(self.width, -1, np.int64)
+            chosen[W] = np.arange(len(W))
+            small = Table(np.zeros(len(self.y) + 1, np.int64), np.empty(entries, np.uint32), np.empty(entries))
+            restrict(*self.rows, chosen, *small)
+            self.within = W, small
+        return self.within[1]
+
     def minimise(self, W: np.ndarray, h: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimiser d (m + 1,), the intercept last, and X d + d_0 (n,)."""
-        chosen = np.full(self.width, -1, np.int64)
-        chosen[W] = np.arange(len(W))
-        entries, pairs = count_within(self.rows.starts, self.rows.places, chosen)
         m, last = len(W), len(W) + self.fit_intercept
+        entries, n = int(self.stored.counts[W].sum()), len(self.y)
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        by_gram = self.prefers_gram(m, int(entries), float(pairs), target < 0.0)
-        share = 0.02 if by_gram else 0.15
-        if by_gram:
-            small = Table(np.zeros(len(self.y) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries))
-            restrict(*self.rows, chosen, *small)
+        pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2
+        if self.prefers_gram(m, entries, pairs, target < 0.0):
+            small = self.rows_within(W, entries)
             H = np.empty((m + 1, m + 1))
             gram(*small, h, H)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-            descend(model, g, w, d, np.diag(H)[:last].copy(), self.strengths, m, 400, share, 0.3 * target, 200, 1e-8)
-            moves = np.empty(len(self.y))
-            score_table(*small, np.ascontiguousarray(d[:m]), moves)
-            return d, moves + (d[m] if self.fit_intercept else 0.0)
-        columns = self.stored.columns
-        model = ByColumns(*columns, W, h, np.zeros(len(self.y)), np.empty(len(self.y)))
-        diagonal = np.empty(last)
-        square_columns(*columns, W, h, diagonal)
-        descend(model, g, w, d, diagonal, self.strengths, m, 40 if target < 0.0 else 300, share, target, 25, 1e-3)
-        return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
+            descend(model, g, w, d, np.diag(H)[:last].copy(), self.strengths, m, 400, 0.02, 0.3 * target, 200, 1e-8)
+        else:
+            columns, diagonal = self.stored.columns, np.empty(last)
+            small = self.rows_within(W, entries) if target >= 0.0 else Table(np.zeros(1, np.int64), *NO_ENTRIES)
+            square_columns(*columns, W, h, diagonal)
+            model = ByColumns(*columns, W, h, np.zeros(n), small, np.zeros((2, m + 1)))
+            descend(model, g, w, d, diagonal, self.strengths, m, 40 if target < 0.0 else 300, 0.15, target, 100, 1e-3, 3)
+            if target < 0.0:
+                return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
+        moves = np.empty(n)
+        score_table(*small, np.ascontiguousarray(d[:m]), moves)
+        return d, moves + (d[m] if self.fit_intercept else 0.0)
 
-    def go(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray) -> None:
-        """Armijo's rule on F along d; where the step is cut, the next model is damped."""
-        m = len(W)
-        step, old = d[:m], self.w[W]
+    def search(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, trials: int) -> float:
+        """The first of 1, 1/2, 1/4 ... of d at which F falls enough by Armijo's rule; 0 where none of so many does."""
+        step, old = d[: len(W)], self.w[W]
         held, scores = penalised(self.strengths, old), self.scores + self.b
         slope = float(self.g[W] @ step) + penalised(self.strengths, old + step) - held
         value, t = self.mean + held, 1.0
-        for _ in range(SEARCHES):
-            new = old + t * step if t < 1.0 else old + step
-            found = value_along(self.loss, scores, moves, t, self.y, self.s) + penalised(self.strengths, new)
+        for _ in range(trials):
+            found = value_along(self.loss, scores, moves, t, self.y, self.s) + penalised(self.strengths, old + t * step)
             if found <= value + 0.01 * t * min(slope, 0.0) + 1e-14 * abs(value):
-                break
+                return t
             t *= 0.5
-        else:
-            new, t = old, 0.0
+        return 0.0
+
+    def go(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, t: float) -> None:
+        """Go t d; where that is far less than d, the next model is damped."""
+        m = len(W)
         self.damping = min(1.0, max(4.0 * self.damping, 0.05)) if t < 0.5 else self.damping / 4.0 * (self.damping > DAMPED)
-        self.w[W] = np.clip(new, *self.strengths[2:])
+        self.w[W] = np.clip(self.w[W] + t * d[:m], *self.strengths[2:])
         own = d[m] if self.fit_intercept else 0.0
         self.scores += t * (moves - own)
         self.b += t * own
