@@ -521,8 +521,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         Returns
         -------
         ndarray of str, of shape (n_features_in_,)
-            As a table or data frame names them: ``price``, ``site=a.org`` of a one-hot category, ``site (hashed)`` of columns
-            that categories share. ``x0``, ``x1``, ... where there are no names.
+            As a table or data frame names them: ``price``, ``site=a.org`` of a category, ``site=a.org + site=b.org`` where two
+            share a hashed column, ``site (hashed)`` where no name is known. ``x0``, ``x1``, ... where there are no names.
 
         Raises
         ------
@@ -532,6 +532,19 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         columns = np.arange(self.fitted_learner().size)
         names = self.feature_names(columns)
         return np.array([f"x{j}" if name is None else name for j, name in zip(columns, names, strict=True)], dtype=object)
+
+    @property
+    def coef_frame_(self) -> Any:
+        """The weights that are not 0, by name, as a data frame of pandas, the largest first; a column for each output."""
+        import pandas as pd  # type: ignore[import-untyped]
+
+        learner = self.fitted_learner()
+        table = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+        largest = np.abs(table).max(axis=1)
+        columns = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
+        names = [f"x{j}" if name is None else name for j, name in zip(columns, self.feature_names(columns), strict=True)]
+        outputs = list(getattr(self, "classes_", range(learner.n_outputs))) if learner.n_outputs > 1 else ["weight"]
+        return pd.DataFrame(table[columns], index=pd.Index(names, name="feature"), columns=outputs)
 
     def _coef(self, average: bool) -> np.ndarray:
         return np.ascontiguousarray(self.fitted_learner().weights(average=average).T)

@@ -88,6 +88,7 @@ class Training:
         self.stopping = self.waiting = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
+        self.seen = encoding.count_seen(self.stream.encoding)  # names of hashed columns that go with the rows learned
         if saved is None:
             self._start(make)
         else:
@@ -353,6 +354,7 @@ class Training:
             self._learn_rows(rows)
             self.learning += time.perf_counter() - began
         self._held.keep(block)
+        self.seen = max(self.seen, block.seen)
         if self.keeper is not None:
             self._place.trace.add(block)
         self._place.consumed += block.n
@@ -494,7 +496,7 @@ class Training:
     def describe_rows(self) -> None:
         """Tell the model its features and classes."""
         found, classes = self.stream.encoding, None if self.labels is None else self.labels.names
-        kept = None if found is None else encoding.upto(found, self.learner.size)
+        kept = None if found is None else encoding.upto(found, self.learner.size, self.seen)
         self.model.describe_rows(max(1, self.learner.size), kept, classes)
 
     def save(self, path: str) -> None:
