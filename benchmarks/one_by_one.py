@@ -55,10 +55,10 @@ def main() -> int:
     draw = np.random.default_rng(0).normal(size=(ROWS, NAMES))
     rows = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in draw]
     models = [
-        ('`OnlineClassifier(solver="ftrl")`', OnlineClassifier(solver="ftrl"), False),
+        ('`OnlineClassifier(solver="ftrl", average="none")`', OnlineClassifier(solver="ftrl", average="none"), False),
         ("`OnlineClassifier()`", OnlineClassifier(), False),
         ("River, `LogisticRegression`", linear_model.LogisticRegression(), False),
-        ('`OnlineRegressor(solver="ftrl")`', OnlineRegressor(solver="ftrl"), True),
+        ('`OnlineRegressor(solver="ftrl", average="none")`', OnlineRegressor(solver="ftrl", average="none"), True),
         ("River, `LinearRegression`", linear_model.LinearRegression(), True),
     ]
     found = {name: measure(model, rows, numbers) for name, model, numbers in models}
