@@ -259,8 +259,7 @@ class ProxNewton:
         pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2
         if self.prefers_gram(m, entries, pairs, target < 0.0):
             small = self.rows_within(W, entries)
-            H = np.empty((m + 1, m + 1))
-            gram(*small, h, H)
+            H = gram(small, h, m)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
             descend(model, g, w, d, np.diag(H)[:last].copy(), self.strengths, m, 400, 0.02, 0.3 * target, 200, 1e-8)
         else:
