@@ -149,12 +149,14 @@ def test_commands_on_text_load_no_library_of_estimators_or_tables(tmp_path):
         from onlinear.cli import app
         for line in ("train rows.svm -q -m m", "predict m rows.svm", "evaluate m rows.svm --json", "inspect m --json"):
             app(line.split(), standalone_mode=False)
-        heavy = "sklearn", "pandas", "pyarrow", "scipy.sparse", "scipy.stats"
+        heavy = "sklearn", "pandas", "pyarrow", "scipy.sparse", "scipy.stats", "pydantic"  # Typer converts values with this
+        heavy += ("numba.np.arrayobj",) if "cached" in sys.argv else ()  # of the compiler
         print(sorted(set(heavy) & (set(sys.modules) - before)), file=sys.stderr)
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
-    assert found.stderr.strip() == "[]"
+    for words in ([], ["cached"]):
+        command = [sys.executable, "-c", textwrap.dedent(code), *words]
+        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
+        assert found.stderr.strip() == "[]"
 
 
 def test_unknown_public_names():

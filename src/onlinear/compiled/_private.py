@@ -7,6 +7,7 @@ package works all the same: each process compiles its kernels anew.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 # What the bridge cannot do without.
@@ -20,12 +21,14 @@ try:
     from numba.core.caching import NullCache
     from numba.core.ccallback import CFunc
     from numba.core.compiler import CompileResult
+    from numba.core.environment import Environment, lookup_environment
     from numba.core.runtime import rtsys
     from numba.core.serialize import dumps
     from numba.core.sigutils import normalize_signature
 except ImportError as error:
     LACKING = str(error)
     NullCache, CFunc, CompileResult = object, None, None  # type: ignore[misc, assignment]
+    Environment = lookup_environment = None  # type: ignore[misc, assignment]
     rtsys = dumps = normalize_signature = None
 
 try:  # the word while kernels are compiled
@@ -43,6 +46,7 @@ __all__ = [
     "dumps",
     "fill_array",
     "infer_getattr",
+    "light_environment",
     "make_overload_method_template",
     "normalize_signature",
     "pack_code",
@@ -70,6 +74,20 @@ def pack_code(compiled: Any) -> Any:
 def unpack_code(target: Any, content: Any) -> Any:
     """Compiled code from what ``pack_code`` gave."""
     return CompileResult._rebuild(target, *content)  # type: ignore[attr-defined]
+
+
+def light_environment(module: str, consts: list[Any], name: str) -> Any:
+    """What a compiled function knows of the module of its text, without importing the module.
+
+    Code that runs without Python's objects, as all of this package does, reads nothing from it but its name."""
+    found = lookup_environment(name)
+    if found is None:
+        imported = sys.modules.get(module)
+        found = Environment({"__name__": module} if imported is None else vars(imported))
+        found.consts[:] = consts
+        found.env_name = name
+        Environment._memo[name] = found
+    return found
 
 
 def use_cache(dispatcher: Any, cache: Any) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from errno import EACCES, EPERM, EROFS
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -30,6 +31,7 @@ from onlinear.compiled._private import (
     Listener,
     NullCache,
     dumps,
+    light_environment,
     normalize_signature,
     pack_code,
     register,
@@ -181,10 +183,19 @@ def _content(content: bytes, key: str) -> Any:
     size = hashlib.sha256().digest_size
     if hashlib.sha256(memoryview(content)[size:]).digest() != content[:size]:
         raise ValueError("damaged")
-    found, payload = pickle.loads(memoryview(content)[size:])
+    found, payload = _Reader(BytesIO(memoryview(content)[size:])).load()
     if found != key:
         raise ValueError("for something else")
     return payload
+
+
+class _Reader(pickle.Unpickler):
+    """Reads compiled code without importing the modules of Numba that it was made of: these are the compiler's."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("numba.core.environment", "_rebuild_env"):
+            return light_environment
+        return super().find_class(module, name)
 
 
 def _remove(path: Path) -> None:
