@@ -146,7 +146,7 @@ class Spread:
 
     def _total(self) -> np.ndarray:
         if not np.all(self.sums[..., 0].sum(axis=0) > 0.0):
-            raise ValueError("too few rows were learned to tell how far predictions may be off: it takes 2 of a weight above 0.")
+            raise ValueError("too few rows were learned to tell how far predictions may be off: it takes 2 with a weight.")
         return self.sums
 
     def _reading_units(self, source: Source) -> np.ndarray:
