@@ -11,6 +11,7 @@ from onlinear import Learner
 from onlinear.certified.passes import take_slopes
 from onlinear.learner.loss_sums import LossSum
 from onlinear.learner.parts import LOSSES
+from onlinear.solvers.core.certified import certificate
 
 N, D = 160, 9
 SMOOTH = [name for name, cls in LOSSES.items() if hasattr(cls, "curvature")]
@@ -145,17 +146,31 @@ def test_rows_one_by_one_are_refused_and_averages_too(solver):
         Learner(solver, "logistic", "l1=0.1", "uniform", n_features=D)
 
 
+def one_hot(loss, n):
+    """Sparse rows of one-hot columns, which add up to one another, targets, and weights."""
+    rng = np.random.default_rng(3)
+    X = sp.csr_array(sp.hstack([sp.csr_array(np.eye(k)[rng.integers(k, size=n)]) for k in (2, 5, 8, 16, 30, 40)]))
+    s = X @ rng.normal(size=X.shape[1]) + rng.normal(size=n)
+    rule = getattr(LOSSES[loss], "labels", "real")
+    y = {"signs": np.where(s > 0.2, 1.0, -1.0), "counts": np.floor(np.abs(s)), "real": s}[rule]
+    return X, y, rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], n)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("penalty", ["l1=1e-3", "l1=1e-4", "l1=1e-5", "elastic-net,l1=1e-4,l2=1e-4", "l2=1e-4"])
 def test_the_matrix_on_sparse_rows(loss, penalty):
-    """Losses, penalties, intercept and weights on one-hot columns, which add up to one another."""
-    rng = np.random.default_rng(3)
-    groups = [sp.csr_array(np.eye(k)[rng.integers(k, size=6000)]) for k in (2, 5, 8, 16, 30, 40)]
-    X = sp.csr_array(sp.hstack(groups))
-    s = X @ rng.normal(size=X.shape[1]) + rng.normal(size=6000)
-    rule = getattr(LOSSES[loss], "labels", "real")
-    y = {"signs": np.where(s > 0.2, 1.0, -1.0), "counts": np.floor(np.abs(s)), "real": s}[rule]
-    for fit_intercept, weights in itertools.product((False, True), (None, rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], 6000))):
+    X, y, s = one_hot(loss, 6000)
+    for fit_intercept, weights in itertools.product((False, True), (None, s)):
         learner = solved("prox-newton,tol=1e-6", loss, penalty, X, y, weights, fit_intercept, 100)
         assert learner.duality_gap(X, y, weights) <= 1.0001e-6
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("loss", KINKED)
+@pytest.mark.parametrize("penalty", ["l1=1e-2", "elastic-net,l1=1e-3,l2=1e-3", "l2=1e-3"])
+def test_the_matrix_of_losses_with_kinks(loss, penalty):
+    X, y, s = one_hot(loss, 1500)
+    for fit_intercept, weights in itertools.product((False, True), (np.ones(1500), s)):
+        learner = solved("sdca,tol=1e-4", loss, penalty, X, y, weights, fit_intercept, 20_000)
+        assert certificate(learner.states[0]).relative <= 1e-4, (fit_intercept, weights is s)

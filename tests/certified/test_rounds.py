@@ -22,6 +22,13 @@ def sums_of(loss, point, X, y, s, cuts=()):
     return found
 
 
+def arrays(sums):
+    """All that sums hold."""
+    kept = sums.all_kept()
+    rows = [] if kept is None else [*kept.entries, *kept[1:]]
+    return [sums.totals, sums.gradients, sums.hessian, np.array([sums.rows]), *rows]
+
+
 def run(loss, penalty, X, y, s, fit_intercept=False, scales=None, tol=1e-8, most=80, start=None):
     """Rounds until the gap is small enough; a restart from the state after each of them changes nothing."""
     loss, penalty = build_loss(loss), build_penalty(penalty)
@@ -63,10 +70,10 @@ def test_sums_depend_neither_on_cuts_nor_on_the_container():
     point = Point(np.linspace(-1.0, 1.0, X.shape[1]), 0.3, np.full(X.shape[1], 0.1), -0.1, places, 1e-12)
     whole = sums_of(loss, point, X, y, s)
     for cuts in ([1, 2, 90], [N - 1], list(range(N))):
-        for mine, its in zip(whole, sums_of(loss, point, X, y, s, cuts), strict=True):
+        for mine, its in zip(arrays(whole), arrays(sums_of(loss, point, X, y, s, cuts)), strict=True):
             np.testing.assert_array_equal(mine, its)
     half = sums_of(loss, point, X[:80], y[:80], s[:80]).merged(sums_of(loss, point, X[80:], y[80:], s[80:]))
-    for mine, its in zip(whole, half, strict=True):
+    for mine, its in zip(arrays(whole), arrays(half), strict=True):
         np.testing.assert_allclose(mine.sum(axis=-1), its.sum(axis=-1), rtol=1e-12, atol=1e-12)
     scores = X @ point.w + point.b
     moves = X @ point.step + point.step_b
@@ -76,6 +83,44 @@ def test_sums_depend_neither_on_cuts_nor_on_the_container():
     h = s * [max(loss.curvature(a, t), point.floor) for a, t in zip(scores, y, strict=True)]
     Z = np.column_stack([X[:, [1, 4, 6]], np.ones(N)])
     np.testing.assert_allclose(whole.hessian, np.triu(Z.T @ (h[:, None] * Z)), atol=1e-12)
+
+
+def wide(n=40, d=300):
+    """More columns than rows."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.1)
+    return X, np.where(X[:, :5].sum(axis=1) + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0), rng.choice([0.0, 1.0, 2.0], n)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_rows_that_take_less_room_than_curvatures_are_kept(scaled):
+    X, y, s = wide()
+    loss, scales = build_loss("logistic"), np.linspace(0.5, 2.0, X.shape[1]) if scaled else None
+    point = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, np.arange(X.shape[1]), 1e-12)
+    whole = sums_of(loss, point, X, y, s)
+    assert whole.kept
+    assert not whole.hessian.any()
+    parts = sums_of(loss, point, X[:7], y[:7], s[:7]).merged(sums_of(loss, point, X[7:], y[7:], s[7:]))
+    for found in (parts, sums_of(loss, point, X, y, s, list(range(len(y))))):
+        for mine, its in zip(arrays(whole)[4:], arrays(found)[4:], strict=True):
+            np.testing.assert_array_equal(mine, its)
+    found = run("logistic", "l1=1e-3", X, y, s, True, scales, start=np.full(X.shape[1], 0.1))
+    assert found.done
+    assert found.rounds <= 8
+    assert run("logistic", "l1=1e-3", X, y, s, True, scales).value == pytest.approx(found.value, rel=1e-7)
+
+
+def test_curvatures_take_the_place_of_rows_that_would_take_more_room():
+    X, y, s = wide()
+    places = np.where(np.arange(X.shape[1]) < 10, np.arange(X.shape[1]), -1)
+    point, loss = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, places, 1e-12), build_loss("logistic")
+    few, whole = (sums_of(loss, point, X[:n], y[:n], s[:n]) for n in (5, len(y)))
+    assert few.kept
+    assert whole.kept is None
+    merged = few.merged(sums_of(loss, point, X[5:], y[5:], s[5:]))
+    np.testing.assert_allclose(merged.hessian, whole.hessian, rtol=1e-12, atol=1e-15)
+    point.w[200] = 1.0  # outside the working set: rows in its columns alone would not tell F
+    assert sums_of(loss, point, X[:5], y[:5], s[:5]).kept is None
 
 
 def test_a_small_working_set_needs_more_rounds(monkeypatch):

@@ -97,8 +97,8 @@ class Ascent:
                 self.epoch(draw.permutation(active), mark)
                 passes += len(active) / n
             gap, rounds = self.certify(), rounds + 1
-            if tell is not None:
-                tell(Report(gap, int(np.ceil(passes)), int(np.count_nonzero(self.w)), int(moving)))
+            if tell is not None and tell(Report(gap, int(np.ceil(passes)), int(np.count_nonzero(self.w)), int(moving))):
+                break
             self.recentre()
         return Solution(self.w, self.b, self.theta, gap, rounds, int(np.ceil(passes)))
 

@@ -111,9 +111,8 @@ def restrict(starts, places, values, chosen, new_starts, new_places, new_values)
 
 
 @kernel
-def gram(starts, places, values, h, H):  # type: ignore[no-untyped-def]
-    """H = (X, 1)' diag(h) (X, 1), the intercept last."""
-    H[:] = 0.0
+def add_curvatures(starts, places, values, h, H):  # type: ignore[no-untyped-def]
+    """H += (X, 1)' diag(h) (X, 1), the upper triangle, the intercept last; places ascend in a row."""
     last = H.shape[0] - 1
     for i in range(starts.shape[0] - 1):
         if h[i] != 0.0:
@@ -124,6 +123,17 @@ def gram(starts, places, values, h, H):  # type: ignore[no-untyped-def]
                     row[here[e]] += t * entries[e]
                 row[last] += t
             H[last, last] += h[i]
-    for a in range(last + 1):
-        for b in range(a + 1, last + 1):
-            H[b, a] = H[a, b]
+
+
+def gram(table: Table, h: np.ndarray, m: int) -> np.ndarray:
+    """(X, 1)' diag(h) (X, 1) of m columns, the intercept last."""
+    H = np.zeros((m + 1, m + 1))
+    add_curvatures(*table, h, H)
+    return mirrored(H)
+
+
+def mirrored(H: np.ndarray) -> np.ndarray:
+    """H, whose lower triangle takes the upper one."""
+    for a in range(len(H) - 1):
+        H[a + 1 :, a] = H[a, a + 1 :]
+    return H

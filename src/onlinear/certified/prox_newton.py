@@ -65,7 +65,7 @@ class Solution(NamedTuple):
 
 
 NO_ENTRIES = np.empty(0, np.uint32), np.empty(0)
-Tell = Callable[[Report], None]
+Tell = Callable[[Report], bool]  # whether to stop there
 Strengths = tuple[float, float, float, float]
 
 
@@ -145,9 +145,8 @@ class ProxNewton:
         while True:
             gap = self.certify()
             iterations += 1
-            if tell is not None:
-                tell(Report(gap, passes + iterations, int(np.count_nonzero(self.w)), self.working))
-            if gap.relative <= limits.tol or passes + iterations >= limits.passes or not np.isfinite(gap.objective):
+            stop = tell is not None and tell(Report(gap, passes + iterations, int(np.count_nonzero(self.w)), self.working))
+            if stop or gap.relative <= limits.tol or passes + iterations >= limits.passes or not np.isfinite(gap.objective):
                 break
             self.settle(before, gap)
             before = gap
@@ -259,8 +258,7 @@ class ProxNewton:
         pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2
         if self.prefers_gram(m, entries, pairs, target < 0.0):
             small = self.rows_within(W, entries)
-            H = np.empty((m + 1, m + 1))
-            gram(*small, h, H)
+            H = gram(small, h, m)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
             descend(model, g, w, d, np.diag(H)[:last].copy(), self.strengths, m, 400, 0.02, 0.3 * target, 200, 1e-8)
         else:

@@ -3,6 +3,8 @@ r"""Prox-Newton on working sets from sums over rows alone: rows are read once a 
     sums at w_k, with the curvatures on W_k  ->  certificate of w_k;   d = argmin <g, d> + (1/2) d'Hd + r(w_k + d) on W_k
     w_(k+1) = w_k + d,   W_(k+1) = the columns that are not 0 or that the gradient at w_k almost moves
 
+Where the rows in the columns of W_k take less room than curvatures, w_(k+1) is the minimiser of F itself over these columns.
+
 A round asks about ``point`` and takes the ``Sums`` of all rows there, wherever they were made. A point that does not bring the
 objective down is left for the best of the shorter steps, whose losses came with the sums; curvatures are then raised. Memory is
 O(d + |W|^2), whatever the number of rows.
@@ -15,17 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.certified.columns import Stored, mirrored
 from onlinear.certified.descent import descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram
-from onlinear.certified.prox_newton import DAMPED, Strengths, penalised, strengths_of
+from onlinear.certified.prox_newton import DAMPED, Limits, ProxNewton, Strengths, penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
-from onlinear.certified.sums import SHARES, Point, Sums
+from onlinear.certified.sums import SHARES, Kept, Point, Sums
 from onlinear.files import trust
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
 WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
+WIDER = 0.5  # far from the optimum, where rows are kept, which cost less in more columns
 FAR = 8.0  # times the largest weight: no step goes farther
+WITHIN = 100  # iterations on rows that are kept
+TRUSTED = 0.8  # a gap below which they go on from where the rounds stand; from weights far too large 0 is the better start
 EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
 NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "rounds")
 
@@ -50,10 +56,19 @@ class Rounds:
     ) -> None:
         self.loss, self.penalty, self.fit_intercept, self.scales, self.tol = loss, penalty, fit_intercept, scales, tol
         self.strengths, self.room = strengths_of(penalty), int(LARGEST / sqrt(outputs))
-        self.w, self.b, self.value, self.bound, self.lowest = w.copy(), b, inf, -inf, 0.0
+        w = self._thinned(w)
+        self.w, self.b, self.value, self.bound, self.lowest = w, b, inf, -inf, 0.0
         self.trial, self.trial_b, self.slope = w.copy(), b, 0.0
         self.damping, self.curvature, self.rounds = 0.0, 1.0, 0
         self.working = self._largest(np.flatnonzero(w), np.abs(w))
+
+    def _thinned(self, w: np.ndarray) -> np.ndarray:
+        """A copy of a start; with l1 the largest weights alone where there are more than a working set takes."""
+        if not self.strengths[0] > 0.0 or np.count_nonzero(w) <= self.room:
+            return w.copy()
+        found, kept = np.zeros_like(w), np.argsort(-np.abs(w), kind="stable")[: max(1, 2 * self.room // 3)]
+        found[kept] = w[kept]
+        return found
 
     # --- between two readings ----------------------------------------------------------------------------------------
 
@@ -108,7 +123,29 @@ class Rounds:
         self.trial, self.trial_b, self.slope = self.w + share * step, self.b + share * step_b, 0.0
 
     def _step(self, g: np.ndarray, sums: Sums, n: int) -> None:
-        """Minimise the model on the working set, and choose the next one."""
+        """Minimise on the working set, F itself where its rows are kept and else the model, and choose the next one."""
+        kept = sums.all_kept()
+        if kept is None:
+            self._minimise_model(g, sums, n)
+        else:
+            self._minimise_within(kept)
+        wide = WIDE if kept is None else WIDER
+        self.working = self._next(g, min(NARROW, max(wide, 1.0 - self.gap.relative)))
+
+    def _minimise_within(self, kept: Kept) -> None:
+        """Minimise F over the weights of the working set, from the rows in its columns."""
+        W = self.working
+        if self.scales is not None:
+            np.divide(kept.entries.values, self.scales[W][kept.entries.places], out=kept.entries.values)
+        stored = Stored(kept.entries, len(W))
+        run = ProxNewton(stored, len(W), self.loss, self.penalty, kept.y, kept.s, self.fit_intercept)
+        first = self.w[W] if self.gap.relative < TRUSTED else np.zeros(len(W))
+        found = run.solve(first, self.b, Limits(max(0.1 * self.tol, 1e-3 * (self.gap.relative - 0.5)), WITHIN))
+        self.trial = np.zeros_like(self.w)
+        self.trial[W], self.trial_b, self.slope = found.w, found.b, 0.0
+
+    def _minimise_model(self, g: np.ndarray, sums: Sums, n: int) -> None:
+        """Minimise the model of F from the curvatures on the working set."""
         W, m, last = self.working, len(self.working), len(self.working) + self.fit_intercept
         H = sums.hessian
         if self.scales is not None:
@@ -116,8 +153,7 @@ class Rounds:
             H /= by[:, None]
             H /= by
         H /= n
-        for a in range(m):
-            H[a + 1 :, a] = H[a, a + 1 :]
+        mirrored(H)
         self.curvature = float(H[m, m]) or 1.0
         H = np.ascontiguousarray(H[:last, :last])
         slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
@@ -128,7 +164,6 @@ class Rounds:
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
         self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
         self.slope = float(slopes @ d) + penalised(self.strengths, self.trial) - held
-        self.working = self._next(g)
 
     def _near(self) -> Strengths:
         """l1, l2 and bounds within which the model is believed: where it has no curvature, its minimiser is far away."""
@@ -145,10 +180,10 @@ class Rounds:
         off = 1.0 / max(self.penalty.reach(-g), 1e-3) - 1.0 if l2 == 0.0 else self.gap.relative
         return l1 * max(0.02 * self.tol, min(0.01 * off, off * off, 0.005))
 
-    def _next(self, g: np.ndarray) -> np.ndarray:
-        """The columns of the next model: those that are not 0 here or there, and those that the gradient almost moves."""
+    def _next(self, g: np.ndarray, near: float) -> np.ndarray:
+        """The columns of the next model: those that are not 0 here or there, and those with a gradient above so much of l1."""
         l1, l2, lower, upper = self.strengths
-        near = l1 * min(NARROW, max(WIDE, 1.0 - self.gap.relative))
+        near *= l1
         moves = (-g > near) & (upper > 0.0) | (g > near) & (lower < 0.0)
         stays = (self.w != 0.0) | (self.trial != 0.0)
         off = np.where(stays, np.abs(g + l2 * self.w + l1 * np.sign(self.trial)), np.abs(g) - l1)

@@ -8,7 +8,8 @@ and the loss at shorter steps. They are functions of the point and the rows alon
         sums.add(loss, point, rows, y, s)     the rows in order: the same bits however they are cut
     total = left.merged(right)                of parts of the rows: the same bits if the parts and the tree are the same
 
-All is in the units of the rows that are given; who asks divides by the scales of columns.
+All is in the units of the rows that are given; who asks divides by the scales of columns. Curvatures on a working set stand for
+the rows in its columns; while these rows take less room, and no other column has a weight, they are kept in place of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.certified.columns import Table, add_curvatures, restrict
 from onlinear.compiled import function, kernel
 from onlinear.rows import Rows
 
@@ -47,33 +49,83 @@ class Point(NamedTuple):
         return int(self.places.max(initial=-1)) + 1
 
 
-class Sums(NamedTuple):
-    """Sums over rows at a point; ``parts`` of a total are the sum and its correction (Neumaier)."""
+class Kept(NamedTuple):
+    """Rows in the columns of a working set: entries, targets, what multiplies their losses, and curvatures."""
 
-    totals: np.ndarray  # (TOTALS, 2)
-    gradients: np.ndarray  # (2, d): of rows with a positive slope, and of the others
-    hessian: np.ndarray  # (m + 1, m + 1), the upper triangle, the intercept last; (0, 0) without a working set
-    n: np.ndarray  # (1,) int64: rows
+    entries: Table
+    y: np.ndarray
+    s: np.ndarray
+    h: np.ndarray
+
+    @property
+    def room(self) -> int:
+        """Bytes, which do not depend on how rows are cut."""
+        return 12 * len(self.entries.places) + 32 * len(self.y)
+
+
+class Sums:
+    """Sums over rows at a point. A total is a sum and its correction (Neumaier).
+
+    totals (TOTALS, 2); gradients (2, d) of rows with a positive slope, and of the others; hessian (m + 1, m + 1), the upper
+    triangle, the intercept last; kept: the rows in its place, None where they take more room; n: the rows.
+    """
+
+    def __init__(self, totals: np.ndarray, gradients: np.ndarray, hessian: np.ndarray, kept: list[Kept] | None, n: int) -> None:
+        self.totals, self.gradients, self.hessian, self.kept, self.n = totals, gradients, hessian, kept, n
 
     @classmethod
     def of(cls, point: Point) -> Sums:
         """The sums of no rows."""
         m = point.working + 1 if len(point.places) else 0
-        return cls(np.zeros((TOTALS, 2)), np.zeros((2, len(point.w))), np.zeros((m, m)), np.zeros(1, np.int64))
+        alone = m > 0 and not np.any(point.w[point.places < 0])
+        return cls(np.zeros((TOTALS, 2)), np.zeros((2, len(point.w))), np.zeros((m, m)), [] if alone else None, 0)
 
     def add(self, loss: Any, point: Point, rows: Rows, y: np.ndarray, s: np.ndarray) -> None:
         """Add rows of the point's columns, in order, with targets and what multiplies their losses, (n,)."""
-        add_rows(loss, rows, y, s, point, self.totals, self.gradients, self.hessian)
-        self.n[0] += len(y)
+        h = np.zeros(len(y))
+        add_rows(loss, rows, y, s, point, self.totals, self.gradients, h)
+        self.n += len(y)
+        if len(self.hessian):
+            self._add_kept([Kept(_within(rows, point.places), y.copy(), s.copy(), h)])
+
+    def _add_kept(self, more: list[Kept]) -> None:
+        """Keep rows, or add their curvatures where they take more room than those of all columns."""
+        if self.kept is not None:
+            self.kept += more
+            if sum(rows.room for rows in self.kept) <= self.hessian.nbytes:
+                return
+            more, self.kept = self.kept, None
+        for rows in more:
+            add_curvatures(*rows.entries, rows.h, self.hessian)
 
     def merged(self, other: Sums) -> Sums:
         """The sums of the rows of both, at the same point."""
-        return Sums(*(mine + its for mine, its in zip(self, other, strict=True)))
+        totals, gradients = self.totals + other.totals, self.gradients + other.gradients
+        found = Sums(totals, gradients, self.hessian + other.hessian, None, self.n + other.n)
+        if self.kept is not None and other.kept is not None:
+            found.kept = []
+        found._add_kept((self.kept or []) + (other.kept or []))
+        return found
 
     @property
     def rows(self) -> int:
         """How many rows there were, those of weight 0 included."""
-        return int(self.n[0])
+        return self.n
+
+    def all_kept(self) -> Kept | None:
+        """The rows in order, where they are kept."""
+        if not self.kept:
+            return None
+        tables = [rows.entries for rows in self.kept]
+        ends = np.cumsum([0, *(len(table.places) for table in tables)])
+        starts = [table.starts[:-1] + end for table, end in zip(tables, ends, strict=False)]
+        entries = Table(
+            np.concatenate([*starts, ends[-1:]]),
+            np.concatenate([table.places for table in tables]),
+            np.concatenate([table.values for table in tables]),
+        )
+        y, s, h = (np.concatenate([rows[k] for rows in self.kept]) for k in (1, 2, 3))
+        return Kept(entries, y, s, h)
 
     @property
     def loss(self) -> float:
@@ -101,25 +153,29 @@ def add_to(totals, place, x):  # type: ignore[no-untyped-def]
     totals[place, 0] = new
 
 
+def _within(rows: Rows, places: np.ndarray) -> Table:
+    """Rows in the columns that have a number, as the table of these numbers."""
+    count = int(np.count_nonzero(places[rows.indices] >= 0))
+    found = Table(np.zeros(len(rows.indptr), np.int64), np.empty(count, np.uint32), np.empty(count))
+    restrict(rows.indptr, rows.indices, rows.values, places, *found)
+    return found
+
+
 @kernel
-def add_rows(loss, rows, y, s, point, totals, gradients, hessian):  # type: ignore[no-untyped-def]
-    """Add rows to sums, row by row."""
+def add_rows(loss, rows, y, s, point, totals, gradients, h):  # type: ignore[no-untyped-def]
+    """Add rows to sums, row by row, and give their curvatures h (n,)."""
     starts, columns, values = rows
-    w, b, step, step_b, places, floor = point
-    moves, works, last = step.shape[0] > 0, places.shape[0] > 0, hessian.shape[0] - 1
-    members, entries = np.empty(max(1, last), np.int64), np.empty(max(1, last))
+    w, b, step, step_b, _, floor = point
+    moves = step.shape[0] > 0
     for i in range(y.shape[0]):
         if s[i] == 0.0:
             continue
-        a, along, count = b, step_b, 0
+        a, along = b, step_b
         for k in range(starts[i], starts[i + 1]):
             j, x = columns[k], np.float64(values[k])
             a += w[j] * x
             if moves:
                 along += step[j] * x
-            if works and places[j] >= 0:
-                members[count], entries[count] = places[j], x
-                count += 1
         theta = loss.slope(a, y[i])
         sign, pull = 0 if theta > 0.0 else 1, s[i] * theta
         add_to(totals, LOSS, s[i] * loss.value(a, y[i]))
@@ -132,11 +188,4 @@ def add_rows(loss, rows, y, s, point, totals, gradients, hessian):  # type: igno
         if pull != 0.0:
             for k in range(starts[i], starts[i + 1]):
                 gradients[sign, columns[k]] += pull * values[k]
-        if works:
-            h = s[i] * max(loss.curvature(a, y[i]), floor)
-            for e in range(count):
-                row, t = hessian[members[e]], h * entries[e]
-                for f in range(e, count):
-                    row[members[f]] += t * entries[f]
-                row[last] += t
-            hessian[last, last] += h
+        h[i] = s[i] * max(loss.curvature(a, y[i]), floor)

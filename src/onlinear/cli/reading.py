@@ -55,7 +55,7 @@ def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether two descriptions number columns alike, as far as both dictionaries go; where one has no names, they do."""
     if "svmlight" in (found.get("format"), wanted.get("format")):
         return True
-    free = ("target", "values")
+    free = ("target", "values", "seen")
     if {**found, **dict.fromkeys(free)} != {**wanted, **dict.fromkeys(free)}:
         return False
     return all(a == b for a, b in zip(found.get("values", ()), wanted.get("values", ()), strict=False))

@@ -58,8 +58,10 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "rate": (0.0, inf, False, True),
     "lam": (0.0, inf, True, True),
     "relaxation": (0.0, 2.0, True, True),
+    "relaxation_power": (0.0, 1.0, False, False),
     "gamma": (0.0, inf, False, True),
     "bregman": (0.0, inf, False, True),
+    "bregman_power": (0.0, 1.0, False, False),
     "C": (0.0, inf, True, False),
     "radius": (0.0, inf, True, False),
     "tol": (0.0, 1.0, True, True),
@@ -201,6 +203,11 @@ def _storable_classes() -> dict[str, dict[str, Any]]:
     return {role: {class_name(cls): cls for cls in found} for role, found in classes.items()}
 
 
+def added(cls: type) -> tuple[str, ...]:
+    """The last fields of a class that older files do not have, and newer ones only where they are not at their default."""
+    return getattr(cls, "added", ())
+
+
 def class_name(cls: type) -> str:
     """How model files name a class."""
     return f"{cls.__module__}:{cls.__qualname__}"
@@ -210,10 +217,10 @@ def make_part(role: str, spec: Mapping[str, Any]) -> Any:
     """The part whose class and fields a model file holds; raises ValueError or TypeError for what is not on the list, and for
     settings out of range."""
     cls, fields = STORABLE[role].get(spec["class"]), spec["fields"]
-    if cls is None or not isinstance(fields, list) or len(fields) != len(cls._fields):
+    if cls is None or not isinstance(fields, list) or not set(cls._fields[len(fields) :]) <= set(added(cls)):
         raise ValueError(f"no {role} of this release is {spec['text'][:80]} of {spec['class'][:80]}.")
     values = []
-    for key, value in zip(cls._fields, fields, strict=True):
+    for key, value in zip(cls._fields, fields, strict=False):
         kind = _kind(cls._field_defaults.get(key))
         values.append(make_part(kind.role, check_description(value)) if kind is not None else value)
     part = cls(*values)
@@ -428,7 +435,7 @@ def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
             raise TypeError(f"{role}: {key} must be true or false, got {value!r}.")
         return value
     choices = getattr(cls, "choices", {}).get(key)
-    if choices is not None:
+    if choices is not None and (isinstance(value, str) or key not in RANGES):
         return choices[choose(f"{role}: {key}", str(value), choices)]
     return check_setting(role, key, value)
 

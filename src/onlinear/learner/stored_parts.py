@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import is_ours
-from onlinear.learner.parts import check_description, class_name, make_part
+from onlinear.learner.parts import added, check_description, class_name, make_part
 
 ROLES = ("solver", "loss", "penalty", "average")
 LONGEST = 10_000  # characters of a part's text in a file
@@ -26,7 +26,7 @@ def store(spec: Any) -> Any:
         return spec
     found: dict[str, Any] = {"class": class_name(type(spec)), "text": text_of(spec)}
     if is_ours(type(spec).__module__):
-        found["fields"] = [_field(value) for value in spec]
+        found["fields"] = [_field(value) for _, value in _fields(spec)]
     return found
 
 
@@ -58,8 +58,16 @@ def text_of(part: Any) -> str:
     """The part as Python writes it, with Python's numbers."""
     if not hasattr(part, "_fields"):
         return repr(part.item() if isinstance(part, np.generic) else part)
-    fields = ", ".join(f"{name}={text_of(value)}" for name, value in zip(part._fields, part, strict=True))
+    fields = ", ".join(f"{name}={text_of(value)}" for name, value in _fields(part))
     return f"{type(part).__qualname__}({fields})"
+
+
+def _fields(part: Any) -> list[tuple[str, Any]]:
+    """The fields that a file names, with their values."""
+    found = list(zip(part._fields, part, strict=True))
+    while found and found[-1][0] in added(type(part)) and found[-1][1] == type(part)._field_defaults[found[-1][0]]:
+        found.pop()
+    return found
 
 
 def _differs(spec: Any, part: Any) -> bool:

@@ -28,7 +28,7 @@ from onlinear.text.form import kebab
 COPIES = 4  # learners beside the one of classes; fewer did not cover as they should on small sets
 PLACES = 4  # of the histogram for each power of 2
 POWERS_OF_TARGETS, POWERS_OF_SCORES = 1024, 128  # as wide as floats of targets; scores are never far from 1
-LARGEST, HEAVIEST = 1e100, 1e50  # |z| and weights beyond count as these, so that sums of w z^2 are finite
+LARGEST, HEAVIEST = 1e120, 1e30  # |z| and weights beyond count as these, so that sums of w z^2 are finite
 FADES = 512  # half-lives after which the histogram is multiplied by 2^-512, so that no weight is too large
 SEED = np.uint64(0x9E3779B97F4A7C15)
 MORE_THAN = np.cumsum(np.exp(-1.0) / np.cumprod([1.0, *range(1, 18)]))  # P(Poisson(1) <= k)
@@ -73,7 +73,7 @@ class Spread:
         units = self._units(source, weights)
         steps = np.arange(t + 1, t + 1 + source.n)
         if not self.copies:
-            self._add(0, (y.T - predicted) / units, weights, steps)
+            self._add(0, (y.T - predicted) / units, np.where(steps > 1, weights, 0.0), steps)  # nothing predicted the first row
         for r, copy in enumerate(self.copies):
             order, first = drawn(steps, r)
             found = copy.learn_checked(source.take(order), np.asfortranarray(y[order]), weights[order])[1]
@@ -146,7 +146,7 @@ class Spread:
 
     def _total(self) -> np.ndarray:
         if not np.all(self.sums[..., 0].sum(axis=0) > 0.0):
-            raise ValueError("no row of a weight above 0 was learned, so nothing tells how far predictions may be off.")
+            raise ValueError("too few rows were learned to tell how far predictions may be off: it takes 2 with a weight.")
         return self.sums
 
     def _reading_units(self, source: Source) -> np.ndarray:
@@ -246,15 +246,15 @@ def refuse_uncertainty(kind: str, loss: Any, engine: Engine, standardises: bool)
     labels = getattr(loss, "labels", "real")
     name = engine.problem.name
     if standardises:
-        raise ValueError(f"uncertainty={kind!r} has no form for scale='standard': use scale='centred'.")
+        raise ValueError("uncertainty has no form for scale='standard': use scale='centred'.")
     if engine.batch:
-        raise ValueError(f"uncertainty={kind!r} needs rows that are scored before they are learned, which {name} has none of.")
+        raise ValueError(f"uncertainty needs rows that are scored before they are learned, which {name} has none of.")
     if is_joint(loss):
-        raise ValueError(f"uncertainty={kind!r} has no form for {kebab(type(loss).__name__)}, whose scores move together.")
+        raise ValueError(f"uncertainty has no form for {kebab(type(loss).__name__)}, whose scores move together.")
     if kind == TARGETS and labels == "signs":
         raise ValueError(f"uncertainty={kind!r} is for losses of numbers; the loss is one of classes: use {SCORES!r}.")
     if kind == TARGETS and labels == "counts":
-        raise ValueError(f"uncertainty={kind!r} has no form for counts, whose deviation grows with their mean: use {SCORES!r}.")
+        raise ValueError("uncertainty of targets has no form for counts, whose deviation grows with their mean.")
 
 
 def drawn(steps: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:

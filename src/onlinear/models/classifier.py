@@ -137,6 +137,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         After ``fit`` with ``tol``: whether ``dual_gap_`` is at most ``tol``.
     t_ : int
         Rows learned, over all passes and calls.
+    coef_frame_ : pandas.DataFrame
+        The weights that are not 0, by the names of their columns, the largest first; a column for each output.
     sparsity_ : float
         The share of exact zeros in ``coef_``.
     sparsity_last_ : float

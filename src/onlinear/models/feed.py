@@ -10,6 +10,7 @@ import numpy as np
 
 from onlinear.learner.loss_sums import mean_loss
 from onlinear.rows import Source
+from onlinear.training.tasks import BLOCK, PASS, Attributes, Tasks
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
 
@@ -37,6 +38,9 @@ class Progress:
         return int(np.count_nonzero(self.estimator.coef_))
 
 
+Blocks = Iterator[tuple[Source, np.ndarray, np.ndarray]]
+
+
 class Feed(NamedTuple):
     """Checked rows with the order, block by block, in which they are to be learned."""
 
@@ -46,16 +50,26 @@ class Feed(NamedTuple):
     orders: Iterator[np.ndarray | None]
     total: int
 
-    def blocks(self) -> Iterator[tuple[Source, np.ndarray, np.ndarray]]:
-        """Rows, targets and weights, ``ROWS`` rows at a time."""
+    def passes(self, tasks: Tasks) -> Iterator[Blocks]:
+        """The blocks of each pass, until ``tasks`` ask for an end."""
         for order in self.orders:
-            for first in range(0, self.source.n, ROWS):
-                part = slice(first, first + ROWS)
-                if order is None:
-                    yield self.source.cut(part), np.asfortranarray(self.y[part]), self.weights[part]
-                else:
-                    which = order[part]
-                    yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
+            tasks.begin(PASS)
+            yield self._blocks(order, tasks)
+            if tasks.end(PASS) or tasks.stopped:
+                return
+
+    def _blocks(self, order: np.ndarray | None, tasks: Tasks) -> Blocks:
+        """Rows, targets and weights, ``ROWS`` rows at a time."""
+        for first in range(0, self.source.n, ROWS):
+            part = slice(first, first + ROWS)
+            tasks.begin(BLOCK)
+            if order is None:
+                yield self.source.cut(part), np.asfortranarray(self.y[part]), self.weights[part]
+            else:
+                which = order[part]
+                yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
+            if tasks.end(BLOCK):
+                return
 
 
 class ScoredBefore:
@@ -80,6 +94,14 @@ def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) 
             yield None
         else:
             yield draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+
+
+def start_passes(tasks: Tasks, passes: int, rows: int | None, fitted: Callable[[], Attributes | None] | None = None) -> None:
+    """Begin tasks that are passes, or of a single pass blocks of ``ROWS`` rows; None where their number is not known."""
+    if passes > 1:
+        tasks.start(PASS, passes, fitted)
+    else:
+        tasks.start(BLOCK, None if rows is None else -(-rows // ROWS), fitted)
 
 
 def tell(callbacks: list[Callable[[Progress], Any]], progress: Progress) -> None:

@@ -9,6 +9,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from copy import deepcopy
 from functools import partial
 from typing import Any, Self
 
@@ -35,7 +36,7 @@ from onlinear.models.arguments import (
 from onlinear.models.base import Classifier, Regressor
 from onlinear.models.certifying import check_max_passes, names_certified, weights_of
 from onlinear.models.evaluation import evaluate, gap_of_stream
-from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, tell
+from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, start_passes, tell
 from onlinear.models.one_by_one import OneByOne, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
@@ -49,6 +50,7 @@ from onlinear.models.tables import (
     open_labelled,
     open_rows,
 )
+from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
@@ -61,6 +63,7 @@ from onlinear.streams.pairs import Pairs
 from onlinear.training.events import Certified as Reached
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
+from onlinear.training.tasks import NOBODY, READING, Attributes, Tasks
 from onlinear.training.training import Training
 
 ROWS_AS_GIVEN: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
@@ -76,7 +79,7 @@ class TableNames:
         return names
 
 
-class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
+class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
     """What the two estimators share."""
 
     feature_names_in_ = TableNames()
@@ -86,11 +89,15 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
     @in_turn
     def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Train from the start, in ``passes`` passes over arrays or a stream."""
+        with fit_tasks(self, X, y, sample_weight) as tasks:
+            return self._train(X, y, sample_weight, classes, tasks)
+
+    def _train(self, X: Any, y: Any, sample_weight: Any, classes: Any, tasks: Tasks) -> Self:
         tabular = is_table(X) and (names_target(X, y) or has_other_than_numbers(X))
         if is_stream(X, y):
-            return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True)
+            return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True, tasks=tasks)
         if tabular:
-            return self._learn_table(X, y, sample_weight, classes, self.passes, anew=True)
+            return self._learn_table(X, y, sample_weight, classes, self.passes, anew=True, tasks=tasks)
         if classes is not None:
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with unchanged_on_error(self), named_columns(X):
@@ -105,23 +112,28 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
             certified = self.certified_learner(outputs) if self.certifies else None
             start = None if certified is None else self.begin(outputs)
             if certified is not None and (start is not None or self.solver is None or names_certified(self.solver)):
-                return self._certify(certified, X, y, weights, start, 0)
+                return self._certify(certified, X, y, weights, start, 0, tasks)
             learner = self.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
             if learner.engine.batch:
+                if certified is None:
+                    tasks.start(None, 0)
+                    return self._solve(learner, X, y, weights, passes)
                 self._solve(learner, X, y, weights, passes)
-                return self if certified is None else self._certify(certified, X, y, weights, weights_of(learner), passes)
+                return self._certify(certified, X, y, weights, weights_of(learner), passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
+            if certified is None:
+                start_passes(tasks, passes, source.n)
             self.learner_, self.n_iter_ = learner, passes
         source = source.held() if passes > 1 or shuffle else source
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
-        self._run(feed, scored)
+        self.n_iter_ = self._run(feed, scored, tasks)
         if certified is not None:
-            return self._certify(certified, X, y, weights, weights_of(self.learner_), passes)
-        warn(self._doubts(X, feed, scored, ordered=not shuffle), stacklevel=4)
+            return self._certify(certified, X, y, weights, weights_of(self.learner_), passes, tasks)
+        warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle), stacklevel=5)
         return self
 
     def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
@@ -141,11 +153,14 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
             found.append(more)
         return found
 
-    def _certify(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int) -> Self:
+    def _certify(
+        self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, start: Any, passes: int, tasks: Tasks
+    ) -> Self:
         """Solve to ``tol`` from a start, which took so many passes."""
+        tasks.start(READING, None, lambda: None)  # the solver has the weights until its end
         if self.chosen_scale() == "standard":
             fix_scales(learner, X, weights)
-        self.solve_to_tolerance(learner, X, y, weights, start, passes)
+        self.solve_to_tolerance(learner, X, y, weights, start, passes, tasks)
         tell(check_callbacks(self.callbacks), Progress(self, self.t_))
         return self
 
@@ -175,9 +190,12 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
                 raise ValueError(f"solver {learner.spec['solver']!r} needs all rows at once: use fit.")
             source, y, weights = learner.check_input(X, y, weights)
             self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
-        return self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
+        self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
+        return self
 
-    def _learn_table(self, X: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool) -> Self:
+    def _learn_table(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool, tasks: Tasks = NOBODY
+    ) -> Self:
         """Learn the rows of a table in memory as a stream; ``fit`` permutes them as it permutes those of arrays."""
         described = self.encoding_ if not anew and self._reads_tables() else None
         if y is None and described is None:
@@ -196,7 +214,7 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
                 f"(solver={self.solver!r}, shuffle={self.shuffle!r})."
             )
         shuffled = Shuffled(stream, max(1, stream.rows or 1), make_generator(self.random_state)) if shuffle else None
-        return self._learn_stream(shuffled or stream, None, None, classes, passes, anew=anew, shuffled=shuffled)
+        return self._learn_stream(shuffled or stream, None, None, classes, passes, anew=anew, shuffled=shuffled, tasks=tasks)
 
     def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any) -> Given:
         """A table with its targets and weights, which come as arrays."""
@@ -238,6 +256,7 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
         *,
         anew: bool,
         shuffled: Shuffled | None = None,
+        tasks: Tasks = NOBODY,
     ) -> Self:
         """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
         if y is not None or sample_weight is not None:
@@ -260,7 +279,16 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
                 shuffled.restore(generator)  # a pass that looks at labels has taken an order
             most = check_max_passes(self.max_passes) if anew and self.certifies else None
             options = options._replace(class_weights=weights, most=most)
-            training = Training(stream, options, lambda task: self, shuffled=shuffled)
+            training = Training(stream, options, lambda task: self, shuffled=shuffled, tasks=tasks)
+
+            def copied() -> Attributes:
+                self._describe_stream(stream, training, before, anew)
+                return self.copied_attributes()
+
+            if most is None:
+                start_passes(tasks, passes, None, copied)
+            else:
+                tasks.start(READING, None, copied)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
         with ExitStack() as stack:
             shown = show_passes() if self.verbose and most is not None else None
@@ -281,9 +309,9 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
                 if training.rows:
                     self._describe_stream(stream, training, before, anew)
         if most is not None:
-            self.warn_of_shortfall(5)
+            self.warn_of_shortfall(6)
         elif anew and training.rows >= ENOUGH:
-            warn(training.doubts(command=False), stacklevel=5)
+            warn(training.doubts(command=False), stacklevel=6)
         return self
 
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
@@ -325,17 +353,25 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, feed: Feed, scored: ScoredBefore | None = None) -> Self:
+    def _run(self, feed: Feed, scored: ScoredBefore | None = None, tasks: Tasks = NOBODY) -> int:
+        """Learn the rows of all passes; the number of passes made."""
+        made = 0
         callbacks = check_callbacks(self.callbacks)
         with ExitStack() as stack:
             if self.verbose:
                 callbacks = [stack.enter_context(show_bar(self.t_, feed.total)), *callbacks]
-            for source, y, weights in feed.blocks():
-                scores = self.learner_.learn_checked(source, y, weights)
-                if scored is not None:
-                    scored.parts.append((scores[1].T, y, weights))
-                tell(callbacks, Progress(self, feed.total))
-        return self
+            for blocks in feed.passes(tasks):
+                made += 1
+                for source, y, weights in blocks:
+                    scores = self.learner_.learn_checked(source, y, weights)
+                    if scored is not None:
+                        scored.parts.append((scores[1].T, y, weights))
+                    tell(callbacks, Progress(self, feed.total))
+        return made
+
+    def copied_attributes(self) -> Attributes:
+        """Attributes that make a copy of the estimator predict as it does now, whatever it learns later."""
+        return {"learner_": deepcopy(self.learner_), "history_": [*self.history_]}
 
     def chosen_shuffle(self) -> bool | str:
         """The order of the rows in a pass: as set, else that of the preset, else a new permutation."""
@@ -485,8 +521,8 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
         Returns
         -------
         ndarray of str, of shape (n_features_in_,)
-            As a table or data frame names them: ``price``, ``site=a.org`` of a one-hot category, ``site (hashed)`` of columns
-            that categories share. ``x0``, ``x1``, ... where there are no names.
+            As a table or data frame names them: ``price``, ``site=a.org`` of a category, ``site=a.org + site=b.org`` where two
+            share a hashed column, ``site (hashed)`` where no name is known. ``x0``, ``x1``, ... where there are no names.
 
         Raises
         ------
@@ -496,6 +532,19 @@ class Online(BaseEstimator, OneByOne, Certified):  # type: ignore[misc]
         columns = np.arange(self.fitted_learner().size)
         names = self.feature_names(columns)
         return np.array([f"x{j}" if name is None else name for j, name in zip(columns, names, strict=True)], dtype=object)
+
+    @property
+    def coef_frame_(self) -> Any:
+        """The weights that are not 0, by name, as a data frame of pandas, the largest first; a column for each output."""
+        import pandas as pd  # type: ignore[import-untyped]
+
+        learner = self.fitted_learner()
+        table = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+        largest = np.abs(table).max(axis=1)
+        columns = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
+        names = [f"x{j}" if name is None else name for j, name in zip(columns, self.feature_names(columns), strict=True)]
+        outputs = list(getattr(self, "classes_", range(learner.n_outputs))) if learner.n_outputs > 1 else ["weight"]
+        return pd.DataFrame(table[columns], index=pd.Index(names, name="feature"), columns=outputs)
 
     def _coef(self, average: bool) -> np.ndarray:
         return np.ascontiguousarray(self.fitted_learner().weights(average=average).T)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -31,17 +32,19 @@ from onlinear.learner.parts import build_penalty
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.models.arguments import check_passes, fix_scales, make_generator
 from onlinear.models.estimators import KINDS, OnlineClassifier
-from onlinear.models.feed import Feed, orders
+from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.online import Online
 from onlinear.models.strengths import with_strengths
+from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
+from onlinear.training.tasks import NOBODY, PENALTY, Attributes, Tasks
 
 
-class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """One estimator trained with each of several penalties, all in one pass over the rows.
 
     Each model equals ``clone(estimator).set_params(penalty=...)`` trained alone, bit for bit (where rows are shuffled: with the
@@ -154,11 +157,16 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         DivergenceError
             Where the state of a model stops being finite; it names the penalty.
         """
+        with fit_tasks(self, X, y, sample_weight) as tasks:
+            return self._fit(X, y, sample_weight, tasks)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> PenaltyPath:
         with unchanged_on_error(self), named_columns(X):
             fresh = self._new_models()
             lead = fresh[0]
             if self._tol is not None:
-                return self._fit_to_tolerance(fresh, X, y, sample_weight)
+                tasks.start(PENALTY, len(fresh))
+                return self._fit_to_tolerance(fresh, X, y, sample_weight, tasks)
             shuffle, draw = lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             passes = check_passes(lead.passes, X.shape[0])
@@ -171,10 +179,19 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
+            start_passes(tasks, passes, source.n)
         source = source.held() if passes > 1 or shuffle else source
-        for done, order in enumerate(orders(draw, source.n, shuffle, passes)):
-            self._run(Feed(source, y, weights, iter([order]), source.n), seen=done > 0)
+        feed, made = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n), 0
+        for blocks in feed.passes(tasks):
+            self._run(blocks, seen=made > 0)
+            made += 1
+        for model in fresh:
+            model.n_iter_ = made
         return self
+
+    def copied_attributes(self) -> Attributes:
+        """Attributes that make a copy of the path predict as it does now, whatever it learns later."""
+        return {"_models": deepcopy(self._models), "_tally": deepcopy(self._tally), "_group": None}
 
     @in_turn
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PenaltyPath:
@@ -214,7 +231,8 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             source, y, weights = group.check(X, y, weights)
             self._models, self._group = fresh, group
             self._tally = Tally.of(len(fresh)) if first else self._tally
-        self._run(Feed(source, y, weights, iter([None]), source.n), seen=False)
+        for blocks in Feed(source, y, weights, iter([None]), source.n).passes(NOBODY):
+            self._run(blocks, seen=False)
         return self
 
     @property
@@ -222,7 +240,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         """The gap to which ``fit`` takes each model: the path's, else the estimator's."""
         return self.estimator.tol if getattr(self, "tol", None) is None else self.tol  # pickles of before have no tol
 
-    def _fit_to_tolerance(self, fresh: list[Online], X: Any, y: Any, sample_weight: Any) -> PenaltyPath:
+    def _fit_to_tolerance(self, fresh: list[Online], X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> PenaltyPath:
         """Fit one model after the other, the strongest penalty first, each from the one before."""
         before: Online | None = None
         for place in sorted(range(len(fresh)), key=lambda place: strength(fresh[place].chosen_penalty())):
@@ -230,7 +248,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             if before is not None:
                 model.__dict__.update({name: value for name, value in vars(before).items() if name.endswith("_")})
             own, model.warm_start = model.warm_start, before is not None
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), tasks.around(PENALTY, model):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 try:
                     model.fit(X, y, sample_weight)
@@ -241,7 +259,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         for penalty, model in zip(self.penalties, fresh, strict=True):
             if not model.converged_:
                 said = shortfall(model.dual_gap_, model.learner_.solver.tol, model.n_passes_)
-                warnings.warn(f"penalty {penalty!r}: {said}", ConvergenceWarning, stacklevel=4)
+                warnings.warn(f"penalty {penalty!r}: {said}", ConvergenceWarning, stacklevel=5)
         return self
 
     def _new_models(self) -> list[Online]:
@@ -288,10 +306,10 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
             self._group = self._of(self._models)
         return self._group
 
-    def _run(self, feed: Feed, *, seen: bool) -> None:
+    def _run(self, blocks: Blocks, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
-        before, tally = self._sums(), self._tally
-        for source, y, weights in feed.blocks():
+        before, tally, rows = self._sums(), self._tally, self.t_
+        for source, y, weights in blocks:
             scores = self._together().learn(source, y, weights)
             if not seen and isinstance(self.estimator, OnlineClassifier):
                 own, true = best_class(scores, axis=1), best_class(y, axis=1)
@@ -300,7 +318,7 @@ class PenaltyPath(FittedPath, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss += self._sums() - before
-            tally.later_rows += feed.total
+            tally.later_rows += self.t_ - rows
         if self.grow:
             for model in self._models:
                 model.n_features_in_ = max(1, model.learner_.size)

@@ -14,6 +14,7 @@ from onlinear.models.base import Model
 from onlinear.models.certifying import check_max_passes, weights_of
 from onlinear.solvers.core.certified import CertifiedEngine, Report, Tell, add_passes, certificate, counted
 from onlinear.training.events import Certified as Reached
+from onlinear.training.tasks import READING, Tasks
 
 
 class Certified(Model):
@@ -34,17 +35,18 @@ class Certified(Model):
         weights: np.ndarray,
         start: tuple[np.ndarray, np.ndarray] | None,
         passes: int,
+        tasks: Tasks,
     ) -> None:
         """Solve from a start after so many passes, and take the learner. Warns where the gap stays above ``tol``."""
         most = check_max_passes(self.max_passes) - passes
         if most < 1:
             raise ValueError(f"max_passes={self.max_passes} leaves no pass after the {passes} of {self.solver!r}.")
-        learner.solve_from(X, y, most, weights, start, show_iterations() if self.verbose else None)
+        learner.solve_from(X, y, most, weights, start, teller(tasks, show_iterations() if self.verbose else None))
         for state in learner.states:
             add_passes(state, passes)
         self.learner_ = learner
         self.n_iter_ = max(counted(state)[0] for state in learner.states)
-        self.warn_of_shortfall(6)
+        self.warn_of_shortfall(7)
 
     def warn_of_shortfall(self, stacklevel: int) -> None:
         """Warn where ``tol`` was not reached, at the line that called ``fit``."""
@@ -92,7 +94,19 @@ class Certified(Model):
 HEADS = f"{'pass':>6}{'objective':>16}{'certified gap':>16}{'non-zeros':>12}{'columns':>10}"
 
 
-def show_iterations() -> Tell:
+def teller(tasks: Tasks, show: Callable[[Report], None] | None) -> Tell:
+    """Shows each certified pass over rows in memory, and says that it was a task."""
+
+    def tell(report: Report) -> bool:
+        if show is not None:
+            show(report)
+        tasks.begin(READING)
+        return tasks.end(READING)
+
+    return tell
+
+
+def show_iterations() -> Callable[[Report], None]:
     """Prints a line for each certified pass over rows in memory."""
     print(HEADS)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 TURN = "_turn"  # begins the name of an attribute that copies do not have
+OF_CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")  # scikit-learn's, which end with the fit
 
 
 def in_turn(method: Method) -> Method:
@@ -50,5 +51,5 @@ def put_back(estimator: Any, before: dict[str, Any]) -> None:
     """Give the estimator the attributes that it had."""
     attributes = vars(estimator)  # another thread may read them: none is missing at any time
     attributes.update(before)
-    for name in [name for name in attributes if name not in before]:
+    for name in [name for name in attributes if name not in before and name not in OF_CALLBACKS]:
         del attributes[name]

@@ -1,9 +1,10 @@
 r"""Batch Douglas-Rachford splitting: the whole mean loss g on one side, the penalty h on the other.
 
-    x_{k+1} = prox_{lam h}(u_k);   z_{k+1} = prox_{lam g}(2 x_{k+1} - u_k);   u_{k+1} = u_k + relaxation (z_{k+1} - x_{k+1})
+    x_{k+1} = prox_{lam h}(u_k);   z_{k+1} = prox_{lam g}(2 x_{k+1} - u_k);   u_{k+1} = u_k + omega_k (z_{k+1} - x_{k+1})
 
-with g(z) = mean_i s_i l(<z, a_i>, b_i) (MATH 10.1). The z-step minimises g(z) + |z - v|^2 / (2 lam): for the squared loss one
-linear system, (A' S A / n + I / lam) z = A' S b / n + v / lam, factored once; for other smooth losses Newton's method from v.
+with omega_k = relaxation / k^relaxation_power, k from 1, and g(z) = mean_i s_i l(<z, a_i>, b_i) (MATH 10.1). u converges, since
+the sum of omega_k (2 - omega_k) is infinite. The z-step minimises g(z) + |z - v|^2 / (2 lam): for the squared loss one linear
+system, (A' S A / n + I / lam) z = A' S b / n + v / lam, factored once; for other smooth losses Newton's method from v.
 Predictor: prox_{lam h}(u). Its fixed point minimises the objective, for any lam.
 
 Source: Shi, Liu, section 2; MATH 10.1 (the full g, not g_{t+1}, in the z-step). A system of n unknowns is solved where n < d.
@@ -27,14 +28,20 @@ NEWTON_STEPS, NEWTON_ACCURACY = 100, 1e-14
 
 
 class BatchDrs(NamedTuple):
-    """Settings: lam and relaxation in (0, 2)."""
+    """Settings: lam, and relaxation in (0, 2) (at iteration k: relaxation / k^relaxation_power)."""
 
     lam: float = 1.0
     relaxation: float = 1.0
+    relaxation_power: float = 0.0
 
+    added = ("relaxation_power",)
     letters = ("u", "z", "x")
     no_batch = "it takes all rows at once"
     scales = False  # a batch has no running scale
+
+    def relaxation_at(self, k: int) -> float:
+        """omega_k."""
+        return float(self.relaxation / k**self.relaxation_power)
 
     def engine(self, problem: Problem) -> Engine:
         if not hasattr(problem.loss, "curvature"):
@@ -71,8 +78,8 @@ class Batch(Engine):
         for _ in range(iterations):
             x = self.prox(U[0])
             z = prox_g(2.0 * x - U[0])
-            U[0], U[1], U[2] = U[0] + self.solver.relaxation * (z - x), z, x
             state.now[T] += 1.0
+            U[0], U[1], U[2] = U[0] + self.solver.relaxation_at(state.t) * (z - x), z, x
 
     def prox(self, u: np.ndarray) -> np.ndarray:
         """prox_{lam h}, the intercept left alone."""

@@ -3,12 +3,13 @@ r"""Online and stochastic Douglas-Rachford splitting, and SADMM's kernel, which 
     x_{t+1} = prox_{lam h}(u_t)
     z_{t+1} = prox_{lam l_t}(2 x_{t+1} - u_t)                                       exact:   odrs, sdrs        (MATH 10.2)
     z_{t+1} = 2 x_{t+1} - u_t - lam l'(<z_t, a_t>, b_t) a_t                 inexact: iodrs, isdrs          (MATH 10.3)
-    u_{t+1} = u_t + relaxation (z_{t+1} - x_{t+1})
+    u_{t+1} = u_t + omega_t (z_{t+1} - x_{t+1}),   omega_t = relaxation / t^relaxation_power
 
 h is the penalty, (a_t, b_t) the row; sdrs and isdrs draw it with replacement, the kernels are the same. With lam_t that varies,
 kappa = lam_t / lam_{t-1}: x = prox_{lam_{t-1} h}(u), the row's step starts at v = (1 + kappa) x - kappa u, and
 u' = x - lam_t theta a (MATH 11.6b). A fixed lam keeps an asymptotic bias (MATH 13.3); schedule=growing-rho, lam_t = lam/sqrt t,
-converges. Predictor: x = prox(u).
+converges. A relaxation that falls keeps sum omega_t (2 - omega_t) = infinity, which the paper asks for: it removes the noise
+but not the bias, for u tends to a fixed point of the mean of the rows' maps. Predictor: x = prox(u).
 
 Source: Shi, Liu, Online and stochastic Douglas-Rachford splitting method; MATH 9.4 for the identity with SADMM.
 Lazy:   an idle step is u <- prox_{lam h}(u): V is the potential of u, and x is V read at the next clock (MATH 11.6).
@@ -84,13 +85,18 @@ FORGET = OWN + 7  # whether every kept z is to be forgotten after the next step
 
 
 class Drs(NamedTuple):
-    """Settings: lam (at step t: lam / t^schedule), relaxation in (0, 2), and whether the loss's step is inexact."""
+    """Settings: lam (at step t: lam / t^schedule), relaxation in (0, 2) (at step t: relaxation / t^relaxation_power), inexact.
+
+    ``inexact``: whether the loss's step is a gradient step.
+    """
 
     lam: float = 1.0
     relaxation: float = 1.0
     inexact: bool = False
     schedule: float = 0.0
+    relaxation_power: float = 0.0
 
+    added = ("relaxation_power",)
     letters = ("u", "z", "x")
     mean_name = "xbar"
     choices = {"schedule": {"constant": 0.0, "growing-rho": 0.5}}  # noqa: RUF012
@@ -109,19 +115,23 @@ class Drs(NamedTuple):
         """lam_t; that of step 0 is that of step 1, since u_0 starts there."""
         return Power(self.lam, 0.0, self.schedule).at(max(t, 1))
 
+    def relaxation_at(self, t: int) -> float:
+        """omega_t."""
+        return self.relaxation / max(t, 1) ** self.relaxation_power
+
     def decay_step(self, t: int) -> float:
         """The step of the prox in step t."""
         return self.lam_at(t - 1)
 
     def step(self, U, x, y, s, t, loss, penalty):
-        u, z, lam = U[0], U[1], self.lam_at(t)
+        u, z, lam, omega = U[0], U[1], self.lam_at(t), self.relaxation_at(t)
         kappa = lam / self.lam_at(t - 1)
         X = prox_but_first(penalty, u, self.lam_at(t - 1))
         v = (1.0 + kappa) * X - kappa * u
         norm = dot(x, x)
         theta = weighted(s, loss.slope(dot(z, x), y) if self.inexact else loss.theta(dot(v, x), s * lam * norm, y))
         new = v - lam * theta * x
-        U[0] = u + self.relaxation * (new - X) if self.relaxation != 1.0 else X - lam * theta * x
+        U[0] = u + omega * (new - X) if omega != 1.0 else X - lam * theta * x
         U[1] = new
         U[2] = X
 
@@ -150,10 +160,10 @@ class Drs(NamedTuple):
     def engine(self, problem: Problem) -> Engine:
         if not self.inexact:
             needs_theta(problem)
-        if self.relaxation != 1.0:
+        if self.relaxation != 1.0 or self.relaxation_power != 0.0:
             if self.schedule != 0.0:
                 raise ValueError("relaxation is defined for a constant lam only (MATH 10, 11.6b); use schedule=constant.")
-            return choose(self, problem, Relaxed, why_not_relaxed(self.inexact, problem))
+            return choose(self, problem, Relaxed, why_not_relaxed(self, problem))
         return choose(self, problem, Inexact if self.inexact else Exact, why_not_split(problem))
 
 

@@ -7,7 +7,8 @@ Lazy:   an idle step moves u by -omega k sign(u) while |u| > k and multiplies it
         m = ceil((|u| - k) / (omega k)), at least 0, after n >= m idle steps u_n = (1 - omega)^{n-m} sign(u) (|u| - m omega k).
         State: u and the step it belongs to. The predictor x is (|W| - Q - k)_+ for the constant W = |u| + Q and the clock
         Q = omega k t, which is all that the tables of averages.py ask for; it is 0 for ever once |u| <= k.
-Cost:   O(nnz) per row.   Needs: exact steps, l1 or no penalty; with l2, bounds or inexact steps the dense step.
+Cost:   O(nnz) per row.   Needs: exact steps, l1 or no penalty; with l2, bounds, inexact steps or a relaxation
+        that varies the dense step.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ from onlinear.solvers.core.engine import (
 from onlinear.solvers.core.last_row import keep_columns, last_row, learn_keeping_last_row
 
 
-def why_not_relaxed(inexact: bool, problem: Problem) -> str | None:
+def why_not_relaxed(solver: Any, problem: Problem) -> str | None:
     """What keeps relaxed Douglas-Rachford from being lazy, or None."""
-    if inexact:
+    if solver.relaxation_power != 0.0:
+        return "with a relaxation that varies, idle steps multiply u by products without a closed form"
+    if solver.inexact:
         return "inexact steps with relaxation have no lazy form"
     if not isinstance(problem.penalty, ElasticNet) or problem.penalty.l2 != 0.0:
         return "relaxation is lazy for l1 alone"

@@ -3,7 +3,8 @@ r"""Online ADMM with a Bregman term: SADMM's splitting, the w-step also held nea
     w_{t+1}  = implicit step at (rho z_t - mu_t + eta w_t) / (rho + eta), c = 1 / (rho + eta)                    (MATH 9.8)
     z_{t+1}  = prox_{r/rho}(w_{t+1} + mu_t/rho),   mu_{t+1} = mu_t + rho (w_{t+1} - z_{t+1})
 
-eta is the setting ``bregman``; bregman=0 is SADMM. Predictor: z.
+eta_t = bregman t^bregman_power and rho_t = rho t^schedule; bregman=0 is SADMM. Predictor: z. With both powers 0.5 the regret is
+O(sqrt T), with both 1 and a strongly convex objective O(log T), for rho and bregman that fit (Wang, Banerjee).
 
 Source: Wang, Banerjee, ICML 2012, with A = I, B = -I, c = 0; MATH 9.8.
 Loop:   its own: an idle stretch is a walk along pieces, one weight at a time.
@@ -52,7 +53,7 @@ from onlinear.solvers.drs import first_dual
 
 
 class Oadm(NamedTuple):
-    """Settings: rho (at step t: rho t^schedule) and bregman, the paper's eta.
+    """Settings: rho (at step t: rho t^schedule) and bregman, the paper's eta (at step t: bregman t^bregman_power).
 
     With the average uniform-post, and by the dense step with any average, the variables hold wbar, the mean of w_{t+1}.
     """
@@ -60,7 +61,9 @@ class Oadm(NamedTuple):
     rho: float = 1.0
     bregman: float = 1.0
     schedule: float = 0.0
+    bregman_power: float = 0.0
 
+    added = ("bregman_power",)
     letters = ("z", "w", "mu")
     stable = True  # every step is implicit in the loss and in the penalty
     mean_name = "zbar"
@@ -70,10 +73,14 @@ class Oadm(NamedTuple):
         """rho_t."""
         return self.rho * max(t, 1) ** self.schedule
 
+    def bregman_at(self, t: int) -> float:
+        """eta_t."""
+        return self.bregman * max(t, 1) ** self.bregman_power
+
     def step(self, U, x, y, s, t, loss, penalty):
-        z, w, mu, rho = U[0], U[1], U[2], self.rho_at(t)
-        c = 1.0 / (rho + self.bregman)
-        v = c * (rho * z - mu + self.bregman * w)
+        z, w, mu, rho, eta = U[0], U[1], U[2], self.rho_at(t), self.bregman_at(t)
+        c = 1.0 / (rho + eta)
+        v = c * (rho * z - mu + eta * w)
         theta = weighted(s, loss.theta(dot(v, x), s * c * dot(x, x), y))
         new = v - c * theta * x
         U[0] = prox_but_first(penalty, new + mu / rho, 1.0 / rho)
@@ -101,15 +108,15 @@ class Oadm(NamedTuple):
 
     def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
         """(rho z - mu + eta w) / (rho + eta)."""
-        rho = self.rho_at(state.t + 1)
+        rho, eta = self.rho_at(state.t + 1), self.bregman_at(state.t + 1)
         if isinstance(engine, LazyOadm):
             w, a, _ = engine.settled(state, columns)
             z = engine.penalty.prox(a, 1.0 / rho)
             mu = rho * (a - z)
         else:
             z, w, mu = state.arrays["U"][:, 1:][:, columns]
-        c = 1.0 / (rho + self.bregman)
-        return Start(c * (rho * z - mu + self.bregman * w), c, ElasticNet())
+        c = 1.0 / (rho + eta)
+        return Start(c * (rho * z - mu + eta * w), c, ElasticNet())
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
@@ -117,8 +124,8 @@ class Oadm(NamedTuple):
 
     def why_not_lazy(self, problem: Problem) -> str | None:
         """What stands in the way of the pieces of MATH 11.8, or None."""
-        if self.schedule != 0.0:
-            return "a varying rho has no lazy form with a Bregman term"
+        if self.schedule != 0.0 or self.bregman_power != 0.0:
+            return "a varying rho or eta has no lazy form with a Bregman term"
         if not isinstance(problem.penalty, ElasticNet) or problem.penalty.l2 != 0.0:
             return "the lazy form is known for l1 alone"
         return None

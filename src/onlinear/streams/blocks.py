@@ -53,6 +53,8 @@ class Block(NamedTuple):
         The weight of each row, at least 0; None: all are 1.
     held : ndarray of shape (n,), optional
         Whether each row is held out: scored, never learned; None: no row is.
+    seen : int, default 0
+        How many names of hashed columns the stream had kept when it gave the block.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Block(NamedTuple):
     files: np.ndarray | None = None
     weights: np.ndarray | None = None
     held: np.ndarray | None = None
+    seen: int = 0
 
     @property
     def n(self) -> int:
@@ -169,6 +172,7 @@ def _block_of(blocks: Sequence[Block], rows: Rows, order: slice | np.ndarray) ->
         if all(block.weights is None for block in blocks)
         else np.concatenate([block.importance for block in blocks])[order],
         None if blocks[0].held is None else np.concatenate([block.held for block in blocks])[order],  # type: ignore[misc]
+        max(block.seen for block in blocks),
     )
 
 

@@ -13,27 +13,26 @@ from onlinear.rows import Rows, plain
 from onlinear.streams.blocks import Block, StreamError
 from onlinear.streams.column_arrays import Parts
 from onlinear.streams.crosses import Crosses
-from onlinear.streams.encoding import HASH, INDICATOR, MOST_VALUES, Encoding
+from onlinear.streams.encoding import INDICATOR, MOST_VALUES, Encoding
 from onlinear.streams.hashing import hash_texts, key_hash, tidy
+from onlinear.streams.seen_names import SeenNames
 
 
 class BlockMaker:
     """Makes blocks by an encoding. ``labels`` numbers the target's classes and grows; ``name`` is the stream's, for errors."""
 
-    def __init__(self, encoding: Encoding, labels: dict[str, int], name: str) -> None:
+    def __init__(self, encoding: Encoding, labels: dict[str, int], name: str, keeps_names: bool = True) -> None:
         self._encoding, self._labels, self._name = encoding, labels, name
         self._keys = Keys.of(encoding)
-        self._crosses = Crosses(encoding)
+        self._crosses, self._names = Crosses(encoding), SeenNames(encoding) if keeps_names else None
 
     def make(self, parts: Parts, rows: np.ndarray, name: str) -> Block:
         """The block of these columns; ``rows`` are the rows' numbers in the file ``name``."""
         encoding, n, texts = self._encoding, len(rows), len(self._encoding.texts)
         named = texts + len(encoding.interactions)
         columns, values = np.empty((named, n), np.uint32), np.empty((named, n))
-        if encoding.interactions:
-            self._hash_and_cross(parts, columns, values)
-        elif texts and encoding.categories == HASH:
-            _hash_columns(encoding, self._keys, parts.texts, encoding.offset, columns, values)
+        if encoding.hashes:
+            self._hash(parts, columns, values)
         elif texts:
             _number_columns(encoding, [parts.texts.slice(k * n, n) for k in range(texts)], columns, values, name)
         room = n * (len(parts.numbers) + named)
@@ -44,17 +43,20 @@ class BlockMaker:
         size = int(found.indices.max()) + 1 if len(found.indices) else 0
         largest = float(max(found.values.max(), -found.values.min())) if size else 0.0
         y = parts.y if parts.labels is None else self._number_labels(parts.labels)
-        return Block(found, y, rows.astype(np.int64), (name,), size, largest, None, parts.weights)
+        seen = len(encoding.seen.names)
+        return Block(found, y, rows.astype(np.int64), (name,), size, largest, None, parts.weights, seen=seen)
 
-    def _hash_and_cross(self, parts: Parts, columns: np.ndarray, values: np.ndarray) -> None:
-        """Write the entries of all text features, then those of the crosses."""
+    def _hash(self, parts: Parts, columns: np.ndarray, values: np.ndarray) -> None:
+        """Write the entries of all text features, then those of the crosses; keep the names of new ones."""
         encoding, texts = self._encoding, len(self._encoding.texts)
-        hashes = columns[:texts]
         if texts:
-            _hash_columns(encoding, self._keys, parts.texts, None, hashes, values[:texts])
-        self._crosses.write(parts.numbers, hashes, values[:texts], columns[texts:], values[texts:])
-        hashes &= np.uint32((1 << encoding.hash_bits) - 1)
-        hashes += np.uint32(encoding.offset)
+            _hash_columns(encoding, self._keys, parts.texts, columns[:texts], values[:texts])
+        if encoding.interactions:
+            self._crosses.write(parts.numbers, columns[:texts], values[:texts], columns[texts:], values[texts:])
+        if self._names is not None:
+            self._names.note(parts, columns, values)
+        columns &= np.uint32((1 << encoding.hash_bits) - 1)
+        columns += np.uint32(encoding.offset)
 
     def _number_labels(self, labels: Any) -> np.ndarray:
         """The labels as places among the classes' names; a new name gets the next place."""
@@ -81,22 +83,19 @@ class Keys(NamedTuple):
         return cls(plain(np.frombuffer(b"".join(parts), np.uint8)), np.cumsum([0, *map(len, parts)]))
 
 
-def _hash_columns(
-    encoding: Encoding, keys: Keys, array: Any, offset: int | None, columns: np.ndarray, values: np.ndarray
-) -> None:
-    """Write the entries of all text features to ``columns``, from ``offset`` on, and ``values``; None: the whole hashes."""
+def _hash_columns(encoding: Encoding, keys: Keys, array: Any, hashes: np.ndarray, values: np.ndarray) -> None:
+    """Write the hashes and the entries of all text features."""
     _, ends, text = array.buffers()
     offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
     content = np.frombuffer(text, np.uint8) if text is not None and text.size else np.zeros(1, np.uint8)
     present = array.is_valid().to_numpy(zero_copy_only=False)
-    first, mask = (0, (1 << 32) - 1) if offset is None else (offset, (1 << encoding.hash_bits) - 1)
     with np.errstate(over="ignore"):
-        hash_texts(*keys, plain(content), plain(offsets), plain(present), first, mask, columns, values)
+        hash_texts(*keys, plain(content), plain(offsets), plain(present), hashes, values)
     if encoding.missing.categories == INDICATOR and array.null_count:
-        missing = ~present.reshape(columns.shape)
+        missing = ~present.reshape(hashes.shape)
         for k in np.flatnonzero(missing.any(axis=1)):
             h = key_hash(encoding.texts[k].name)
-            columns[k, missing[k]] = first + (h & mask)
+            hashes[k, missing[k]] = h
             values[k, missing[k]] = -1.0 if h >> 31 else 1.0
 
 

@@ -58,7 +58,9 @@ class Plan:
         self.kinds = dict.fromkeys(texts, TEXT) | dict.fromkeys(numbers, NUMBER)
         if len(self.kinds) < len([*texts, *numbers]):
             raise ValueError("text and numbers must name each column once.")
-        self._given = None if encoding is None else enc.read(encoding)
+        predicts = options.unlabelled and encoding is not None  # which needs no names of hashed columns
+        self._given = None if encoding is None else enc.read(enc.without_seen(encoding) if predicts else encoding)
+        self.keeps_names = not predicts
         if self._given is not None:
             self.kinds |= dict(self._given.features)
         if options.weight is not None:

@@ -74,7 +74,7 @@ class Columns(Reader):
         self.task = "classify" if text else None
         self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
         self._arrays = ArrayReader(self._plan, None if self.classes is None else tuple(self._labels))
-        self._maker = BlockMaker(self._plan.encoding, self._labels, self.name)
+        self._maker = BlockMaker(self._plan.encoding, self._labels, self.name, self._plan.keeps_names)
         self.rows, self.total = self._measure(first)
 
     @property

@@ -34,9 +34,9 @@ class Crosses:
         self._sides = [(feature, rank[feature], place[feature.name]) for feature in encoding.features if feature.name in place]
 
     def write(
-        self, numbers: np.ndarray, hashes: np.ndarray, present: np.ndarray, columns: np.ndarray, values: np.ndarray
+        self, numbers: np.ndarray, hashes: np.ndarray, present: np.ndarray, crossed: np.ndarray, values: np.ndarray
     ) -> None:
-        """Write column and value of cross c in row i to ``columns[c, i]`` and ``values[c, i]``, 0 for no entry.
+        """Write hash and value of cross c in row i to ``crossed[c, i]`` and ``values[c, i]``, 0 for no entry.
 
         ``numbers``: the numeric columns; ``hashes`` and ``present``: the hash of each text, and 0 where it has no entry.
         """
@@ -49,9 +49,8 @@ class Crosses:
                 codes[at], factors[at] = hashes[rank], present[rank] != 0.0
             else:
                 self._write_number(feature.name, rank, numbers, codes[at], factors[at])
-        mask = (1 << self._encoding.hash_bits) - 1
         with np.errstate(over="ignore"):
-            _cross(codes, factors, self._pairs, self._encoding.offset, mask, columns, values)
+            _cross(codes, factors, self._pairs, crossed, values)
 
     def _write_number(self, name: str, rank: int, numbers: np.ndarray, codes: np.ndarray, factors: np.ndarray) -> None:
         codes[:], factors[:] = key_hash(name), numbers[rank]
@@ -74,12 +73,12 @@ def note_large_products(encoding: Encoding, numbers: np.ndarray, errors: RowErro
 
 
 @kernel
-def _cross(codes, factors, pairs, offset, mask, columns, values):  # type: ignore[no-untyped-def]
+def _cross(codes, factors, pairs, hashes, values):  # type: ignore[no-untyped-def]
     """The entries of all pairs, from the hashes and factors of their columns."""
     for c in range(pairs.shape[0]):
         a, b = pairs[c, 0], pairs[c, 1]
-        for i in range(columns.shape[1]):
+        for i in range(hashes.shape[1]):
             found = pair_hash(np.uint64(codes[a, i]), np.uint64(codes[b, i]))
             x = factors[a, i] * factors[b, i]
-            columns[c, i] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
+            hashes[c, i] = np.uint32(found)
             values[c, i] = -x if found >> TOP_BIT else x

@@ -137,12 +137,13 @@ class TableRow:
         self._kinds = [feature.kind for feature in encoding.numeric]
         self._hashed: dict[tuple[int, str | None], tuple[int, float]] = {}
         kinds = dict(encoding.features)
+        self._noted: set[int] | None = None
         self._crossed = {name: kinds[name] for pair in encoding.interactions for name in pair}
 
     @property
     def count(self) -> int:
-        """Categories with columns of their own."""
-        return len(self._encoding.values)
+        """Categories with columns of their own, or hashed ones whose names are kept."""
+        return len(self._encoding.seen.names if self._encoding.hashes else self._encoding.values)
 
     def columns_of(self, names: Sequence[str]) -> list[int | None] | None:
         """The columns of these names, where a row that has them, all numbers, has no other entries; else None."""
@@ -153,7 +154,12 @@ class TableRow:
 
     def forget_after(self, count: int) -> None:
         """Drop the categories beyond the first ``count``: those of a row that was refused."""
-        self._encoding.forget_values(count)
+        if self._encoding.hashes:
+            for part in self._encoding.seen:
+                del part[count:]
+            self._noted = None
+        else:
+            self._encoding.forget_values(count)
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -199,22 +205,44 @@ class TableRow:
             elif grow or encoding.has_column(k, value):
                 columns.append(encoding.number(k, value))
                 values.append(1.0)
-        for _, column, value in self._crosses(row):
+        crosses = self._crosses(row)
+        for _, h, value in crosses:
             if abs(value) > enc.LARGEST_PRODUCT:
                 return None
+            column, sign = self._place(h)
             columns.append(column)
-            values.append(value)
+            values.append(sign * value)
+        if grow and encoding.hashes:
+            self._note(row, crosses)
         return tidied(columns, values)
 
+    def _note(self, row: Mapping[str, Any], crosses: list[tuple[str, int, float]]) -> None:
+        """Keep the names of the row's categories and crosses, as reading a table does."""
+        encoding = self._encoding
+        if self._noted is None:
+            self._noted = set(encoding.seen.hashes)
+        for name in self._texts:
+            value = row.get(name)
+            if value is not None or encoding.missing.categories == INDICATOR:
+                h = key_hash(name if value is None else f"{name}={value}")
+                self._keep(h, enc.category(name, value), self._noted, enc.MOST_SEEN)
+        for name, h, _ in crosses:
+            self._keep(h, name, self._noted, enc.MOST_SEEN // 2)
+
+    def _keep(self, h: int, name: str, known: set[int], most: int) -> None:
+        if h not in known and len(known) < most:
+            known.add(h)
+            self._encoding.seen.hashes.append(h)
+            self._encoding.seen.names.append(name)
+
     def _crosses(self, row: Mapping[str, Any]) -> list[tuple[str, int, float]]:
-        """The row's entries of crosses: (name, column, value)."""
+        """The row's entries of crosses: (name, hash, value without sign)."""
         sides = {name: self._side(name, kind, row.get(name)) for name, kind in self._crossed.items()}
         found = []
         for first, second in self._encoding.interactions:
             (one, a, x), (other, b, z) = sides[first], sides[second]
             if x * z != 0.0:
-                column, sign = self._place(crossed_hash(a, b))
-                found.append((f"{one} x {other}", column, sign * (x * z)))
+                found.append((f"{one} x {other}", crossed_hash(a, b), x * z))
         return found
 
     def _side(self, name: str, kind: str, value: Any) -> tuple[str, int, float]:
@@ -232,14 +260,14 @@ class TableRow:
     def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
         """The row's entries with their names: (name, column, value). Categories that share a column have all their names."""
         columns, values = self.row(row, False)
-        names = enc.names_of(self.description(), columns)
+        names = enc.names_of(enc.without_seen(self.description()), columns)
         if self._encoding.categories == HASH:
             own: dict[int, list[str]] = {}
             for k, feature in enumerate(self._texts):
                 text = as_text(row.get(feature))
                 own.setdefault(self._hash(k, text)[0], []).append(enc.category(feature, text))
-            for name, column, _ in self._crosses(row):
-                own.setdefault(column, []).append(name)
+            for name, h, _ in self._crosses(row):
+                own.setdefault(self._place(h)[0], []).append(name)
             names = [" + ".join(own[column]) if column in own else name for column, name in zip(columns, names, strict=True)]
         return list(zip(names, columns, values, strict=True))
 
@@ -262,6 +290,9 @@ class TableRow:
         (block,) = stream
         if grow:
             self._encoding.take_values(stream.encoding["values"])  # type: ignore[index]
+            for part, held in (stream.encoding or {}).get("seen", {}).items():
+                getattr(self._encoding.seen, part).extend(held[self.count :])
+            self._noted = None
         return block.rows.indices.tolist(), block.rows.values.tolist()
 
 

@@ -12,7 +12,7 @@ Wabbit text are hashed, those of svmlight text are numbered from a base, 1 or 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
 POLICIES = (ERROR, OMIT, INDICATOR)
 DATES = ("seconds", "days")
 MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
+MOST_SEEN = 1 << 17  # names of hashed columns that are kept: of crosses while there are fewer than half as many
 MOST_CROSSES = 1 << 12
 LARGEST_PRODUCT = 1e300  # of two numbers that are crossed: sums of that many are finite
 
@@ -46,6 +47,13 @@ class Missing(NamedTuple):
     categories: str = ERROR
 
 
+class Seen(NamedTuple):
+    """Hashes of categories and crosses, as they appeared, and what they are called."""
+
+    hashes: list[int]
+    names: list[str]
+
+
 class Encoding:
     """The features of a table and the columns they get; the dictionary of a one-hot encoding grows as rows are read."""
 
@@ -60,6 +68,7 @@ class Encoding:
         target: str | None = None,
         values: Iterable[tuple[int, str | None]] = (),
         interactions: Iterable[tuple[str, str]] = (),
+        seen: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.features = tuple(features)
         self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
@@ -70,6 +79,7 @@ class Encoding:
         self.interactions = tuple(interactions)
         self.values: list[list[Any]] = [[text, value] for text, value in values]
         self._numbers = {(text, value): self.offset + k for k, (text, value) in enumerate(self.values)}
+        self.seen = Seen([], []) if seen is None else Seen(list(seen["hashes"]), list(seen["names"]))
 
     def number(self, text: int, value: str | None) -> int:
         """The column of a value of the text feature ``texts[text]``; a new value gets the next column."""
@@ -92,6 +102,11 @@ class Encoding:
             del self._numbers[text, value]
         del self.values[count:]
 
+    @property
+    def hashes(self) -> bool:
+        """Whether it has hashed columns."""
+        return self.categories == HASH and bool(self.texts or self.interactions)
+
     def has_column(self, text: int, value: str | None) -> bool:
         """Whether a value of ``texts[text]`` has its column."""
         return (text, value) in self._numbers
@@ -111,6 +126,7 @@ class Encoding:
             "target": self.target,
             "values": self.values,
             **crossed,
+            **({"seen": self.seen._asdict()} if self.hashes else {}),
         }
 
 
@@ -137,6 +153,7 @@ def read(description: Mapping[str, Any]) -> Encoding:
             target=target,
             values=values,
             interactions=interactions,
+            seen=description.get("seen"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"encoding: expected a description of columns as this version writes it ({error!r}).") from None
@@ -148,6 +165,13 @@ def _read_interactions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     _must(description["version"] == (CROSSED if found else VERSION))
     _must(len(set(found)) == len(found) <= MOST_CROSSES)
     return found
+
+
+def _is_seen(hashes: Any, names: Any) -> bool:
+    """Whether these are hashes and as many names."""
+    if not isinstance(hashes, list) or not isinstance(names, list) or not len(hashes) == len(names) <= MOST_SEEN:
+        return False
+    return all(type(h) is int and 0 <= h < 1 << 32 for h in hashes) and all(isinstance(name, str) for name in names)
 
 
 def _must(true: bool) -> None:
@@ -198,7 +222,20 @@ def base_of(description: Mapping[str, Any] | None, asked: int | None = None) -> 
 
 def must_be_known(description: Mapping[str, Any]) -> None:
     """Raise ValueError for a mapping that describes no features."""
-    {"columns": read, "vw": crosses_of, "svmlight": base_of, "names": names_in}[format_of(description)](description)
+    checks: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+        "columns": _check_columns,
+        "vw": crosses_of,
+        "svmlight": base_of,
+        "names": names_in,
+    }
+    checks[format_of(description)](description)
+
+
+def _check_columns(description: Mapping[str, Any]) -> None:
+    """Raise ValueError for a mapping that describes no columns, or names that hashes cannot have."""
+    read(description)
+    if "seen" in description and not _is_seen(**description["seen"]):
+        raise ValueError("encoding: expected names of hashed columns as this version writes them.")
 
 
 def format_of(description: Mapping[str, Any]) -> str:
@@ -269,15 +306,26 @@ def _policy(name: Any) -> str:
     return str(name)
 
 
-def upto(description: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """The description as it was when only columns below ``size`` had been given: a reading thread may be ahead."""
+def count_seen(description: Mapping[str, Any] | None) -> int:
+    """How many names of hashed columns a description has."""
+    return 0 if description is None or "seen" not in description else len(description["seen"]["names"])
+
+
+def without_seen(description: Mapping[str, Any]) -> dict[str, Any]:
+    """The description without the names of hashed columns."""
+    return {name: value for name, value in description.items() if name != "seen"}
+
+
+def upto(description: Mapping[str, Any], size: int, seen: int | None = None) -> dict[str, Any]:
+    """The description as it was when only columns below ``size``, and ``seen`` names, had been given: a reader may be ahead."""
     if description.get("format") == "names":
         return {**description, "names": list(description["names"][:size])}
     if description.get("format") != "columns":
         return dict(description)
     features = (Feature(*pair) for pair in description["features"])
     offset = Encoding(features, missing=Missing(**description["missing"])).offset
-    return {**description, "values": list(description["values"][: max(0, size - offset)])}
+    kept = {"seen": {part: held[:seen] for part, held in description["seen"].items()}} if "seen" in description else {}
+    return {**description, "values": list(description["values"][: max(0, size - offset)]), **kept}
 
 
 def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
@@ -286,7 +334,11 @@ def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
 
 
 def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> list[str | None]:
-    """The names of some columns, in memory for these alone: a description may have 2^30."""
+    """The names of some columns, in memory for these alone: a description may have 2^30.
+
+    A column that several names share has all of them.
+    """
+    columns = list(columns)
     if description is not None and description.get("format") == "names":
         given = description["names"]
         return [given[column] if column < len(given) else None for column in columns]
@@ -297,13 +349,25 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
     if encoding.missing.numbers == INDICATOR:
         own += [f"{feature.name} is missing" for feature in encoding.numeric]
     texts = encoding.texts
-    hashed, shared = 0, None
+    hashed, shared, found = 0, None, dict[int, list[str]]()
     if encoding.categories == ONE_HOT:
         own += [category(texts[place].name, value) for place, value in encoding.values]
     elif texts or encoding.interactions:
         hashed = encoding.offset + (1 << encoding.hash_bits)
+        found = _seen_in(encoding, set(columns))
         shared = f"{texts[0].name} (hashed)" if len(texts) == 1 and not encoding.interactions else "(hashed)"
-    return [own[column] if column < len(own) else shared if column < hashed else None for column in columns]
+    names = {column: " + ".join(several) for column, several in found.items()}
+    return [own[k] if k < len(own) else names.get(k, shared) if k < hashed else None for k in columns]
+
+
+def _seen_in(encoding: Encoding, columns: set[int]) -> dict[int, list[str]]:
+    """The names that were seen in some hashed columns, by column."""
+    found: dict[int, list[str]] = {}
+    for h, name in zip(encoding.seen.hashes, encoding.seen.names, strict=True):
+        column = encoding.offset + (h & ((1 << encoding.hash_bits) - 1))
+        if column in columns:
+            found.setdefault(column, []).append(name)
+    return found
 
 
 def category(name: str, value: str | None) -> str:

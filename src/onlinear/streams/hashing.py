@@ -96,25 +96,25 @@ def key_hash(key: str | bytes) -> int:
 
 
 @kernel
-def hash_texts(keys, starts, text, ends, present, offset, mask, columns, values):  # type: ignore[no-untyped-def]
+def hash_texts(keys, starts, text, ends, present, hashes, signs):  # type: ignore[no-untyped-def]
     """Hash texts, those of one feature after those of another: text i of feature f, which has ``keys[starts[f]:starts[f+1]]``
-    before it, into ``columns[f, i]``, and its sign into ``values[f, i]``. Text p of all is ``text[ends[p]:ends[p+1]]``.
+    before it, into ``hashes[f, i]``, and its sign into ``signs[f, i]``. Text p of all is ``text[ends[p]:ends[p+1]]``.
 
-    Where ``present[p]`` is False the value is 0: no entry.
+    Where ``present[p]`` is False the sign is 0: no entry.
     """
     p = 0
-    for f in range(columns.shape[0]):
+    for f in range(hashes.shape[0]):
         h = k = shift = np.uint64(0)
         for j in range(starts[f], starts[f + 1]):
             h, k, shift = absorb(h, k, shift, np.uint64(keys[j]))
         length = np.uint64(starts[f + 1] - starts[f])
-        for i in range(columns.shape[1]):
-            values[f, i] = 0.0
-            columns[f, i] = np.uint32(offset)
+        for i in range(hashes.shape[1]):
+            signs[f, i] = 0.0
+            hashes[f, i] = 0
             if present[p]:
                 found = murmur(text, ends[p], ends[p + 1], h, k, shift, length)
-                columns[f, i] = np.uint32(np.uint64(offset) + (found & np.uint64(mask)))
-                values[f, i] = -1.0 if found >> TOP_BIT else 1.0
+                hashes[f, i] = np.uint32(found)
+                signs[f, i] = -1.0 if found >> TOP_BIT else 1.0
             p += 1
 
 

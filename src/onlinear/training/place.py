@@ -67,6 +67,7 @@ class Place:
     def end_pass(self) -> None:
         """Move to the start of the next pass."""
         self.number, self.consumed, self.trace = self.number + 1, 0, Trace()
+        self._blocks = iter(())  # a pass that ends early leaves its stream
 
     def blocks(self) -> Iterator[Block]:
         """The blocks of this pass that have not been taken."""

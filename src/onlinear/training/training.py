@@ -40,6 +40,7 @@ from onlinear.training.quality import Constant
 from onlinear.training.reporter import Reporter, count_nonzeros
 from onlinear.training.saved import State
 from onlinear.training.scored import ScoredRows
+from onlinear.training.tasks import BLOCK, NOBODY, PASS, READING, Tasks
 from onlinear.training.trainable import Trainable
 
 NO_HOLDOUT = "tol and held-out rows exclude each other: a run to a certified gap ends by the gap alone."
@@ -73,8 +74,9 @@ class Training:
         shuffled: Shuffled | None = None,
         keeper: Keeper | None = None,
         saved: State | None = None,
+        tasks: Tasks = NOBODY,
     ) -> None:
-        self.options, self.keeper = options, keeper
+        self.options, self.keeper, self.tasks = options, keeper, tasks
         self.stream = self._weigh_classes(stream)
         if options.passes > 1 and not stream.rereadable:
             raise StreamError(
@@ -86,6 +88,7 @@ class Training:
         self.stopping = self.waiting = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
+        self.seen = encoding.count_seen(self.stream.encoding)  # names of hashed columns that go with the rows learned
         if saved is None:
             self._start(make)
         else:
@@ -217,6 +220,7 @@ class Training:
     def __iter__(self) -> Iterator[Report | Held | Certified | Written]:
         ended = self.number == self.options.passes
         while not ended:
+            self.tasks.begin(PASS)
             yield from self._pass()
             if self.number + 1 == self.options.passes and self.rows != self._reporter.reported:
                 yield self._report()
@@ -225,6 +229,7 @@ class Training:
                 yield held
             self._end_pass()
             ended = self.number == self.options.passes or (held is not None and held.stop)
+            ended = self.tasks.end(PASS) or self.tasks.stopped or ended
             if not ended:
                 self._held.begin_pass()
                 self._place.begin_pass()
@@ -238,9 +243,12 @@ class Training:
         """Learn the rest of this pass."""
         try:
             for block in self._wait_for(self._place.rest(self._held.keep_again)):
+                self.tasks.begin(BLOCK)
                 for whole in self._pieces.collect(block) if self.in_pieces else [block]:
                     yield from self._learn(whole)
                 self.watch()
+                if self.tasks.end(BLOCK):
+                    break
             if self._pieces.waiting:
                 yield from self._learn(joined(self._pieces.waiting))
         except Exception as error:
@@ -261,7 +269,8 @@ class Training:
         reading = self.reading
         assert reading is not None
         each = self.rows // reading.passes
-        while not reading.done and reading.passes < most:
+        while not (reading.done or self.tasks.stopped) and reading.passes < most:
+            self.tasks.begin(READING)
             reading.begin()
             read = self._read_again(reading, each)
             self._place.rows += read
@@ -270,6 +279,7 @@ class Training:
             yield Certified(
                 reading.passes, self.rows, reading.objective, reading.gap, reading.nonzeros, reading.working, reading.crowded
             )
+            self.tasks.end(READING)
             if self.keeper is not None:
                 yield self.checkpoint()
 
@@ -344,6 +354,7 @@ class Training:
             self._learn_rows(rows)
             self.learning += time.perf_counter() - began
         self._held.keep(block)
+        self.seen = max(self.seen, block.seen)
         if self.keeper is not None:
             self._place.trace.add(block)
         self._place.consumed += block.n
@@ -485,7 +496,7 @@ class Training:
     def describe_rows(self) -> None:
         """Tell the model its features and classes."""
         found, classes = self.stream.encoding, None if self.labels is None else self.labels.names
-        kept = None if found is None else encoding.upto(found, self.learner.size)
+        kept = None if found is None else encoding.upto(found, self.learner.size, self.seen)
         self.model.describe_rows(max(1, self.learner.size), kept, classes)
 
     def save(self, path: str) -> None:
