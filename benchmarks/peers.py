@@ -241,7 +241,7 @@ def kept(path: str | None) -> tuple[dict[str, Results], dict[str, float]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
-    parser.add_argument("--sets", default=",".join([*CLASSES, "mnist", *NUMBERS, *BUNDLED]))
+    parser.add_argument("--sets", default=",".join([*CLASSES, *NUMBERS, *BUNDLED]), help="all but mnist, which takes an hour")
     parser.add_argument("--orders", type=int, default=3)
     parser.add_argument("--json")
     args = parser.parse_args()
