@@ -111,6 +111,7 @@ def test_a_fit_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path):
         fit(OnlineClassifier(**setting), shards, Local(), rounds=5, resume=tmp_path / "m")
 
 
+@pytest.mark.exhaustive
 def test_several_classes_weights_and_numbers():
     wine, kinds = load_wine(return_X_y=True)
     told = []
