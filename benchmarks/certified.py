@@ -162,7 +162,7 @@ def show(found: dict[str, dict[str, Row]], page: Path | None, file: Path | None)
             l1,
             f"{row['nonzeros']:,.0f}",
             f"{row['passes']:.0f}",
-            _cell(row["onlinear"]),
+            _cell(row["onlinear"] if row["gap"] <= GAP else None),  # type: ignore[operator]
             _cell(row["other"]),
             _ratio(row),
         ]
@@ -183,7 +183,7 @@ def _cell(seconds: float | None) -> str:
 
 def _ratio(row: Row) -> str:
     mine, theirs = row["onlinear"], row["other"]
-    return "" if mine is None or theirs is None else f"{mine / theirs:.2f}"
+    return "" if mine is None or theirs is None or row["gap"] > GAP else f"{mine / theirs:.2f}"
 
 
 if __name__ == "__main__":

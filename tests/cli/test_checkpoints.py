@@ -111,6 +111,26 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_bytes_and_lines(name, tmp
         assert (tmp_path / "resumed").read_bytes() == (tmp_path / "plain").read_bytes(), path.name
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"shuffle_rows": 90, "seed": 4, "holdout": "0.2", "passes": 2}], ids=["plain", "shuffled"]
+)
+def test_names_of_hashed_columns_go_on_from_any_checkpoint(options, tmp_path, monkeypatch):
+    lines = [f"{'a' if k % 3 else 'b'}{k * k % 97},{k * 7 % 411},{k % 5 % 2}" for k in range(600)]
+    (tmp_path / "rows.csv").write_text("site,ad,y\n" + "\n".join(lines) + "\n")
+    reading = {"target": "y", "text": ("ad",), "interactions": ("site:ad",)}
+    settings = Settings((str(tmp_path / "rows.csv"),), reading, solver="comid,eta=0.5", **options)
+    monkeypatch.setattr(streams, "open", lambda paths, **o: OPEN(paths, **o, block_bytes=3000))
+    whole = runs.start(settings, Kept(str(tmp_path / "c"), 150, None, {}))
+    list(whole)
+    whole.model.save(tmp_path / "whole")
+    assert len(whole.model.encoding_["seen"]["names"]) > 800
+    for path in tmp_path.glob("c.*"):
+        resumed = runs.resume(checkpoints.read(str(path)), None)
+        list(resumed)
+        resumed.model.save(tmp_path / "resumed")
+        assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes(), path.name
+
+
 @pytest.mark.parametrize("name", ["averaged", "averaged numbers", "balanced"])
 def test_a_resumed_run_ends_with_the_same_judgement(name, tmp_path):
     kind, options = SETTINGS[name]

@@ -497,6 +497,9 @@ class Training:
         """Tell the model its features and classes."""
         found, classes = self.stream.encoding, None if self.labels is None else self.labels.names
         kept = None if found is None else encoding.upto(found, self.learner.size, self.seen)
+        known = getattr(self.model, "encoding_", None) or {}  # of a resumed run, it may have names that are not read yet
+        if kept is not None and encoding.count_seen(known) > encoding.count_seen(kept):
+            kept["seen"] = known["seen"]
         self.model.describe_rows(max(1, self.learner.size), kept, classes)
 
     def save(self, path: str) -> None:
