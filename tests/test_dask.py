@@ -72,6 +72,16 @@ def test_blocks_of_collections_give_the_bytes_of_a_loop(client, alone, tmp_path,
     assert model.history_[-1].gap == alone.dual_gap_
 
 
+def test_rounds_give_the_bytes_of_a_loop(client, tmp_path):
+    loop = fit(
+        Local(penalty="l1=1e-2"), [Blocks(str(k), ((X[part], Y[part]),)) for k, part in enumerate(PARTS)], Loop(), rounds=3
+    )
+    _, x, y = next(collections())
+    model = on_dask.OnlineClassifier(penalty="l1=1e-2", rounds=3, client=client).fit(x, y)
+    assert bytes_of(model.to_local(), tmp_path) == bytes_of(loop, tmp_path)
+    assert len(model.history_) == 3
+
+
 def test_frames_files_and_lazy_predictions(client, tmp_path):
     frames = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")

@@ -1,4 +1,4 @@
-"""Public: fits to a certified optimum on a Dask cluster. The extra ``dask`` installs what it needs.
+"""Public: fits to a certified optimum, or in so many rounds, on a Dask cluster. The extra ``dask`` installs what it needs.
 
     from dask.distributed import Client
     from onlinear.dask import OnlineClassifier
@@ -34,11 +34,12 @@ from onlinear.models.base import Model
 from onlinear.models.classifier import OnlineClassifier as LocalClassifier
 from onlinear.models.evaluation import Result
 from onlinear.models.regressor import OnlineRegressor as LocalRegressor
-from onlinear.shards import Blocks, Round, Tree, evaluate, fit, open_shards, predict_to
+from onlinear.shards import Blocks, CorrectedRound, Round, Tree, evaluate, fit, open_shards, predict_to, refuse
 
 __all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "shards_of"]
 
 ATTEMPTS = 3  # at a round
+TOL = 1e-3  # where neither tol nor rounds are given
 AHEAD = 2  # tasks for each thread of a worker that are begun before their results are taken
 MUST_AGREE = ("onlinear", "numba", "numpy")
 
@@ -231,10 +232,19 @@ class _OnCluster:
 
     local: type[Any]
 
-    def __init__(self, loss: Any = None, *, tol: float = 1e-3, client: Client | None = None, **settings: Any) -> None:
-        self.client = client
+    def __init__(
+        self,
+        loss: Any = None,
+        *,
+        tol: float | None = None,
+        rounds: int | None = None,
+        client: Client | None = None,
+        **settings: Any,
+    ) -> None:
+        self.client, self.rounds = client, rounds
+        tol = TOL if tol is None and rounds is None else tol
         self.settings = {"tol": tol, **settings} | ({} if loss is None else {"loss": loss})
-        self.history_: list[Round] = []
+        self.history_: list[Round | CorrectedRound] = []
         self._model: Model = self.local(**self.settings)
 
     def fit(
@@ -242,19 +252,19 @@ class _OnCluster:
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
-        tell: Callable[[Round], None] | None = None,
+        tell: Callable[[Any], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> Self:
-        """Fit to all rows until the certified relative gap is at most ``tol``.
+        """Fit to all rows until the certified relative gap is at most ``tol``, or in so many ``rounds``.
 
         Parameters
         ----------
         X, y, sample_weight, **options
             The rows, as ``shards_of`` takes them.
         tell : callable, optional
-            Called with the ``Round`` after each round.
+            Called after each round, with a ``Round`` or a ``CorrectedRound`` of ``onlinear.shards``.
         checkpoint : str or path, optional
             A file of this machine that is written after each round.
         resume : str or path, optional
@@ -275,16 +285,16 @@ class _OnCluster:
         """
         client = self._connected()
         runner, model = OnDask(client), self.local(**self.settings)
-        history: list[Round] = []
+        history: list[Any] = []
 
-        def note(found: Round) -> None:
+        def note(found: Any) -> None:
             history.append(found)
             if tell is not None:
                 tell(found)
 
-        self._model = fit(
-            model, shards_of(client, X, y, sample_weight, **options), runner, note, checkpoint=checkpoint, resume=resume
-        )
+        refuse(model, self.rounds)
+        shards = shards_of(client, X, y, sample_weight, **options)
+        self._model = fit(model, shards, runner, note, rounds=self.rounds, checkpoint=checkpoint, resume=resume)
         self.history_ = history
         return self
 
@@ -394,22 +404,24 @@ def _lazily(predict: Callable[[Any], np.ndarray], X: Any, dtype: Any, columns: i
 
 
 class OnlineClassifier(_OnCluster):
-    """``onlinear.OnlineClassifier`` on a Dask cluster, fitted to a certified optimum.
+    """``onlinear.OnlineClassifier`` on a Dask cluster, fitted to a certified optimum or in so many rounds.
 
     Parameters
     ----------
     loss : str, default="logistic"
         A loss with a second derivative.
-    tol : float, default=1e-3
-        The certified relative gap at which ``fit`` ends.
+    tol : float, optional
+        The certified relative gap at which ``fit`` ends. Default: 1e-3 where no ``rounds`` are given.
+    rounds : int, optional
+        How many rounds are made instead, the online pass included, as ``onlinear.shards.fit`` takes them.
     client : distributed.Client, optional
         The connection to the cluster. Default: that of the process; there must be one.
     **settings
-        Those of ``onlinear.OnlineClassifier``: ``penalty`` must be given.
+        Those of ``onlinear.OnlineClassifier``. With ``tol`` a ``penalty`` must be given.
 
     Attributes
     ----------
-    history_ : list of Round
+    history_ : list of Round or CorrectedRound
         Where the fit stood after each round.
 
     Examples
@@ -452,22 +464,24 @@ class OnlineClassifier(_OnCluster):
 
 
 class OnlineRegressor(_OnCluster):
-    """``onlinear.OnlineRegressor`` on a Dask cluster, fitted to a certified optimum.
+    """``onlinear.OnlineRegressor`` on a Dask cluster, fitted to a certified optimum or in so many rounds.
 
     Parameters
     ----------
     loss : str, default="squared"
         A loss with a second derivative.
-    tol : float, default=1e-3
-        The certified relative gap at which ``fit`` ends.
+    tol : float, optional
+        The certified relative gap at which ``fit`` ends. Default: 1e-3 where no ``rounds`` are given.
+    rounds : int, optional
+        How many rounds are made instead, the online pass included, as ``onlinear.shards.fit`` takes them.
     client : distributed.Client, optional
         The connection to the cluster. Default: that of the process; there must be one.
     **settings
-        Those of ``onlinear.OnlineRegressor``: ``penalty`` must be given.
+        Those of ``onlinear.OnlineRegressor``. With ``tol`` a ``penalty`` must be given.
 
     Attributes
     ----------
-    history_ : list of Round
+    history_ : list of Round or CorrectedRound
         Where the fit stood after each round.
     """
 

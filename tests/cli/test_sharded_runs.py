@@ -50,6 +50,21 @@ def test_workers_give_the_bytes_of_python_and_of_a_resumed_run(rows, tmp_path):
     assert "not certified" in command("train", rows, *OPTIONS, "--workers", 2, *short)
 
 
+def test_rounds_give_the_bytes_of_python_and_of_a_resumed_run(rows, tmp_path):
+    options = (*OPTIONS[:-2], "--rounds", 3)
+    said = command("train", rows, *options, "--workers", 3, "-m", tmp_path / "m", "--checkpoint", tmp_path / "c")
+    assert "passes in" in said
+    model = OnlineClassifier(penalty="l1=1e-3", random_state=0, scale=None)
+    fit(model, open_shards(rows, target="bought", exclude=("id",)), Local(), rounds=3).save(tmp_path / "alone")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "alone").read_bytes()
+    (tmp_path / "m").unlink()
+    assert "no round was left" in command("train", "--resume", tmp_path / "c", "--workers", 1)
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "alone").read_bytes()
+    result = CliRunner().invoke(app, ["train", str(rows), *map(str, options), "--workers", "1", "--json"])
+    kinds = [json.loads(line)["kind"] for line in result.output.splitlines()]
+    assert kinds == ["start", "round", "round", "round", "end"]
+
+
 def test_json_has_a_line_for_each_round(rows):
     result = CliRunner().invoke(app, ["train", str(rows), *OPTIONS, "--workers", "1", "--json"])
     start, *rounds, end = [json.loads(line) for line in result.output.splitlines()]
@@ -80,6 +95,8 @@ def test_what_has_no_form_over_shards_is_refused_first(rows, tmp_path, arguments
 
 
 def test_no_tol_and_a_checkpoint_of_the_other_kind_are_refused(rows, tmp_path):
+    assert "give --workers N" in command("train", rows, "--rounds", 2, code=2)
+    assert "exclude each other" in command("train", rows, *OPTIONS, "--rounds", 2, "--workers", 2, code=2)
     assert "need --tol" in command("train", rows, *OPTIONS[:-2], "--workers", 2, code=2)
     command("train", rows, *OPTIONS, "--workers", 1, "--checkpoint", tmp_path / "c", "-q")
     assert "give --workers N or --dask" in command("train", "--resume", tmp_path / "c", code=2)

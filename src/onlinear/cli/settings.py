@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     uncertainty: bool = False
     tol: float | None = None  # the certified gap at which the run ends
     max_passes: int = 100
+    rounds: int | None = None  # over shards, instead of a certified gap
     start: str | None = None  # the model file that training continues from
 
 
@@ -64,6 +65,7 @@ SETTINGS: dict[str, Rule] = {
     "uncertainty": is_flag,
     "tol": lambda tol: tol is None or (trust.real(tol, finite=True) and 0.0 < tol < 1.0),
     "max_passes": within(1),
+    "rounds": or_none(within(1)),
     "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
 }
 _NAMES = or_none(trust.texts)

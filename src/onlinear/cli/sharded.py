@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +26,14 @@ from onlinear.cli.show import (
     json_line,
     keep_end,
     parts_lines,
+    round_heads,
+    round_line,
     wrap_words,
 )
 from onlinear.models.base import Model
 from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import Result
-from onlinear.shards import File, Local, Round, Runner
+from onlinear.shards import CorrectedRound, File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted
 from onlinear.training.options import PEEK, Options, choose_task
 
@@ -105,8 +108,11 @@ def refuse(settings: Settings, given: dict[str, Any]) -> None:
         raise UsageError("--checkpoint-every has no form over shards: a checkpoint is written after each round.")
     if settings.reading.get("max_errors"):
         raise UsageError(NO_ERRORS)
-    if settings.tol is None and not names_certified(settings.solver):
-        raise UsageError("--workers and --dask need --tol, such as --tol 1e-3: rounds over shards end at a certified gap.")
+    certifies = settings.tol is not None or names_certified(settings.solver)
+    if settings.rounds is not None and certifies:
+        raise UsageError("--tol and --rounds exclude each other: one ends at a certified gap, the other after so many rounds.")
+    if settings.rounds is None and not certifies:
+        raise UsageError("--workers and --dask need --tol, such as --tol 1e-3, or --rounds, such as --rounds 6.")
 
 
 class Ended(NamedTuple):
@@ -115,7 +121,7 @@ class Ended(NamedTuple):
     passes: int
     objective: float
     gap: float
-    converged: bool
+    converged: bool | None  # None: of so many rounds
     nonzeros: int
     weights: int
 
@@ -129,16 +135,30 @@ class Ended(NamedTuple):
         objective = sum(found.objective for found in gaps)
         return cls(passes, objective, gap, gap <= learner.solver.tol, nonzeros, learner.size * learner.n_outputs)
 
+    @classmethod
+    def after(cls, found: CorrectedRound, learner: Any) -> Ended:
+        """Where a learner stands after its last round."""
+        return cls(found.passes, found.objective, found.gap, None, found.nonzeros, learner.size * learner.n_outputs)
+
 
 class Quiet:
     """``--quiet``."""
+
+    last: Round | CorrectedRound | None = None
 
     def begin(self, source: str, files: int, model: Model, resumed: str | None) -> None:
         """Before the first reading."""
         self.began = time.perf_counter()
 
-    def round(self, found: Round) -> None:
+    def round(self, found: Round | CorrectedRound) -> None:
         """After each round."""
+        self.last = found
+
+    def ended(self, learner: Any) -> Ended | None:
+        """Where the run ended; None where a resumed one had no round left to make."""
+        if isinstance(self.last, CorrectedRound):
+            return Ended.after(self.last, learner)
+        return Ended.of(learner) if learner.engine.rounds else None
 
     def end(self, model: Any, path: str | None) -> None:
         """At the end, once the model is written."""
@@ -153,20 +173,24 @@ class Json(Quiet):
 
         typer.echo(json_line("start", version=__version__, source=source, task=model.task, shards=files, resumed=resumed))
 
-    def round(self, found: Round) -> None:
-        typer.echo(json_line("certified", **found._asdict()))
+    def round(self, found: Round | CorrectedRound) -> None:
+        super().round(found)
+        typer.echo(json_line("round" if isinstance(found, CorrectedRound) else "certified", **found._asdict()))
 
     def end(self, model: Any, path: str | None) -> None:
-        learner, ended = model.learner_, Ended.of(model.learner_)
-        certified = {"gap": ended.gap, "objective": ended.objective, "converged": ended.converged}
+        learner, ended = model.learner_, self.ended(model.learner_)
+        certified = None
+        if ended is not None:
+            gap = ended.gap if isfinite(ended.gap) else None
+            certified = {"gap": gap, "objective": ended.objective, "converged": ended.converged}
         size = None if path is None else os.path.getsize(path)
         typer.echo(
             json_line(
                 "end",
-                passes=ended.passes,
+                passes=None if ended is None else ended.passes,
                 seconds=time.perf_counter() - self.began,
-                nonzeros=ended.nonzeros,
-                weights=ended.weights,
+                nonzeros=int(np.count_nonzero(learner.weights())) if ended is None else ended.nonzeros,
+                weights=learner.size * learner.n_outputs,
                 **describe_parts(learner),
                 certified=certified,
                 model=path,
@@ -186,7 +210,7 @@ class Table(Quiet):
             self.tell("One file is one shard, which one worker reads. Cut it into several to use more of them.")
         if resumed is not None:
             self.tell(f"resumed from {resumed}")
-        for line in certified_heads():
+        for line in certified_heads() if model.certifies else round_heads():
             typer.echo(line)
 
     def tell(self, text: str) -> None:
@@ -194,21 +218,26 @@ class Table(Quiet):
         for line in wrap_words(text):
             typer.echo(line)
 
-    def round(self, found: Round) -> None:
-        typer.echo(f"{certified_line(found)}{found.seconds:>8.1f} s")
+    def round(self, found: Round | CorrectedRound) -> None:
+        super().round(found)
+        line = round_line(found) if isinstance(found, CorrectedRound) else certified_line(found)
+        typer.echo(f"{line}{found.seconds:>8.1f} s")
 
     def end(self, model: Any, path: str | None) -> None:
         from onlinear.certified import above
 
-        learner, ended = model.learner_, Ended.of(model.learner_)
+        learner, ended = model.learner_, self.ended(model.learner_)
         typer.echo()
         for line in parts_lines(learner):
             typer.echo(line)
-        self.tell(f"{ended.passes} passes in {time.perf_counter() - self.began:.2f} s")
-        self.tell(f"non-zero weights: {ended.nonzeros:,} of {ended.weights:,}")
-        if ended.converged:
+        if ended is not None:
+            self.tell(f"{ended.passes} passes in {time.perf_counter() - self.began:.2f} s")
+            self.tell(f"non-zero weights: {ended.nonzeros:,} of {ended.weights:,}")
+        if ended is None:
+            self.tell("no round was left to make")
+        elif ended.converged or (ended.converged is None and isfinite(ended.gap)):
             self.tell(f"certified: the objective is {above(ended.gap)}")
-        else:
+        elif ended.converged is not None:
             self.tell(f"not certified within the tolerance: the gap is {ended.gap:.3g}. Give more --max-passes.")
         self.tell("no model written; --model FILE writes one" if path is None else f"model written to {path}")
 
@@ -218,10 +247,10 @@ def fit(settings: Settings, runner: Runner, show: Quiet, keeper: Checkpoints | N
     with usage():
         files = shards.open_shards(settings.source, **settings.reading)
         model = _estimator(settings, files)
-        shards.refuse(model)
+        shards.refuse(model, settings.rounds)
     show.begin(", ".join(settings.source), len(files), model, resume)
     kept = None if keeper is None else shards.Keeper(keeper.path, {RUN: keeper.entry()})
-    return shards.fit(model, files, runner, show.round, checkpoint=kept, resume=resume)
+    return shards.fit(model, files, runner, show.round, rounds=settings.rounds, checkpoint=kept, resume=resume)
 
 
 def _estimator(settings: Settings, files: list[File]) -> Model:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlinear.learner.rounds import RoundsOfBlocks
-    from onlinear.shards import Round
+    from onlinear.shards import CorrectedRound, Round
     from onlinear.streams import Stream
     from onlinear.training.events import Certified, Held, Report, Written
     from onlinear.training.training import Training
@@ -85,6 +85,23 @@ def certified_heads() -> list[str]:
 def certified_line(found: Certified | Round) -> str:
     """A pass that certified, as a line of the table."""
     values = found.passes, found.objective, found.gap, found.nonzeros, found.columns
+    return "".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True))
+
+
+def round_heads() -> list[str]:
+    """What stands above the table of corrected rounds."""
+    heads = ("passes", "objective", "certified gap", "non-zeros", "step")
+    return [
+        "",
+        "rounds of passes over the files and sums at their mean; step: the share that was taken",
+        "".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True)),
+    ]
+
+
+def round_line(found: CorrectedRound) -> str:
+    """A corrected round, as a line of the table."""
+    gap = found.gap if isfinite(found.gap) else None
+    values = found.passes, found.objective, gap, found.nonzeros, found.share
     return "".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True))
 
 

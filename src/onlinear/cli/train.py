@@ -173,6 +173,15 @@ def train(
         int,
         typer.Option(help="With --tol: the most readings of all rows, those of --passes included.", min=1, rich_help_panel=RUN),
     ] = 100,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="With --workers or --dask, instead of --tol: so many rounds, the online pass included.",
+            min=1,
+            show_default=False,
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     shuffle_rows: Annotated[
         int | None,
         typer.Option(
@@ -257,6 +266,9 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
         _train_shards(ctx, given, reading)
         return
     from onlinear.cli import checkpoints, runs
+
+    if given["rounds"] is not None:
+        raise typer.BadParameter("they are made over shards: give --workers N or --dask ADDRESS too.", param_hint="--rounds")
 
     resume = given["resume"]
     with Interrupts() as interrupts:

@@ -10,14 +10,16 @@ shards alone decides (MATH 20.6): the model is the same byte for byte, whoever r
 from __future__ import annotations
 
 from onlinear.shards.checkpoints import Keeper
-from onlinear.shards.fitting import Round, fit, refuse
+from onlinear.shards.fitting import CorrectedRound, Round, fit, refuse
 from onlinear.shards.runners import Local, Runner, Tree
 from onlinear.shards.scoring import evaluate, predict, predict_to
 from onlinear.shards.sources import Blocks, File, Shard, open_shards
-from onlinear.shards.tasks import Job, Looks, Start, Survey, learn, look, survey
+from onlinear.shards.tasks import Centre, Job, Looks, Start, Survey, correct, learn, look, survey
 
 __all__ = [
     "Blocks",
+    "Centre",
+    "CorrectedRound",
     "File",
     "Job",
     "Keeper",
@@ -29,6 +31,7 @@ __all__ = [
     "Start",
     "Survey",
     "Tree",
+    "correct",
     "evaluate",
     "fit",
     "learn",

@@ -1,7 +1,7 @@
 """Checkpoints of a fit over shards: a model file of where it stands, with what its rounds know, written after each of them.
 
-An entry ``shards`` in the header says how many shards there are, a digest of their names, the rows, and the passes before the
-rounds; arrays named ``shards.*`` hold the rounds. Who reads the shards is not in the file.
+An entry ``shards`` in the header says how many shards there are, a digest of their names, the rows, the passes before the
+rounds, and whether they are corrected ones; arrays named ``shards.*`` hold the rounds. Who reads the shards is not in the file.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.loading import load
 from onlinear.models.stored_model import store_params
+from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.tasks import Job, Looks
 from onlinear.streams import StreamError
 
 ENTRY, VERSION = "shards", 1
 CLASS_WEIGHTS = "class weights"
+CORRECTED = "corrected"
 FIRST_PASSES = 2  # at most, before the rounds
 
 
 class Stand(NamedTuple):
     """Where a fit stands: its rounds, what tasks are told, and how many rows there are."""
 
-    reading: RoundsOfBlocks
+    reading: RoundsOfBlocks | CorrectedRounds
     job: Job
     rows: int
 
@@ -62,6 +64,8 @@ class Keeper:
         model.end_passes(stand.reading.iterations, None)
         header, arrays = model.freeze()
         header[ENTRY] = {"version": VERSION, "rows": stand.rows, "before": stand.reading.before, **_identity(shards)}
+        if isinstance(stand.reading, CorrectedRounds):
+            header[ENTRY][CORRECTED] = True
         own = stand.reading.arrays()
         if stand.job.weights is not None:
             own[CLASS_WEIGHTS] = stand.job.weights
@@ -74,8 +78,8 @@ def _identity(shards: Sequence[Any]) -> dict[str, Any]:
     return {"count": len(shards), "names": hashlib.sha256(names.encode()).hexdigest()}
 
 
-def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any]) -> Stand:
-    """Let a model stand where a checkpoint of it does.
+def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any], *, corrected: bool) -> Stand:
+    """Let a model stand where a checkpoint of it does, in corrected rounds or on its way to a certified gap.
 
     Raises ModelFileError for what is no checkpoint of a fit over shards, and ValueError for one of other shards or settings.
     """
@@ -86,6 +90,9 @@ def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any]) -
         raise ModelFileError(f"{name}: no checkpoint of a fit over shards.")
     if entry.get("version") != VERSION:
         raise ModelFileError(f"{name}: a checkpoint of version {entry.get('version')!r}; this release reads {VERSION}.")
+    if bool(entry.get(CORRECTED)) is not corrected:
+        kind = "up to tol=, not of rounds=" if corrected else "of rounds=, not up to tol="
+        raise ValueError(f"{name}: the checkpoint is of a fit {kind}.")
     found = load(path)
     if not isinstance(found, type(model)) and not isinstance(model, type(found)):
         raise ValueError(f"{name}: the checkpoint is of a {found.kind}, not of a {model.kind}.")
@@ -115,8 +122,9 @@ def _refuse_other_settings(path: str, found: Model, model: Model) -> None:
 
 def _stand(model: Model, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Stand:
     """Where the fit of a checkpoint stood. Raises ModelFileError for what no fit gives."""
-    learner = model.learner_
-    trust.must(isinstance(learner, Learner) and learner.engine.rounds, "a fit to a certified gap, of a model that has none")
+    learner, corrected = model.learner_, entry.get(CORRECTED) is True
+    known = isinstance(learner, Learner) and (learner.engine.rounds or corrected)
+    trust.must(known, "a fit to a certified gap, of a model that has none")
     trust.must(trust.count(entry.get("before"), 1, FIRST_PASSES), "passes before the rounds")
     trust.must(trust.count(entry.get("rows"), 1), "a number of rows")
     classes = model.classes_.tolist() if isinstance(model, Classifier) else None
@@ -124,8 +132,9 @@ def _stand(model: Model, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]
     if weights is not None:
         trust.must(classes is not None and weights.shape == (len(classes),), "weights of classes")
         trust.must(bool(np.all(np.isfinite(weights) & (weights >= 0.0))), "weights of classes")
-    reading = RoundsOfBlocks(learner, entry["before"])
-    reading.restore(arrays)
     scales = None if learner.scaler is None else learner.scaler.scales()
     job = Job(learner.loss, learner.penalty, learner.fit_intercept, scales, learner.size, classes, weights, learner.n_outputs)
+    before = entry["before"]
+    reading = CorrectedRounds(learner, job, before) if corrected else RoundsOfBlocks(learner, before)
+    reading.restore(arrays)
     return Stand(reading, job, entry["rows"])

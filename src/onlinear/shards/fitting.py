@@ -1,4 +1,5 @@
-"""Fits a model to all shards up to a certified gap: a survey, an online pass, rounds of sums over rows (MATH 20.5, 20.6)."""
+"""Fits a model to all shards: a survey, an online pass, then rounds of sums over rows up to a certified gap (MATH 20.5, 20.6),
+or so many corrected rounds (20.7)."""
 
 from __future__ import annotations
 
@@ -20,9 +21,11 @@ from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import check_max_passes, names_certified
 from onlinear.shards.checkpoints import Keeper, Stand, restore
+from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds
+from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard, describe
-from onlinear.shards.tasks import Job, Looks, Survey, learn, look, survey
+from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, look, survey
 from onlinear.solvers import SOLVERS
 from onlinear.streams import StreamError, encoding
 from onlinear.streams.labels import as_classes
@@ -45,29 +48,47 @@ class Round(NamedTuple):
     seconds: float  # of this round
 
 
+class CorrectedRound(NamedTuple):
+    """Where a fit stands after a corrected round. Of several classes objectives and counts are summed, and the gap is the
+    largest."""
+
+    passes: int
+    objective: float
+    gap: float  # infinite without a penalty
+    nonzeros: int
+    share: float  # of the step that was taken, of several classes the least; 0: none brought the objective down
+    quasi: int  # classes whose step was the quasi-Newton one
+    seconds: float  # of this round
+
+
 def fit(
     model: ModelT,
     shards: Sequence[Shard],
     runner: Runner,
-    tell: Callable[[Round], None] | None = None,
+    tell: Callable[[Any], None] | None = None,
     *,
+    rounds: int | None = None,
     checkpoint: Keeper | str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
 ) -> ModelT:
-    """Fit a model to all shards until its certified gap is at most ``tol``.
+    """Fit a model to all shards until its certified gap is at most ``tol``, or in so many ``rounds``.
 
-    The rows are read once for scales and labels, once by an online solver whose weights are averaged, then once for each round.
+    The rows are read once for scales and labels, once by an online solver whose weights are averaged, then once for each round;
+    with ``rounds`` once after the online pass, and two or three times for each further round.
 
     Parameters
     ----------
     model : OnlineClassifier or OnlineRegressor
-        Settings with ``tol`` and a penalty. It becomes the fitted model.
+        Settings with ``tol`` and a penalty, or without ``tol`` where ``rounds`` are given. It becomes the fitted model.
     shards : sequence of Shard
         The rows. The result depends on how they are cut into shards, but not on who reads them.
     runner : Runner
         Who runs the tasks, such as ``Local(workers=4)``.
     tell : callable, optional
-        Called after each round.
+        Called after each round, with a ``Round`` or a ``CorrectedRound``.
+    rounds : int, optional
+        How many rounds, the online pass included: 1 is the mean of online passes, each further one a mean of corrected passes.
+        For more columns than a working set holds. None: up to ``tol``.
     checkpoint : str or path, optional
         A file that is written after each round, from which the fit can be resumed. It is a model file of where the fit stands.
     resume : str or path, optional
@@ -81,7 +102,8 @@ def fit(
     Raises
     ------
     ValueError
-        For settings that have no form in sums over rows: losses with kinks, no penalty, averages, ``scale="standard"``.
+        For settings that have no form in sums over rows: losses with kinks, averages, ``scale="standard"``; with ``tol`` no
+        penalty.
     StreamError
         For rows that cannot be read, by shard, file and line.
     ModelFileError
@@ -100,20 +122,26 @@ def fit(
     >>> model.converged_, model.n_passes_
     (True, 7)
     """
-    refuse(model)
+    refuse(model, rounds)
     keeper = checkpoint if checkpoint is None or isinstance(checkpoint, Keeper) else Keeper(checkpoint)
-    stand = _start(model, shards, runner) if resume is None else restore(resume, model, shards)
-    _go_on(model, stand, shards, runner, tell, keeper)
+    if resume is None:
+        stand = _start(model, shards, runner, rounds)
+    else:
+        stand = restore(resume, model, shards, corrected=rounds is not None)
+    if isinstance(stand.reading, CorrectedRounds):
+        _correct(model, stand, shards, runner, tell, keeper, rounds or 0)
+    else:
+        _go_on(model, stand, stand.reading, shards, runner, tell, keeper)
     model.end_passes(stand.reading.iterations, None)
     return model
 
 
-def _start(model: Model, shards: Sequence[Shard], runner: Runner) -> Stand:
-    """Survey the rows, make the online pass, and describe the model."""
+def _start(model: Model, shards: Sequence[Shard], runner: Runner, rounds: int | None) -> Stand:
+    """Survey the rows, make the online pass of a certified fit, and describe the model."""
     found: Survey = runner.reduce(survey, shards, isinstance(model, Classifier))
-    learner, job = _begin(model, found)
-    name = model.solver if isinstance(model.solver, str) and not names_certified(model.solver) else FIRST
-    if _first_passes(job.loss) == 2:
+    learner, job = _begin(model, found, corrected=rounds is not None)
+    name = _first_solver(model)
+    if rounds is None and _first_passes(job.loss) == 2:
         weights, intercepts = runner.reduce(learn, shards, job, name).mean()
         weights = _thinned(weights, job)
         if learner.scaler is not None:
@@ -126,7 +154,14 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner) -> Stand:
     model.describe_rows(learner.size, kept, None if job.classes is None else as_classes(job.classes))
     if found.columns is not None:
         model.feature_names_in_ = np.array(found.columns, dtype=object)  # type: ignore[attr-defined]
+    if rounds is not None:
+        return Stand(CorrectedRounds(learner, job, 1), job, found.rows)
     return Stand(RoundsOfBlocks(learner, _first_passes(job.loss)), job, found.rows)
+
+
+def _first_solver(model: Model) -> str:
+    """The solver of the online pass."""
+    return model.solver if isinstance(model.solver, str) and not names_certified(model.solver) else FIRST
 
 
 def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
@@ -141,8 +176,11 @@ def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
     return found
 
 
-def refuse(model: Model) -> None:
+def refuse(model: Model, rounds: int | None = None) -> None:
     """Raise ValueError for settings that a fit over shards does not take, before the first row is read."""
+    if rounds is not None:
+        refuse_rounds(model, rounds)
+        return
     if not model.certifies:
         raise ValueError("a fit over shards goes on to a certified gap: give tol=, such as tol=1e-3, and a penalty.")
     if getattr(model, "average", None) is not None:
@@ -167,8 +205,8 @@ def _not_first(solver: str) -> bool:
     return preset.average is not None
 
 
-def _begin(model: Model, found: Survey) -> tuple[Learner, Job]:
-    """The learner that ends at the gap, at weights of 0 and in the scales of all rows; and what tasks are told."""
+def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Job]:
+    """The learner of the end, at weights of 0 and in the scales of all rows; and what tasks are told."""
     if not found.weight > 0.0:
         raise StreamError("expected at least one row of weight above 0 in all shards, got none.")
     classes, weights = None, None
@@ -180,8 +218,11 @@ def _begin(model: Model, found: Survey) -> tuple[Learner, Job]:
         weights = _class_weights(model.class_weight, found.labels, classes)
         outputs = outputs_of(len(classes))
     width = max(1, found.width)
-    model.start_certified(outputs, features=width, total=None)
-    learner = model.certified_learner(outputs, width, online=True)
+    if corrected:
+        learner = learner_of_rounds(model, _first_solver(model), outputs, width)
+    else:
+        model.start_certified(outputs, features=width, total=None)
+        learner = model.certified_learner(outputs, width, online=True)
     if learner.scaler is not None:
         learner.scaler.moments = np.pad(found.moments(learner.scaler.kind), ((0, 0), (0, width - found.width)))
     scales = None if learner.scaler is None else learner.scaler.scales()
@@ -202,16 +243,52 @@ def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[An
     return np.array([float(given.get(label, 1.0)) for label in classes])
 
 
+def _correct(
+    model: Model,
+    stand: Stand,
+    shards: Sequence[Shard],
+    runner: Runner,
+    tell: Callable[[Any], None] | None,
+    keeper: Keeper | None,
+    rounds: int,
+) -> None:
+    """Make the rounds that are left: passes over the shards, then sums at their mean."""
+    reading, job = stand.reading, stand.job
+    assert isinstance(reading, CorrectedRounds)
+    while reading.iterations < rounds:
+        began = time.perf_counter()
+        if reading.iterations:
+            found: Start = runner.reduce(correct, shards, job, reading.centre())
+        else:
+            found = runner.reduce(learn, shards, job, _first_solver(model), given_average(model))
+        reading.begin(*found.mean(), found.voted())
+        while asked := reading.points():
+            sums: Looks = runner.reduce(look, shards, job, asked)
+            stand.refuse_other_rows(sums)
+            reading.take(asked, sums.at)
+        reading.end(stand.rows)
+        if keeper is not None:
+            keeper.write(model, stand, shards)
+        if tell is not None:
+            seconds = time.perf_counter() - began
+            tell(
+                CorrectedRound(
+                    reading.passes, reading.objective, reading.gap, reading.nonzeros, reading.share, reading.quasi, seconds
+                )
+            )
+
+
 def _go_on(
     model: Model,
     stand: Stand,
+    reading: RoundsOfBlocks,
     shards: Sequence[Shard],
     runner: Runner,
     tell: Callable[[Round], None] | None,
     keeper: Keeper | None,
 ) -> None:
     """Ask for sums and take them, until the gap is small enough or the passes are used up."""
-    reading, most = stand.reading, check_max_passes(model.max_passes)
+    most = check_max_passes(model.max_passes)
     while not reading.done and reading.passes < most:
         began = time.perf_counter()
         reading.begin()

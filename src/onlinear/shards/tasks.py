@@ -2,6 +2,7 @@ r"""What is asked of a shard, as functions of it: each gives sums, which are mer
 
 survey    rows, columns, entries and squares of each column, labels
 learn     one online pass; its weights, multiplied by the entries of their columns
+correct   one pass of corrected steps from a centre; the same of its weights (20.7)
 look      loss, gradient, curvatures and bound at points (20.5)
 """
 
@@ -13,11 +14,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from onlinear.certified import in_scales
+from onlinear.certified.prox_newton import strengths_of
 from onlinear.certified.sums import Point, Sums
 from onlinear.learner import Learner
 from onlinear.learner.classes import one_against_rest
 from onlinear.learner.loss_sums import loss_weights
-from onlinear.rows import Source
+from onlinear.rows import Rows, Source
+from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels, label_of
@@ -82,13 +85,30 @@ class Job(NamedTuple):
     outputs: int
 
 
+class Centre(NamedTuple):
+    """Where a corrected pass begins, in scaled columns: weights, their gradients over all rows, and sizes of steps."""
+
+    w: np.ndarray  # (d, K)
+    b: np.ndarray  # (K,)
+    g: np.ndarray  # (d, K): the gradient of the mean loss
+    g_b: np.ndarray  # (K,)
+    eta: np.ndarray  # (K,)
+
+
 class Start(NamedTuple):
-    """Weights of online passes, by which a mean is formed: of each column by its entries, of the intercept by rows."""
+    """Weights of passes, by which a mean is formed: of each column by its entries, of the intercept by rows."""
 
     sums: np.ndarray  # (d, K): weights times entries, in scaled columns
     counts: np.ndarray  # (d,)
     intercepts: np.ndarray  # (K,): intercepts times the weight of the rows
     weight: float
+    zeros: np.ndarray  # (d, K): entries of the shards whose weight is 0
+
+    @classmethod
+    def of(cls, weights: np.ndarray, intercepts: np.ndarray, counts: np.ndarray, total: float) -> Start:
+        """That of one pass: weights (d, K), intercepts (K,), entries of columns (d,) and the weight of the rows."""
+        entries = counts[:, None]
+        return cls(weights * entries, counts, intercepts * total, total, (weights == 0.0) * entries)
 
     def merged(self, other: Self) -> Start:
         """That of the rows of both."""
@@ -97,6 +117,7 @@ class Start(NamedTuple):
             self.counts + other.counts,
             self.intercepts + other.intercepts,
             self.weight + other.weight,
+            self.zeros + other.zeros,
         )
 
     def mean(self) -> tuple[np.ndarray, np.ndarray]:
@@ -104,6 +125,10 @@ class Start(NamedTuple):
         met = self.counts > 0.0
         weights = np.divide(self.sums, self.counts[:, None], out=np.zeros_like(self.sums), where=met[:, None])
         return weights, self.intercepts / self.weight if self.weight > 0.0 else self.intercepts
+
+    def voted(self) -> np.ndarray:
+        """(d, K): whether a weight is 0 in shards with more than half of the entries of its column."""
+        return 2.0 * self.zeros > self.counts[:, None]
 
 
 class Looks(NamedTuple):
@@ -200,7 +225,28 @@ def _numbers(block: Block, loss: Any) -> np.ndarray:
     return np.asfortranarray(block.y[:, None])
 
 
-def learn(shard: Shard, job: Job, solver: str) -> Start:
+class _Met:
+    """The entries of columns, and the weight of the rows, that passes have met."""
+
+    def __init__(self, width: int) -> None:
+        self.counts, self.total = np.zeros(width), 0.0
+
+    def add(self, rows: Rows, weights: np.ndarray) -> None:
+        counted = np.repeat(weights > 0.0, np.diff(rows.indptr).astype(np.int64))
+        np.add.at(self.counts, rows.indices[counted], 1.0)
+        self.total = float(np.add.accumulate(np.append(self.total, weights))[-1])
+
+
+def _scaled(source: Source, job: Job) -> tuple[Source, Rows]:
+    """Rows in columns divided by the scales of a job."""
+    rows = source.stored().data
+    if job.scales is not None:
+        rows = rows._replace(values=in_scales(rows.values, job.scales[rows.indices]))
+        source = source._replace(largest=float(np.abs(rows.values).max(initial=0.0)), data=rows)
+    return source, rows
+
+
+def learn(shard: Shard, job: Job, solver: str, average: Any = None) -> Start:
     """Learn a shard's rows once, from weights of 0, in columns divided by the scales of the job.
 
     Parameters
@@ -211,6 +257,8 @@ def learn(shard: Shard, job: Job, solver: str) -> Start:
         Parts, scales and classes.
     solver : str
         The online solver.
+    average : str or Average, optional
+        The average whose weights are taken. Default: those of the last step.
 
     Returns
     -------
@@ -222,22 +270,52 @@ def learn(shard: Shard, job: Job, solver: str) -> Start:
     StreamError
         For rows that cannot be read, by file and line.
     """
-    learner = Learner(
-        solver, job.loss, job.penalty, fit_intercept=job.fit_intercept, n_features=job.width, n_outputs=job.outputs
-    )
-    counts, total = np.zeros(job.width), 0.0
+    given = solver, job.loss, job.penalty, average
+    learner = Learner(*given, fit_intercept=job.fit_intercept, n_features=job.width, n_outputs=job.outputs)
+    met = _Met(job.width)
     for source, y, weights in targets(shard, job):
-        rows = source.stored().data
-        if job.scales is not None:
-            values = in_scales(rows.values, job.scales[rows.indices])
-            source = source._replace(largest=float(np.abs(values).max(initial=0.0)), data=rows._replace(values=values))
+        source, rows = _scaled(source, job)
         learner.learn_checked(source, y, weights)
-        counted = np.repeat(weights > 0.0, np.diff(rows.indptr).astype(np.int64))
-        np.add.at(counts, rows.indices[counted], 1.0)
-        total = float(np.add.accumulate(np.append(total, weights))[-1])
-    weights = learner.weights().reshape(job.width, job.outputs)
-    intercepts = np.atleast_1d(np.asarray(learner.intercept(), np.float64))
-    return Start(weights * counts[:, None], counts, intercepts * total, total)
+        met.add(rows, weights)
+    found = learner.weights(average=average is not None).reshape(job.width, job.outputs)
+    intercepts = np.atleast_1d(np.asarray(learner.intercept(average=average is not None), np.float64))
+    return Start.of(found, intercepts, met.counts, met.total)
+
+
+def correct(shard: Shard, job: Job, centre: Centre) -> Start:
+    """Make one pass of corrected steps over a shard's rows, in columns divided by the scales of the job.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows.
+    job : Job
+        Parts, scales and classes.
+    centre : Centre
+        Where the pass begins, and the gradients there.
+
+    Returns
+    -------
+    Start
+        Its weights, to be averaged with those of other shards.
+
+    Raises
+    ------
+    StreamError
+        For rows that cannot be read, by file and line.
+    """
+    strengths, met = strengths_of(job.penalty), _Met(job.width)
+    at = [(centre.eta[k], centre.w[:, k], centre.b[k], centre.g[:, k], centre.g_b[k]) for k in range(job.outputs)]
+    passes = [Pass(strengths, job.fit_intercept, float(eta), *rest) for eta, *rest in at]
+    for source, y, weights in targets(shard, job):
+        _, rows = _scaled(source, job)
+        s = loss_weights(job.loss, weights)
+        for k, one in enumerate(passes):
+            one.add(job.loss, rows, np.ascontiguousarray(y[:, k]), s)
+        met.add(rows, weights)
+    ends = [one.end() for one in passes]
+    weights = np.column_stack([w for w, _ in ends])
+    return Start.of(weights, np.array([b for _, b in ends]), met.counts, met.total)
 
 
 def look(shard: Shard, job: Job, asked: Sequence[tuple[int, Point]]) -> Looks:
