@@ -22,8 +22,8 @@ import pytest
 from numba import njit, typeof
 
 import onlinear
-from onlinear.compiled import COMPILED, Held, bind_loss, cache, kernel, load, methods, opened, store
-from onlinear.compiled.lanes import ROW
+from onlinear.compiled import COMPILED, Held, adopt, bind_loss, bridges, cache, home, kernel, load, machine_code, opened, store
+from onlinear.compiled.lane_code import ROW
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
 from onlinear.penalties import ElasticNet, register
@@ -197,7 +197,7 @@ class MyBranches(MySoft):
 def test_a_users_method_takes_four_entries_at_once_where_it_can_and_gives_the_same_bits():
     clock = typeof((1.0, 0.5))
     for part, whole in ((MySoft(), True), (MyBranches(), False)):
-        assert methods._takes_lanes(methods._compiled(type(part).weight), (typeof(part), ROW, clock)) is whole
+        assert bridges._takes_lanes(bridges._compiled(type(part).weight), (typeof(part), ROW, clock)) is whole
     rng = np.random.default_rng(4)
     X = rng.standard_normal((300, 11)) * (rng.random((300, 11)) < 0.6)
     y = np.where(X @ rng.standard_normal(11) > 0, 1.0, -1.0)
@@ -216,9 +216,9 @@ def test_a_users_part_changes_nothing_of_what_compiled_kernels_rely_on():
         def weight(self, v, clock, more=0.0, most=0.0):
             return v
 
-    before = {name: bridge.__signature__ for name, bridge in methods._bridges.items()}
-    methods.adopt(Lenient)
-    assert {name: bridge.__signature__ for name, bridge in methods._bridges.items()} == before
+    before = {name: bridge.__signature__ for name, bridge in bridges._bridges.items()}
+    adopt(Lenient)
+    assert {name: bridge.__signature__ for name, bridge in bridges._bridges.items()} == before
     assert len(before["prox"].parameters) == 3
 
 
@@ -406,7 +406,7 @@ def test_the_fields_of_other_packages_are_theirs():
 
     from numba import njit
 
-    names = sorted(methods._bridges)
+    names = sorted(bridges._bridges)
     assert {"start", "value", "step", "weight", "total", "mean", "at", "unit"} <= set(names)
     text = " + ".join(f"{k + 1} * part.{name}" for k, name in enumerate(names))
     total = njit(eval(f"lambda part: {text}"))
@@ -523,21 +523,21 @@ def _slope_at(loss, s, out):
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache.config, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.delenv("ONLINEAR_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setattr(home.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     return tmp_path
 
 
 def test_the_cache_is_where_it_is_told_to_be(places, monkeypatch):
-    assert cache._cache_folder() == places / "home" / ".cache" / "onlinear"
+    assert home.cache_folder() == places / "home" / ".cache" / "onlinear"
     monkeypatch.setenv("XDG_CACHE_HOME", str(places / "xdg"))
-    assert cache._cache_folder() == places / "xdg" / "onlinear"
+    assert home.cache_folder() == places / "xdg" / "onlinear"
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
-    assert cache._cache_folder() == places / "named"
+    assert home.cache_folder() == places / "named"
     assert not list((places / "tmp").iterdir()), "no folder is made that is not needed"
 
 
@@ -545,7 +545,7 @@ def test_a_home_that_cannot_be_written(places, monkeypatch):
     (places / "file").write_text("no folder")
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "file" / "cache"))
     monkeypatch.setenv("HOME", str(places / "file"))
-    folder = cache._cache_folder()
+    folder = home.cache_folder()
     assert folder.parent == places / "tmp"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -576,7 +576,7 @@ def test_a_folder_that_others_own_or_may_write_to_is_not_trusted(places, monkeyp
             os.chown(folder, 12345, 12345)
         else:
             folder.chmod(wrong)
-    found = cache._cache_folder()
+    found = home.cache_folder()
     assert found != folder
     assert (found is None) == (which == "tmp")
     assert ["is not used: other users own it" in record.getMessage() for record in caplog.records] == [True] * (
@@ -590,7 +590,7 @@ def test_folders_are_made_for_their_user_alone(places, monkeypatch):
     try:
         for name in ("named", "deep/down/named"):
             monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / name))
-            assert stat.S_IMODE(cache._cache_folder().stat().st_mode) == 0o700
+            assert stat.S_IMODE(home.cache_folder().stat().st_mode) == 0o700
     finally:
         os.umask(before)
 
@@ -600,15 +600,15 @@ def test_a_private_folder_behind_a_link_will_do(places, monkeypatch):
     (places / "private").mkdir(mode=0o700)
     (places / "link").symlink_to("private")
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "link"))
-    assert cache._cache_folder() == places / "link"
+    assert home.cache_folder() == places / "link"
 
 
 def test_a_folder_that_can_only_be_read_will_do_where_none_can_be_written(places, monkeypatch):
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(places / "named"))
-    monkeypatch.setattr(cache, "_writable", lambda folder: folder.parent == places / "tmp")
-    assert cache._cache_folder().parent == places / "tmp"
-    monkeypatch.setattr(cache, "_writable", lambda folder: False)
-    assert cache._cache_folder() == places / "named"
+    monkeypatch.setattr(home, "_writable", lambda folder: folder.parent == places / "tmp")
+    assert home.cache_folder().parent == places / "tmp"
+    monkeypatch.setattr(home, "_writable", lambda folder: False)
+    assert home.cache_folder() == places / "named"
 
 
 def test_neither_a_home_nor_a_folder_for_temporary_files(places, monkeypatch):
@@ -617,9 +617,9 @@ def test_neither_a_home_nor_a_folder_for_temporary_files(places, monkeypatch):
 
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # of a user whom the system does not know
-    assert cache._cache_folder().parent == places / "tmp"
-    monkeypatch.setattr(cache.tempfile, "gettempdir", nothing)
-    assert cache._cache_folder() is None
+    assert home.cache_folder().parent == places / "tmp"
+    monkeypatch.setattr(home.tempfile, "gettempdir", nothing)
+    assert home.cache_folder() is None
 
 
 @only_compiled
@@ -761,7 +761,7 @@ def test_a_cache_that_cannot_be_written_is_told_once(private_cache, monkeypatch,
     def refuse(path, content):
         raise error
 
-    monkeypatch.setattr(cache.writing, "write", refuse)
+    monkeypatch.setattr(machine_code.writing, "write", refuse)
     caplog.set_level(logging.INFO, "onlinear")
     for text in (_sum_of_squares, _sum, _sum_of_squares):
         assert not computed(text)

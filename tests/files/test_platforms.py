@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from onlinear.cli import interrupts
-from onlinear.compiled import cache
+from onlinear.compiled import home
 from onlinear.files import writing
 from onlinear.learner import limits
 from onlinear.streams import ahead
@@ -50,7 +50,7 @@ class Windows:
 @pytest.fixture
 def windows(monkeypatch):
     found = Windows()
-    for module in (writing, limits, cache, ahead):
+    for module in (writing, limits, home, ahead):
         monkeypatch.setattr(module, "os", found)
     monkeypatch.setattr(writing, "fcntl", None)
     return found
@@ -86,7 +86,7 @@ def test_windows_has_memory_processors_and_a_private_cache(tmp_path, windows, mo
     assert limits.state_limit() == 4 << 30
     assert ahead.cores() >= 1
     monkeypatch.setenv("ONLINEAR_CACHE_DIR", str(tmp_path / "cache"))
-    assert cache._cache_folder() == tmp_path / "cache"
+    assert home.cache_folder() == tmp_path / "cache"
 
 
 @pytest.mark.parametrize("error", [ValueError("unrecognized configuration name"), OSError(22, "Invalid argument")])

@@ -4,13 +4,16 @@ Parts are ``NamedTuple`` classes whose methods compiled kernels call (``methods.
 (``loss_address.py``); *lanes* are several numbers at once, entries of a row (``lanes.py``) or outputs (``outputs.py``);
 ``Held`` arguments cost nothing to pass again and again (``held.py``); machine code is kept on disk (``cache.py``).
 
+Numba takes long to import. The modules of texts do without it; ``compiler.py`` imports it, and the modules named ``*_code.py``,
+when a kernel is first called.
+
 ``adopt`` is public: it lets kernels call the methods of a part of your own. The rest is not.
 """
 
 from __future__ import annotations
 
-from onlinear.compiled.cache import COMPILED, is_ours
 from onlinear.compiled.held import Held, load, opened, store
+from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
     WIDTH,

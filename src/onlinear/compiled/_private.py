@@ -43,17 +43,17 @@ __all__ = [
     "NullCache",
     "NumbaError",
     "cgutils",
+    "code_parts",
     "dumps",
     "fill_array",
     "infer_getattr",
     "light_environment",
     "make_overload_method_template",
     "normalize_signature",
-    "pack_code",
+    "rebuilt",
     "register",
     "rtsys",
     "to_fixed_tuple",
-    "unpack_code",
     "use_cache",
 ]
 
@@ -66,14 +66,17 @@ def fill_array(array: Any, *memory: Any) -> Any:
     return array._getvalue()
 
 
-def pack_code(compiled: Any) -> Any:
-    """Compiled code as what can be pickled."""
-    return compiled._reduce()
+def code_parts(compiled: Any) -> tuple[tuple[bytes, ...], tuple[str, ...], list[Any], Any]:
+    """Compiled code in parts: machine code and bitcode; the names that ``machine_code.Code`` has; constants; all the rest."""
+    (name, _, blocks), about, environment, *others = compiled._reduce()
+    symbols = about.llvm_cpython_wrapper_name, about.llvm_cfunc_wrapper_name, about.env_name
+    return blocks, (about.modname, about.qualname, *symbols), list(environment.consts), (name, about, environment, *others)
 
 
-def unpack_code(target: Any, content: Any) -> Any:
-    """Compiled code from what ``pack_code`` gave."""
-    return CompileResult._rebuild(target, *content)  # type: ignore[attr-defined]
+def rebuilt(target: Any, blocks: tuple[bytes, ...], rest: Any) -> Any:
+    """Compiled code from its parts."""
+    name, *others = rest
+    return CompileResult._rebuild(target, (name, "object", blocks), *others)  # type: ignore[attr-defined]
 
 
 def light_environment(module: str, consts: list[Any], name: str) -> Any:

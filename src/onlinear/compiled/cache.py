@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import pickle
 import re
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,89 +22,26 @@ from time import perf_counter
 from typing import Any
 
 from numba import __version__ as numba_version
-from numba import config, types
+from numba import types
 
+from onlinear.compiled import machine_code
 from onlinear.compiled._private import (
     LACKING,
     Listener,
     NullCache,
+    code_parts,
     dumps,
     light_environment,
     normalize_signature,
-    pack_code,
+    rebuilt,
     register,
     rtsys,
-    unpack_code,
     use_cache,
 )
-from onlinear.files import writing
+from onlinear.compiled.home import CACHE, COMPILED, DIGEST, PACKAGE, is_ours
 
-COMPILED = not config.DISABLE_JIT
-PACKAGE = __name__.partition(".")[0]
 PATIENCE = 1.0  # seconds of compiling after which a word is said
 _LOG = logging.getLogger(PACKAGE)
-
-
-def is_ours(module: str) -> bool:
-    """Whether a module is one of this package."""
-    return module.partition(".")[0] == PACKAGE
-
-
-def _digest() -> str:
-    folder = Path(__file__).parent.parent
-    total = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()[:16]
-
-
-def _cache_folder() -> Path | None:
-    """Where compiled code is kept: the first writable one of ``ONLINEAR_CACHE_DIR``, the user's cache folder and a folder among
-    the temporary files; else the first that can be read; None if there is none.
-
-    What is found there is run. So the folder must be private: the user's own or root's, and writable by nobody else. A folder
-    that is not is not used; one that does not exist is created with mode 0700.
-    """
-    named = os.environ.get("ONLINEAR_CACHE_DIR") or config.CACHE_DIR
-    places = [Path(named).absolute()] if named else []
-    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / PACKAGE
-    places += [home] if home.is_absolute() else []
-    with suppress(OSError):  # no folder for temporary files can be written
-        places.append(Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
-    readable = []
-    for folder in filter(_exists, places):
-        if not _private(folder):
-            if named and folder == places[0]:
-                _LOG.warning("onlinear: the cache folder %s is not used: other users own it or may write to it.", folder)
-        elif _writable(folder):
-            return folder
-        else:
-            readable.append(folder)
-    return readable[0] if readable else None
-
-
-def _exists(folder: Path) -> bool:
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(OSError):
-        return folder.is_dir()
-    return False
-
-
-def _private(folder: Path) -> bool:
-    """Whether nobody else can have put code there: anyone may create a folder among the temporary files."""
-    if not hasattr(os, "getuid"):
-        return True
-    link, found = folder.lstat(), folder.stat()
-    return {link.st_uid, found.st_uid} <= {0, os.getuid()} and not found.st_mode & 0o022
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 class _Disk(NullCache):  # type: ignore[misc]
@@ -131,10 +66,10 @@ class _Disk(NullCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         rtsys.initialize(target_context)
+        self._codegen = target_context.codegen()
         path, key = self._entry(sig, target_context.codegen())
         try:
-            if path.is_file():  # to read a pipe would wait for ever
-                return unpack_code(target_context, _content(path.read_bytes(), key))
+            return _unpacked(target_context, machine_code.Code(*machine_code.content(path, key)))
         except Exception:  # whatever it is, it is only the cache's
             pass
         _remove(path)
@@ -148,8 +83,18 @@ class _Disk(NullCache):  # type: ignore[misc]
             if not self._folder.is_dir():
                 _remove(self._folder)
                 self._folder.mkdir(mode=0o700)
-            content = dumps((key, pack_code(data)))
-            writing.write(path, hashlib.sha256(content).digest() + content)
+            machine_code.write(path, key, _packed(data))
+        except Exception as error:
+            _unkept(self._folder.parent, error)
+
+    def point_here(self, sig: Any, place: tuple[Path, str] | None) -> None:
+        """Write the file that says where the code for a signature is, which was asked for."""
+        if place is None:
+            return
+        path, key = self._entry(sig, self._codegen)
+        try:
+            if path.is_file():
+                machine_code.write(*place, (path.name, key))
         except Exception as error:
             _unkept(self._folder.parent, error)
 
@@ -178,15 +123,15 @@ def _spelt(kind: Any) -> str:
     return repr(kind)
 
 
-def _content(content: bytes, key: str) -> Any:
-    """What was kept for ``key``. The digest is looked at first: of damaged content nothing is read, let alone run."""
-    size = hashlib.sha256().digest_size
-    if hashlib.sha256(memoryview(content)[size:]).digest() != content[:size]:
-        raise ValueError("damaged")
-    found, payload = _Reader(BytesIO(memoryview(content)[size:])).load()
-    if found != key:
-        raise ValueError("for something else")
-    return payload
+def _packed(data: Any) -> tuple[Any, ...]:
+    """Compiled code as files have it: ``machine_code.Code`` as a tuple."""
+    blocks, names, constants, rest = code_parts(data)
+    return (*blocks, *names, dumps(constants), dumps(rest))
+
+
+def _unpacked(target: Any, code: machine_code.Code) -> Any:
+    rest = _Reader(BytesIO(code.rest)).load()
+    return rebuilt(target, (code.machine_code, code.bitcode), rest)
 
 
 class _Reader(pickle.Unpickler):
@@ -226,8 +171,15 @@ def keep_on_disk(found: Any, text: Callable[..., Any]) -> Any:
         _say_once(logging.WARNING, message)
     sources = "" if is_ours(text.__module__) else _file_digest(text.__code__.co_filename)
     if _CACHE is not None and sources is not None and not text.__closure__:
-        use_cache(found, _Disk(text, _CACHE / _DIGEST, sources))
+        use_cache(found, _Disk(text, _CACHE / DIGEST, sources))
     return found
+
+
+def point_to(found: Any, sig: Any, place: tuple[Path, str] | None) -> None:
+    """Let later processes find what Numba made for a signature without Numba."""
+    disk = getattr(found, "_cache", None)
+    if isinstance(disk, _Disk):
+        disk.point_here(sig, place)
 
 
 @cache
@@ -286,7 +238,6 @@ class _Compiling(Listener):  # type: ignore[misc]
         logging.getLogger(f"{PACKAGE}.compiling").log(logging.WARNING if watched else logging.INFO, text, where)
 
 
-_DIGEST = _digest() if COMPILED else ""
-_CACHE = _cache_folder() if COMPILED and not LACKING else None
+_CACHE = CACHE if not LACKING else None
 if COMPILED and register is not None:
     register("numba:compile", _Compiling())

@@ -7,334 +7,38 @@ number beside lanes is the same in every lane. So what a part's method says of o
 ENTRIES of them are consecutive entries of a row, by which a loop over a row steps: behind the row's end values are 0 and
 nothing is written. A sum over a row is a sum per lane, added up at the end, so its order follows from the number of
 non-zeros alone. Interpreted, there is one lane, and lanes are numbers. WIDTH of them are outputs side by side.
+
+The texts stand here; what is compiled for them is in ``lane_code.py``.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from inspect import Parameter, Signature
-from inspect import signature as signature_of
-from math import copysign, exp2, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, types
-from numba.extending import intrinsic, lower_builtin, models, overload, register_model, type_callable
 
-from onlinear.compiled._private import cgutils
-from onlinear.compiled.cache import COMPILED
+from onlinear.compiled.home import COMPILED
 
+Place: TypeAlias = int | np.integer
 LANES = np.uint64(4 if COMPILED else 1)
 ENTRIES, WIDTH = 4, 8 if COMPILED else 1
-INTEGER = ir.IntType(32)
 
 
-class LanesType(types.Type):  # type: ignore[misc]
-    """The type of ``width`` doubles in vector registers."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.vector = ir.VectorType(ir.DoubleType(), width)
-        super().__init__(name=f"Lanes{width}")
-
-
-@register_model(LanesType)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, kind.vector)
-
-
-ROW, OUTPUTS = LanesType(ENTRIES), LanesType(WIDTH)
-_ZEROS = ir.Constant(ROW.vector, [0.0] * ENTRIES)
-
-
-def _lanes_among(args: Any) -> Any:
-    """The one kind of lanes among the types of numbers, or None."""
-    kinds = {kind for kind in args if isinstance(kind, LanesType)}
-    fits = len(kinds) == 1 and all(isinstance(kind, (LanesType, types.Number)) for kind in args)
-    return kinds.pop() if fits else None
-
-
-def _same(vector: Any, number: float) -> Any:
-    return ir.Constant(vector, [number] * vector.count)
-
-
-def _spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> Any:
-    """The value in every lane; lanes as they are."""
-    return value if kind == lanes else repeat(builder, context.cast(builder, value, kind, types.float64), lanes)
-
-
-def repeat(builder: Any, number: Any, lanes: Any) -> Any:
-    """A double in every lane."""
-    nothing = ir.Constant(lanes.vector, ir.Undefined)
-    first = builder.insert_element(nothing, number, INTEGER(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, lanes.width), [0] * lanes.width))
-
-
-def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> None:
-    """Let kernels call ``operation`` with lanes, or lanes and a number."""
-
-    @type_callable(operation)
-    def typed(context: Any) -> Any:
-        return (lambda a: _lanes_among((a,))) if count == 1 else (lambda a, b: _lanes_among((a, b)))
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pairs = zip(args, signature.args, strict=True)
-        return emit(builder, *(_spread(context, builder, value, kind, signature.return_type) for value, kind in pairs))
-
-    mixed = ((LanesType, LanesType), (LanesType, types.Number), (types.Number, LanesType))
-    for kinds in mixed if count == 2 else ((LanesType,),):
-        lower_builtin(operation, *kinds)(code)
-
-
-def _compared(relation: str) -> Callable[[Any, Any, Any], Any]:
-    compare = "fcmp_unordered" if relation == "!=" else "fcmp_ordered"
-    return lambda builder, a, b: builder.select(
-        getattr(builder, compare)(relation, a, b), _same(a.type, 1.0), _same(a.type, 0.0)
-    )
-
-
-def _by_llvm(builder: Any, name: str, value: Any) -> Any:
-    vector = value.type
-    kind = ir.FunctionType(vector, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{vector.count}f64"), [value])
-
-
-def _size(builder: Any, value: Any) -> Any:
-    return _by_llvm(builder, "fabs", value)
-
-
-def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
-    """A choice by the sign's bit between the size and its negative, which a loop finds once where the size is the same."""
-    size, bits = _size(builder, size), ir.VectorType(ir.IntType(64), sign.type.count)
-    negative = builder.icmp_signed("<", builder.bitcast(sign, bits), ir.Constant(bits, [0] * bits.count))
-    return builder.select(negative, builder.fneg(size), size)
-
-
-def _offer_arithmetic() -> None:
-    for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
-        for form in (name, f"i{name}"):
-            _lane_by_lane(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b))
-    for name, relation in (("ne", "!="), ("eq", "=="), ("lt", "<"), ("gt", ">"), ("le", "<="), ("ge", ">=")):
-        _lane_by_lane(getattr(operator, name), _compared(relation))
-    # As Python has it: the first argument unless the second is larger, or smaller.
-    _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
-    _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
-    _lane_by_lane(copysign, _with_sign)
-    _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
-    _lane_by_lane(abs, _size, 1)
-    _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
-    _lane_by_lane(exp2, lambda builder, a: _by_llvm(builder, "exp2", a), 1)
-
-
-if COMPILED:
-    _offer_arithmetic()
-
-
-def emitted(kind: Callable[..., Any], emit: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: interpreted, the text; compiled, what ``emit(builder, values of the arguments, their types)`` writes, of the
-    type ``kind(*types)``. Arrays arrive as the address of their first element, tuples of arrays as a list of these."""
-
-    def replaced(text: Callable[..., Any]) -> Callable[..., Any]:
-        if not COMPILED:
-            return text
-
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pairs = zip(signature.args, args, strict=True)
-            values = [_memory(context, builder, kind, value) for kind, value in pairs]
-            found = emit(builder, values, signature.args)
-            return context.get_dummy_value() if found is None else found
-
-        def typed(typing: Any, *args: Any) -> Any:
-            return kind(*args)(*args), code
-
-        names = [Parameter("typing", Parameter.POSITIONAL_ONLY), *signature_of(text).parameters.values()]
-        typed.__signature__ = Signature(names)  # type: ignore[attr-defined]
-        typed.__name__, typed.__doc__ = text.__name__, text.__doc__
-        return intrinsic(typed)  # type: ignore[no-any-return]
-
-    return replaced
-
-
-def _laned(*kinds: Any) -> Any:
-    return ROW
-
-
-def _memory(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    if isinstance(kind, types.Array):
-        return context.make_array(kind)(context, builder, value).data
-    if are_vectors(kind):
-        return [_memory(context, builder, one, builder.extract_value(value, place)) for place, one in enumerate(kind)]
-    return value
-
-
-def are_vectors(kind: Any) -> bool:
-    return isinstance(kind, types.BaseTuple) and kind.count > 0 and all(isinstance(one, types.Array) for one in kind)
-
-
-def apart(kind: Any) -> int:
-    """How many places the numbers of a vector are apart: vectors that are not contiguous stand side by side in one array, two
-    of them where only one is given."""
-    first, count = (kind[0], kind.count) if are_vectors(kind) else (kind, 2)
-    return 1 if first.layout == "C" else count
-
-
-def _column(builder: Any, indices: Any, entry: Any) -> Any:
-    return builder.zext(builder.load(builder.gep(indices, [entry])), ir.IntType(64))
-
-
-def _at(builder: Any, array: Any, column: Any, width: int) -> Any:
-    """The address of the numbers that ``array`` holds for a column."""
-    return builder.gep(array, [builder.mul(column, ir.Constant(column.type, width))])
-
-
-def _as_double(builder: Any, value: Any) -> Any:
-    return value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
-
-
-def _four_values(builder: Any, values: Any, k: Any) -> Any:
-    kind = ir.VectorType(values.type.pointee, ENTRIES)
-    found = builder.load(builder.bitcast(builder.gep(values, [k]), kind.as_pointer()), align=4)
-    return found if kind == ROW.vector else builder.fpext(found, ROW.vector)
-
-
-def _emit_four(builder: Any, args: Any, kinds: Any) -> Any:
-    """The only branch on where the row ends. Entries get their columns and values by branches, not by selection: LLVM would
-    find the addresses of all four again where they are used."""
-    indices, values, k, end = args
-    entries = [builder.add(k, ir.Constant(k.type, lane)) for lane in range(ENTRIES)]
-    columns = [cgutils.alloca_once(builder, ir.IntType(64)) for _ in entries]
-    found = cgutils.alloca_once(builder, ROW.vector)
-    with builder.if_else(builder.icmp_unsigned("<", entries[3], end), likely=True) as (whole, part):
-        with whole:
-            for entry, place in zip(entries, columns, strict=True):
-                builder.store(_column(builder, indices, entry), place)
-            builder.store(_four_values(builder, values, k), found)
-        with part:
-            first = _column(builder, indices, k)
-            for place in columns:
-                builder.store(first, place)
-            builder.store(_ZEROS, found)
-            for lane, entry in enumerate(entries[:3]):
-                with builder.if_then(builder.icmp_unsigned("<", entry, end)):
-                    builder.store(_column(builder, indices, entry), columns[lane])
-                    value = _as_double(builder, builder.load(builder.gep(values, [entry])))
-                    builder.store(builder.insert_element(builder.load(found), value, INTEGER(lane)), found)
-    places = cgutils.pack_array(builder, [builder.load(place) for place in columns])
-    return cgutils.pack_struct(builder, [places, builder.load(found)])
-
-
-def _joined(builder: Any, values: Any) -> Any:
-    found = ir.Constant(ROW.vector, ir.Undefined)
-    for place, value in enumerate(values):
-        found = builder.insert_element(found, value, INTEGER(place))
-    return found
-
-
-_PAIR = ir.VectorType(ir.DoubleType(), 2)
-
-
-def _are_a_pair(kind: Any) -> bool:
-    return are_vectors(kind) and kind.count == 2 and kind[0].layout != "C"
-
-
-def _emit_gather(builder: Any, args: Any, kinds: Any) -> Any:
-    vectors, at = args
-    columns = [builder.extract_value(at, lane) for lane in range(ENTRIES)]
-    width = apart(kinds[0])
-    if _are_a_pair(kinds[0]):
-        places = (builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()) for column in columns)
-        pairs = [builder.load(place, align=8) for place in places]
-        halves = ([builder.extract_element(pair, INTEGER(half)) for pair in pairs] for half in range(2))
-        return cgutils.pack_array(builder, [_joined(builder, half) for half in halves])
-    several = vectors if isinstance(vectors, list) else [vectors]
-    found = [_joined(builder, [builder.load(_at(builder, one, column, width)) for column in columns]) for one in several]
-    return cgutils.pack_array(builder, found) if isinstance(vectors, list) else found[0]
-
-
-def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
-    """The first entry last: behind a row's end its column stands for the others'."""
-    vectors, at, new = args
-    width = apart(kinds[0])
-    several = vectors if isinstance(vectors, list) else [vectors]
-    lanes = [builder.extract_value(new, place) for place in range(len(several))] if isinstance(vectors, list) else [new]
-    for lane in reversed(range(ENTRIES)):
-        column = builder.extract_value(at, lane)
-        values = [builder.extract_element(one, INTEGER(lane)) for one in lanes]
-        if _are_a_pair(kinds[0]):
-            pair = ir.Constant(_PAIR, ir.Undefined)
-            for half, value in enumerate(values):
-                pair = builder.insert_element(pair, value, INTEGER(half))
-            builder.store(pair, builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()), align=8)
-        else:
-            for one, value in zip(several, values, strict=True):
-                builder.store(value, _at(builder, one, column, width))
-
-
-def prefetch(builder: Any, place: Any) -> None:
-    """Ask for the memory at an address."""
-    pointer = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
-    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
-
-
-def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
-    array, indices, k = args
-    for lane in range(ENTRIES):
-        column = _column(builder, indices, builder.add(k, ir.Constant(k.type, lane)))
-        prefetch(builder, _at(builder, array, column, apart(kinds[0])))
-
-
-def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:
-    room, k = args
-    return builder.load(builder.bitcast(builder.gep(room, [k]), ROW.vector.as_pointer()), align=8)
-
-
-def _emit_put(builder: Any, args: Any, kinds: Any) -> None:
-    room, k, new = args
-    builder.store(new, builder.bitcast(builder.gep(room, [k]), ROW.vector.as_pointer()), align=8)
-
-
-def _emit_total(builder: Any, args: Any, kinds: Any) -> Any:
-    a, b, c, d = (builder.extract_element(args[0], INTEGER(lane)) for lane in range(4))
-    return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
-
-
-_COLUMNS = types.UniTuple(types.uint64, ENTRIES)
-
-
-@emitted(lambda *kinds: types.Tuple((_COLUMNS, ROW)), _emit_four)
-def four(indices: np.ndarray, values: np.ndarray, k: int, end: int) -> Any:
+def four(indices: np.ndarray, values: np.ndarray, k: Place, end: Place) -> Any:
     """The columns and the values of the entries from k on, of a row that ends before ``end``."""
     return indices[k], values[k]
 
 
-def _state(kind: Any) -> Any:
-    return types.UniTuple(ROW, kind.count) if are_vectors(kind) else ROW
-
-
-@emitted(lambda vectors, at: _state(vectors), _emit_gather)
 def gather(vectors: Any, at: Any) -> Any:
     """What a vector, or each of several side by side, holds at the columns of four entries."""
     return tuple(vector[at] for vector in vectors) if isinstance(vectors, tuple) else vectors[at]
 
 
-def _emit_at_column(builder: Any, args: Any, kinds: Any) -> Any:
-    vectors, column = args
-    width = apart(kinds[0])
-    return cgutils.pack_array(builder, [builder.load(_at(builder, one, column, width)) for one in vectors])
-
-
-@emitted(lambda vectors, column: types.UniTuple(types.float64, vectors.count), _emit_at_column)
-def at_column(vectors: tuple[np.ndarray, ...], column: int) -> tuple[float, ...]:
+def at_column(vectors: tuple[np.ndarray, ...], column: Place) -> tuple[float, ...]:
     """What each of several vectors side by side holds at a column."""
     return tuple(vector[column] for vector in vectors)
 
 
-@emitted(lambda *kinds: types.none, _emit_put_back)
 def put_back(vectors: Any, at: Any, new: Any) -> None:
     """Write to a vector, or to each of several side by side, at the columns of four entries."""
     for vector, value in zip(vectors, new, strict=True) if isinstance(vectors, tuple) else ((vectors, new),):
@@ -346,121 +50,71 @@ def first_of(vectors: Any) -> np.ndarray:
     return vectors[0] if isinstance(vectors, tuple) else vectors  # type: ignore[no-any-return]
 
 
-@overload(first_of)
-def _first_of(vectors):  # type: ignore[no-untyped-def]
-    if isinstance(vectors, types.BaseTuple):
-        return lambda vectors: vectors[0]
-    return lambda vectors: vectors
-
-
-def _emit_untouched(builder: Any, args: Any, kinds: Any) -> Any:
-    return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if are_vectors(kinds[0]) else _ZEROS
-
-
-@emitted(_state, _emit_untouched)
 def untouched(vectors: Any) -> Any:
     """What ``gather`` gives of vectors that are 0."""
     return tuple(0.0 for _ in vectors) if isinstance(vectors, tuple) else 0.0
 
 
-def _each(emit: Callable[..., Any]) -> Callable[..., Any]:
-    """Emit for each place of tuples of one length, whose places may be lanes or numbers."""
-
-    def code(builder: Any, args: Any, kinds: Any) -> Any:
-        found = [emit(builder, *(builder.extract_value(value, place) for value in args)) for place in range(kinds[0].count)]
-        alike = isinstance(kinds[0], types.UniTuple)
-        return cgutils.pack_array(builder, found) if alike else cgutils.pack_struct(builder, found)
-
-    return code
-
-
-@emitted(lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, None)))
 def empty(terms: tuple[Any, ...]) -> tuple[Any, ...]:
     """Empty sums, one for each term."""
     return (0.0,) * len(terms)
 
 
-@emitted(lambda sums, terms: sums, _each(lambda builder, a, b: builder.fadd(a, b)))
 def added(sums: tuple[Any, ...], terms: tuple[Any, ...]) -> tuple[Any, ...]:
     """The sums with a term added to each."""
     return tuple(a + b for a, b in zip(sums, terms, strict=True))
 
 
-@emitted(lambda sums: types.UniTuple(types.float64, sums.count), _each(lambda builder, a: _emit_total(builder, (a,), None)))
 def totals(sums: tuple[Any, ...]) -> tuple[float, ...]:
     """Each sum over its lanes."""
     return sums
 
 
-@emitted(lambda array, first: types.CPointer(array.dtype), lambda builder, args, kinds: builder.gep(args[0], [args[1]]))
-def room(array: np.ndarray, first: int) -> Any:
+def room(array: np.ndarray, first: Place) -> Any:
     """The memory of ``array`` from a place on, for the functions of a kernel to share: an array would be counted in and out
     with each call. The array has to be an argument of the kernel, which outlives it."""
     return array[first:]
 
 
-def numbers(room: Any, count: int) -> np.ndarray:
+def numbers(room: Any, count: Place) -> np.ndarray:
     """The first numbers of a room as an array."""
     return room[:count]
 
 
-@overload(numbers)
-def _numbers(room, count):  # type: ignore[no-untyped-def]
-    if isinstance(room, types.Array):
-        return lambda room, count: room[:count]
-    return lambda room, count: carray(room, (count,))
-
-
-@emitted(lambda *kinds: types.none, _emit_fetch)
-def fetch(array: np.ndarray, indices: np.ndarray, k: int) -> None:
+def fetch(array: np.ndarray, indices: np.ndarray, k: Place) -> None:
     """Ask for what a vector holds at the columns of the four entries from k on, which must exist, ahead of its use."""
 
 
-@emitted(_laned, _emit_taken)
-def taken(room: np.ndarray, k: int) -> Any:
+def taken(room: np.ndarray, k: Place) -> Any:
     """room[k:], for a place within the room."""
     return room[k]
 
 
-@emitted(lambda *kinds: types.none, _emit_put)
-def put(room: np.ndarray, k: int, new: Any) -> None:
+def put(room: np.ndarray, k: Place, new: Any) -> None:
     """Write room[k:]."""
     room[k] = new
 
 
-@emitted(_laned, lambda builder, args, kinds: _ZEROS)
 def nothing() -> Any:
     """0 in every lane: an empty sum."""
     return 0.0
 
 
-@emitted(lambda *kinds: types.float64, _emit_total)
 def total(lanes: Any) -> float:
     """The sum over the lanes."""
     return lanes  # type: ignore[no-any-return]
 
 
-@emitted(lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1]))
-def lane(lanes: Any, place: int) -> float:
+def lane(lanes: Any, place: Place) -> float:
     """One lane."""
     return lanes  # type: ignore[no-any-return]
 
 
-@emitted(_laned, lambda builder, args, kinds: _joined(builder, args))
 def joined(a: float, b: float, c: float, d: float) -> Any:
     """Lanes of four numbers."""
     return a
 
 
-def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
-    mask, a, b = args
-    zero = ir.Constant(mask.type, None) if kinds[0] != ROW else _ZEROS
-    differs = builder.fcmp_unordered if isinstance(kinds[0], LanesType) else builder.icmp_unsigned
-    holds = differs("!=", mask, zero)
-    return builder.select(holds, a, b)
-
-
-@emitted(lambda mask, a, b: a, _emit_where)
 def where(mask: Any, a: Any, b: Any) -> Any:
     """``a`` where the mask holds, else ``b``; numbers or lanes."""
     return a if mask else b

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, cfunc, types
-from numba.extending import intrinsic
 
-from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature, to_fixed_tuple
-from onlinear.compiled.cache import COMPILED, is_ours, keep_on_disk
-from onlinear.compiled.methods import adopt
+from onlinear.compiled.home import COMPILED
+from onlinear.compiled.machine_code import Linked, found_on_disk, index_file
+from onlinear.compiled.methods import adopt, compiler
 
 
-def _call(builder: Any, address: Any, arguments: list[Any], fields: Any) -> Any:
-    double, pointer = ir.DoubleType(), ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(double, [double] * len(arguments) + [pointer])
-    target = builder.inttoptr(address, kind.as_pointer())
-    return builder.call(target, [*arguments, builder.inttoptr(fields, pointer)])
+def call2(address: int, s: float, y: float, fields: int) -> float:
+    """The function at an address, which only compiled code can call."""
+    raise NotImplementedError
 
 
-@intrinsic
-def _call2(typing: Any, address: Any, s: Any, y: Any, fields: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, args[0], list(args[1:3]), args[3])
-
-    return types.float64(types.int64, types.float64, types.float64, types.int64), code
-
-
-@intrinsic
-def _call3(typing: Any, address: Any, a: Any, c: Any, y: Any, fields: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, args[0], list(args[1:4]), args[4])
-
-    return types.float64(types.int64, types.float64, types.float64, types.float64, types.int64), code
+def call3(address: int, a: float, c: float, y: float, fields: int) -> float:
+    """The same, of three numbers."""
+    raise NotImplementedError
 
 
 class BoundLoss(NamedTuple):
@@ -46,10 +29,10 @@ class BoundLoss(NamedTuple):
     fields_at: int
 
     def value(self, s: float, y: float) -> float:
-        return _call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+        return call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
 
     def slope(self, s: float, y: float) -> float:
-        return _call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+        return call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
 
 
 class BoundImplicitLoss(NamedTuple):
@@ -61,68 +44,35 @@ class BoundImplicitLoss(NamedTuple):
     fields_at: int
 
     def value(self, s: float, y: float) -> float:
-        return _call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+        return call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
 
     def slope(self, s: float, y: float) -> float:
-        return _call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+        return call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
 
     def theta(self, a: float, c: float, y: float) -> float:
-        return _call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
+        return call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
 
 
 for _kind in (BoundLoss, BoundImplicitLoss):
     adopt(_kind)
 
-
-# The text of a loss's compiled methods. Each loss gets its own copy, whose globals hold its class as ``part`` and the number
-# of its fields as ``size`` and whose name is its own: the disk cache goes by name and text, and sees through no closure.
-part: Any = None
-size = 0
-
-
-def _value(s, y, fields):  # type: ignore[no-untyped-def]
-    return part(*to_fixed_tuple(carray(fields, (size,)), size)).value(s, y)
-
-
-def _slope(s, y, fields):  # type: ignore[no-untyped-def]
-    return part(*to_fixed_tuple(carray(fields, (size,)), size)).slope(s, y)
-
-
-def _theta(a, c, y, fields):  # type: ignore[no-untyped-def]
-    return part(*to_fixed_tuple(carray(fields, (size,)), size)).theta(a, c, y)
-
-
-_DOUBLE, _FIELDS = types.float64, types.CPointer(types.float64)
-_METHODS: dict[str, tuple[Any, Any]] = {
-    "value": (_value, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
-    "slope": (_slope, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
-    "theta": (_theta, _DOUBLE(_DOUBLE, _DOUBLE, _DOUBLE, _FIELDS)),
-}
-
-
 _memory: dict[bytes, np.ndarray] = {}  # of the fields of losses, by their bits
-_callbacks: dict[tuple[Any, str], Any] = {}  # compiled, by class and name
+_addresses: dict[tuple[Any, str], int] = {}  # of compiled methods, by class and name
+_LOSS = "loss"  # the types of arguments are always the same
 
 
-def _compiled_method(cls: Any, name: str) -> Any:
-    found = _callbacks.get((cls, name))
+def _address(cls: Any, name: str) -> int:
+    """The address of a compiled method: from the disk, else Numba's."""
+    whole = f"{cls.__module__}.{cls.__qualname__}.{name}"
+    found = found_on_disk(whole, _LOSS, Linked.kept_address)
+    return compiler().callback(cls, name, index_file(whole, _LOSS)) if found is None else found  # type: ignore[no-any-return]
+
+
+def _compiled_method(cls: Any, name: str) -> int:
+    found = _addresses.get((cls, name))
     if found is None:  # of two threads that compile it both are given the first: the address of the other may not last
-        found = _callbacks.setdefault((cls, name), _compiled_anew(cls, name))
+        found = _addresses.setdefault((cls, name), _address(cls, name))
     return found
-
-
-def _compiled_anew(cls: Any, name: str) -> Any:
-    template, signature = _METHODS[name]
-    text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
-    text.__qualname__ = f"{cls.__qualname__}.{name}"
-    try:
-        if LACKING or not is_ours(cls.__module__):
-            return cfunc(signature)(text)
-        callback = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}), text)
-        callback.compile()
-        return callback
-    except NumbaError as error:
-        raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
 
 
 def bind_loss(loss: Any, implicit: bool = True) -> Any:
@@ -149,4 +99,4 @@ def with_fields_at(loss: Any, fields: np.ndarray, implicit: bool) -> Any:
     cls: Any = type(loss)
     kind: Any = BoundImplicitLoss if implicit and hasattr(loss, "theta") else BoundLoss
     names = [place.removesuffix("_at") for place in kind._fields[:-1]]
-    return kind(*(int(_compiled_method(cls, name).address) for name in names), fields.ctypes.data)
+    return kind(*(_compiled_method(cls, name) for name in names), fields.ctypes.data)

@@ -1,0 +1,56 @@
+"""The half of the bridge that needs Numba: importing it readies the compiler for all that kernels may call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba import njit, typeof
+
+from onlinear.compiled import held_code, output_code
+from onlinear.compiled._private import NumbaError
+from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
+from onlinear.compiled.cache import HeldType, keep_on_disk, point_to
+from onlinear.compiled.loss_code import callback
+from onlinear.compiled.methods import listen
+
+__all__ = ["anew", "callback", "entry_point", "held_code", "held_kind", "kept", "named", "output_code"]
+
+_BRIDGES = {"function": bridge_function, "lane_by_lane": bridge_lane_by_lane, "part": bridge_part}
+
+
+def kept(text: Callable[..., Any], **options: bool) -> Any:
+    """A text as Numba compiles it, with its code kept on disk."""
+    return keep_on_disk(njit(text, **options), text)
+
+
+def anew(text: Callable[..., Any], **options: bool) -> Any:
+    """A text as Numba compiles it for this process alone."""
+    return njit(text, **options)
+
+
+def held_kind(args: tuple[Any, ...]) -> HeldType:
+    """The type of the address of held arguments."""
+    return HeldType(typeof(args))
+
+
+def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first: Any = None) -> Callable[..., Any]:
+    """The compiled code itself for arguments typed as these, before which there may be one of the type ``first``. ``place``:
+    where later processes look for it, which do without Numba."""
+    kinds = (*(() if first is None else (first,)), *map(typeof, args))
+    dispatcher.compile(kinds)
+    point_to(dispatcher, kinds, place)
+    return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Errors of the compiler as TypeErrors that begin with ``what``."""
+    try:
+        yield
+    except NumbaError as error:
+        raise TypeError(f"{what}: {error}") from error
+
+
+listen(lambda kind, what: _BRIDGES[kind](what))

@@ -1,0 +1,59 @@
+"""What is compiled for held arguments: they are read from where ``held.py`` has laid them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import NativeValue, intrinsic, models, overload, register_model, unbox
+
+from onlinear.compiled._private import fill_array
+from onlinear.compiled.cache import HeldType
+from onlinear.compiled.held import load, opened
+from onlinear.compiled.lane_code import INTEGER
+
+register_model(HeldType)(models.OpaqueModel)
+
+
+@unbox(HeldType)
+def _address(kind: Any, value: Any, c: Any) -> Any:
+    return NativeValue(c.pyapi.long_as_voidptr(value))
+
+
+def _from_words(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder)
+        itemsize, data = next(words), builder.inttoptr(next(words), array.data.type)
+        shape, strides = ([next(words) for _ in range(kind.ndim)] for _ in range(2))
+        return fill_array(array, data, shape, strides, itemsize, None)
+    if isinstance(kind, types.BaseTuple):
+        return context.make_tuple(builder, kind, [_from_words(context, builder, inner, words) for inner in kind.types])
+    if isinstance(kind, types.NoneType):
+        return context.get_dummy_value()
+    if isinstance(kind, types.Float):
+        return builder.bitcast(next(words), ir.DoubleType())
+    return builder.trunc(next(words), context.get_value_type(kind))
+
+
+@intrinsic
+def _open(typing: Any, held: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.bitcast(args[0], ir.IntType(64).as_pointer())
+        words = (builder.load(builder.gep(first, [INTEGER(place)])) for place in count())
+        return _from_words(context, builder, held.content, words)
+
+    return held.content(held), code
+
+
+@overload(opened)
+def _opened(here):  # type: ignore[no-untyped-def]
+    return lambda here: _open(here)
+
+
+@overload(load)
+def _load(like, array, first):  # type: ignore[no-untyped-def]
+    numbers = ", ".join(f"array[first + {k}]" for k in range(len(like)))  # a slice takes longer to compile
+    return eval(f"lambda like, array, first: ({numbers},)")

@@ -1,0 +1,392 @@
+"""What is compiled for lanes: their type, their arithmetic, and the code of the texts in ``lanes.py``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from inspect import signature as signature_of
+from math import copysign, exp2, sqrt
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, types
+from numba.extending import lower_builtin, models, overload, register_model, type_callable
+
+from onlinear.compiled._private import cgutils
+from onlinear.compiled.lanes import (
+    ENTRIES,
+    WIDTH,
+    added,
+    at_column,
+    empty,
+    fetch,
+    first_of,
+    four,
+    gather,
+    joined,
+    lane,
+    nothing,
+    numbers,
+    put,
+    put_back,
+    room,
+    taken,
+    total,
+    totals,
+    untouched,
+    where,
+)
+
+INTEGER = ir.IntType(32)
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The type of ``width`` doubles in vector registers."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.vector = ir.VectorType(ir.DoubleType(), width)
+        super().__init__(name=f"Lanes{width}")
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, kind.vector)
+
+
+ROW, OUTPUTS = LanesType(ENTRIES), LanesType(WIDTH)
+_ZEROS = ir.Constant(ROW.vector, [0.0] * ENTRIES)
+
+
+def _lanes_among(args: Any) -> Any:
+    """The one kind of lanes among the types of numbers, or None."""
+    kinds = {kind for kind in args if isinstance(kind, LanesType)}
+    fits = len(kinds) == 1 and all(isinstance(kind, (LanesType, types.Number)) for kind in args)
+    return kinds.pop() if fits else None
+
+
+def _same(vector: Any, number: float) -> Any:
+    return ir.Constant(vector, [number] * vector.count)
+
+
+def _spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> Any:
+    """The value in every lane; lanes as they are."""
+    return value if kind == lanes else repeat(builder, context.cast(builder, value, kind, types.float64), lanes)
+
+
+def repeat(builder: Any, number: Any, lanes: Any) -> Any:
+    """A double in every lane."""
+    nothing = ir.Constant(lanes.vector, ir.Undefined)
+    first = builder.insert_element(nothing, number, INTEGER(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, lanes.width), [0] * lanes.width))
+
+
+def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> None:
+    """Let kernels call ``operation`` with lanes, or lanes and a number."""
+
+    @type_callable(operation)
+    def typed(context: Any) -> Any:
+        return (lambda a: _lanes_among((a,))) if count == 1 else (lambda a, b: _lanes_among((a, b)))
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pairs = zip(args, signature.args, strict=True)
+        return emit(builder, *(_spread(context, builder, value, kind, signature.return_type) for value, kind in pairs))
+
+    mixed = ((LanesType, LanesType), (LanesType, types.Number), (types.Number, LanesType))
+    for kinds in mixed if count == 2 else ((LanesType,),):
+        lower_builtin(operation, *kinds)(code)
+
+
+def _compared(relation: str) -> Callable[[Any, Any, Any], Any]:
+    compare = "fcmp_unordered" if relation == "!=" else "fcmp_ordered"
+    return lambda builder, a, b: builder.select(
+        getattr(builder, compare)(relation, a, b), _same(a.type, 1.0), _same(a.type, 0.0)
+    )
+
+
+def _by_llvm(builder: Any, name: str, value: Any) -> Any:
+    vector = value.type
+    kind = ir.FunctionType(vector, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{vector.count}f64"), [value])
+
+
+def _size(builder: Any, value: Any) -> Any:
+    return _by_llvm(builder, "fabs", value)
+
+
+def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
+    """A choice by the sign's bit between the size and its negative, which a loop finds once where the size is the same."""
+    size, bits = _size(builder, size), ir.VectorType(ir.IntType(64), sign.type.count)
+    negative = builder.icmp_signed("<", builder.bitcast(sign, bits), ir.Constant(bits, [0] * bits.count))
+    return builder.select(negative, builder.fneg(size), size)
+
+
+def _offer_arithmetic() -> None:
+    for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+        for form in (name, f"i{name}"):
+            _lane_by_lane(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b))
+    for name, relation in (("ne", "!="), ("eq", "=="), ("lt", "<"), ("gt", ">"), ("le", "<="), ("ge", ">=")):
+        _lane_by_lane(getattr(operator, name), _compared(relation))
+    # As Python has it: the first argument unless the second is larger, or smaller.
+    _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
+    _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
+    _lane_by_lane(copysign, _with_sign)
+    _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
+    _lane_by_lane(abs, _size, 1)
+    _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
+    _lane_by_lane(exp2, lambda builder, a: _by_llvm(builder, "exp2", a), 1)
+
+
+def emits(text: Callable[..., Any], kind: Callable[..., Any], emit: Callable[..., Any]) -> None:
+    """Compiled, ``text`` is what ``emit(builder, values of the arguments, their types)`` writes, of the type ``kind(*types)``,
+    or of that signature. Arrays arrive as the address of their first element, tuples of arrays as a list of these."""
+
+    @type_callable(text)
+    def typed(context: Any) -> Any:
+        def found(*args: Any) -> Any:
+            return kind(*args)
+
+        found.pysig = signature_of(text)  # type: ignore[attr-defined]
+        return found
+
+    @lower_builtin(text, types.VarArg(types.Any))
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pairs = zip(signature.args, args, strict=True)
+        values = [_memory(context, builder, kind, value) for kind, value in pairs]
+        found = emit(builder, values, signature.args)
+        return context.get_dummy_value() if found is None else found
+
+
+def _laned(*kinds: Any) -> Any:
+    return ROW
+
+
+def _memory(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        return context.make_array(kind)(context, builder, value).data
+    if are_vectors(kind):
+        return [_memory(context, builder, one, builder.extract_value(value, place)) for place, one in enumerate(kind)]
+    return value
+
+
+def are_vectors(kind: Any) -> bool:
+    return isinstance(kind, types.BaseTuple) and kind.count > 0 and all(isinstance(one, types.Array) for one in kind)
+
+
+def apart(kind: Any) -> int:
+    """How many places the numbers of a vector are apart: vectors that are not contiguous stand side by side in one array, two
+    of them where only one is given."""
+    first, count = (kind[0], kind.count) if are_vectors(kind) else (kind, 2)
+    return 1 if first.layout == "C" else count
+
+
+def _column(builder: Any, indices: Any, entry: Any) -> Any:
+    return builder.zext(builder.load(builder.gep(indices, [entry])), ir.IntType(64))
+
+
+def _at(builder: Any, array: Any, column: Any, width: int) -> Any:
+    """The address of the numbers that ``array`` holds for a column."""
+    return builder.gep(array, [builder.mul(column, ir.Constant(column.type, width))])
+
+
+def _as_double(builder: Any, value: Any) -> Any:
+    return value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
+
+
+def _four_values(builder: Any, values: Any, k: Any) -> Any:
+    kind = ir.VectorType(values.type.pointee, ENTRIES)
+    found = builder.load(builder.bitcast(builder.gep(values, [k]), kind.as_pointer()), align=4)
+    return found if kind == ROW.vector else builder.fpext(found, ROW.vector)
+
+
+def _emit_four(builder: Any, args: Any, kinds: Any) -> Any:
+    """The only branch on where the row ends. Entries get their columns and values by branches, not by selection: LLVM would
+    find the addresses of all four again where they are used."""
+    indices, values, k, end = args
+    entries = [builder.add(k, ir.Constant(k.type, lane)) for lane in range(ENTRIES)]
+    columns = [cgutils.alloca_once(builder, ir.IntType(64)) for _ in entries]
+    found = cgutils.alloca_once(builder, ROW.vector)
+    with builder.if_else(builder.icmp_unsigned("<", entries[3], end), likely=True) as (whole, part):
+        with whole:
+            for entry, place in zip(entries, columns, strict=True):
+                builder.store(_column(builder, indices, entry), place)
+            builder.store(_four_values(builder, values, k), found)
+        with part:
+            first = _column(builder, indices, k)
+            for place in columns:
+                builder.store(first, place)
+            builder.store(_ZEROS, found)
+            for lane, entry in enumerate(entries[:3]):
+                with builder.if_then(builder.icmp_unsigned("<", entry, end)):
+                    builder.store(_column(builder, indices, entry), columns[lane])
+                    value = _as_double(builder, builder.load(builder.gep(values, [entry])))
+                    builder.store(builder.insert_element(builder.load(found), value, INTEGER(lane)), found)
+    places = cgutils.pack_array(builder, [builder.load(place) for place in columns])
+    return cgutils.pack_struct(builder, [places, builder.load(found)])
+
+
+def _joined(builder: Any, values: Any) -> Any:
+    found = ir.Constant(ROW.vector, ir.Undefined)
+    for place, value in enumerate(values):
+        found = builder.insert_element(found, value, INTEGER(place))
+    return found
+
+
+_PAIR = ir.VectorType(ir.DoubleType(), 2)
+
+
+def _are_a_pair(kind: Any) -> bool:
+    return are_vectors(kind) and kind.count == 2 and kind[0].layout != "C"
+
+
+def _emit_gather(builder: Any, args: Any, kinds: Any) -> Any:
+    vectors, at = args
+    columns = [builder.extract_value(at, lane) for lane in range(ENTRIES)]
+    width = apart(kinds[0])
+    if _are_a_pair(kinds[0]):
+        places = (builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()) for column in columns)
+        pairs = [builder.load(place, align=8) for place in places]
+        halves = ([builder.extract_element(pair, INTEGER(half)) for pair in pairs] for half in range(2))
+        return cgutils.pack_array(builder, [_joined(builder, half) for half in halves])
+    several = vectors if isinstance(vectors, list) else [vectors]
+    found = [_joined(builder, [builder.load(_at(builder, one, column, width)) for column in columns]) for one in several]
+    return cgutils.pack_array(builder, found) if isinstance(vectors, list) else found[0]
+
+
+def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
+    """The first entry last: behind a row's end its column stands for the others'."""
+    vectors, at, new = args
+    width = apart(kinds[0])
+    several = vectors if isinstance(vectors, list) else [vectors]
+    lanes = [builder.extract_value(new, place) for place in range(len(several))] if isinstance(vectors, list) else [new]
+    for entry in reversed(range(ENTRIES)):
+        column = builder.extract_value(at, entry)
+        values = [builder.extract_element(one, INTEGER(entry)) for one in lanes]
+        if _are_a_pair(kinds[0]):
+            pair = ir.Constant(_PAIR, ir.Undefined)
+            for half, value in enumerate(values):
+                pair = builder.insert_element(pair, value, INTEGER(half))
+            builder.store(pair, builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()), align=8)
+        else:
+            for one, value in zip(several, values, strict=True):
+                builder.store(value, _at(builder, one, column, width))
+
+
+def prefetch(builder: Any, place: Any) -> None:
+    """Ask for the memory at an address."""
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
+
+
+def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
+    array, indices, k = args
+    for entry in range(ENTRIES):
+        column = _column(builder, indices, builder.add(k, ir.Constant(k.type, entry)))
+        prefetch(builder, _at(builder, array, column, apart(kinds[0])))
+
+
+def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:
+    room, k = args
+    return builder.load(builder.bitcast(builder.gep(room, [k]), ROW.vector.as_pointer()), align=8)
+
+
+def _emit_put(builder: Any, args: Any, kinds: Any) -> None:
+    room, k, new = args
+    builder.store(new, builder.bitcast(builder.gep(room, [k]), ROW.vector.as_pointer()), align=8)
+
+
+def _emit_total(builder: Any, args: Any, kinds: Any) -> Any:
+    a, b, c, d = (builder.extract_element(args[0], INTEGER(lane)) for lane in range(4))
+    return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+
+
+_COLUMNS = types.UniTuple(types.uint64, ENTRIES)
+
+
+def _state(kind: Any) -> Any:
+    return types.UniTuple(ROW, kind.count) if are_vectors(kind) else ROW
+
+
+def _emit_at_column(builder: Any, args: Any, kinds: Any) -> Any:
+    vectors, column = args
+    width = apart(kinds[0])
+    return cgutils.pack_array(builder, [builder.load(_at(builder, one, column, width)) for one in vectors])
+
+
+def _emit_untouched(builder: Any, args: Any, kinds: Any) -> Any:
+    return cgutils.pack_array(builder, [_ZEROS] * kinds[0].count) if are_vectors(kinds[0]) else _ZEROS
+
+
+def _each(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Emit for each place of tuples of one length, whose places may be lanes or numbers."""
+
+    def code(builder: Any, args: Any, kinds: Any) -> Any:
+        found = [emit(builder, *(builder.extract_value(value, place) for value in args)) for place in range(kinds[0].count)]
+        alike = isinstance(kinds[0], types.UniTuple)
+        return cgutils.pack_array(builder, found) if alike else cgutils.pack_struct(builder, found)
+
+    return code
+
+
+def _emit_lane_total(builder: Any, lanes: Any) -> Any:
+    return _emit_total(builder, (lanes,), None)
+
+
+def _emit_room(builder: Any, args: Any, kinds: Any) -> Any:
+    return builder.gep(args[0], [args[1]])
+
+
+def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
+    mask, a, b = args
+    zero = ir.Constant(mask.type, None) if kinds[0] != ROW else _ZEROS
+    differs = builder.fcmp_unordered if isinstance(kinds[0], LanesType) else builder.icmp_unsigned
+    holds = differs("!=", mask, zero)
+    return builder.select(holds, a, b)
+
+
+@overload(first_of)
+def _first_of(vectors):  # type: ignore[no-untyped-def]
+    if isinstance(vectors, types.BaseTuple):
+        return lambda vectors: vectors[0]
+    return lambda vectors: vectors
+
+
+@overload(numbers)
+def _numbers(room, count):  # type: ignore[no-untyped-def]
+    if isinstance(room, types.Array):
+        return lambda room, count: room[:count]
+    return lambda room, count: carray(room, (count,))
+
+
+_offer_arithmetic()
+for _text, _kind, _emit in (
+    (four, lambda *kinds: types.Tuple((_COLUMNS, ROW)), _emit_four),
+    (gather, lambda vectors, at: _state(vectors), _emit_gather),
+    (at_column, lambda vectors, column: types.UniTuple(types.float64, vectors.count), _emit_at_column),
+    (put_back, lambda *kinds: types.none, _emit_put_back),
+    (untouched, _state, _emit_untouched),
+    (empty, lambda terms: terms, _each(lambda builder, term: ir.Constant(term.type, None))),
+    (added, lambda sums, terms: sums, _each(lambda builder, a, b: builder.fadd(a, b))),
+    (
+        totals,
+        lambda sums: types.UniTuple(types.float64, sums.count),
+        _each(lambda builder, a: _emit_total(builder, (a,), None)),
+    ),
+    (
+        room,
+        lambda array, first: types.CPointer(array.dtype),
+        lambda builder, args, kinds: builder.gep(args[0], [args[1]]),
+    ),
+    (fetch, lambda *kinds: types.none, _emit_fetch),
+    (taken, _laned, _emit_taken),
+    (put, lambda *kinds: types.none, _emit_put),
+    (nothing, _laned, lambda builder, args, kinds: _ZEROS),
+    (total, lambda *kinds: types.float64, _emit_total),
+    (lane, lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1])),
+    (joined, _laned, lambda builder, args, kinds: _joined(builder, args)),
+    (where, lambda mask, a, b: a, _emit_where),
+):
+    emits(_text, _kind, _emit)

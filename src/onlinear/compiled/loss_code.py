@@ -1,0 +1,83 @@
+"""What is compiled for losses by address: the calls, and the methods of each class of losses."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, cfunc, types
+
+from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature, to_fixed_tuple
+from onlinear.compiled.cache import keep_on_disk, point_to
+from onlinear.compiled.home import is_ours
+from onlinear.compiled.lane_code import emits
+from onlinear.compiled.loss_address import call2, call3
+
+
+def _emit_call(builder: Any, args: Any, kinds: Any) -> Any:
+    address, *numbers, fields = args
+    double, pointer = ir.DoubleType(), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(double, [double] * len(numbers) + [pointer])
+    target = builder.inttoptr(address, kind.as_pointer())
+    return builder.call(target, [*numbers, builder.inttoptr(fields, pointer)])
+
+
+def _numbers(*kinds: Any) -> Any:
+    """As many doubles between two addresses, whatever the arguments are."""
+    count = len(kinds) - 2
+    return types.float64(types.int64, *[types.float64] * count, types.int64)
+
+
+emits(call2, _numbers, _emit_call)
+emits(call3, _numbers, _emit_call)
+
+
+# The text of a loss's compiled methods. Each loss gets its own copy, whose globals hold its class as ``part`` and the number
+# of its fields as ``size`` and whose name is its own: the disk cache goes by name and text, and sees through no closure.
+part: Any = None
+size = 0
+
+
+def _value(s, y, fields):  # type: ignore[no-untyped-def]
+    return part(*to_fixed_tuple(carray(fields, (size,)), size)).value(s, y)
+
+
+def _slope(s, y, fields):  # type: ignore[no-untyped-def]
+    return part(*to_fixed_tuple(carray(fields, (size,)), size)).slope(s, y)
+
+
+def _theta(a, c, y, fields):  # type: ignore[no-untyped-def]
+    return part(*to_fixed_tuple(carray(fields, (size,)), size)).theta(a, c, y)
+
+
+_DOUBLE, _FIELDS = types.float64, types.CPointer(types.float64)
+_METHODS: dict[str, tuple[Any, Any]] = {
+    "value": (_value, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
+    "slope": (_slope, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
+    "theta": (_theta, _DOUBLE(_DOUBLE, _DOUBLE, _DOUBLE, _FIELDS)),
+}
+
+
+_kept: list[Any] = []  # whose addresses are in use
+
+
+def callback(cls: Any, name: str, place: Any) -> int:
+    """The address of a compiled method of a class of losses. ``place``: where later processes look for its code.
+
+    Raises TypeError for a method that does not compile.
+    """
+    template, signature = _METHODS[name]
+    text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
+    text.__qualname__ = f"{cls.__qualname__}.{name}"
+    try:
+        if LACKING or not is_ours(cls.__module__):
+            found = cfunc(signature)(text)
+        else:
+            found = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}), text)
+            found.compile()
+            point_to(found, signature, place)
+    except NumbaError as error:
+        raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
+    _kept.append(found)
+    return int(found.address)
