@@ -25,8 +25,7 @@ def onlinear(*arguments, **options):
 
 
 @needs_fifos
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("form", ["svmlight", "csv"])
+@pytest.mark.parametrize(("form", "number"), [("svmlight", signal.SIGTERM), ("csv", signal.SIGINT)])
 def test_a_run_that_waits_for_a_writer_can_be_ended(tmp_path, number, form):
     os.mkfifo(tmp_path / "pipe")
     options = ["--target", "y"] if form == "csv" else []

@@ -33,12 +33,12 @@ def test_kernels_are_interpreted() -> None:
 
 @pytest.mark.parametrize("case", LAZY, ids=str)
 def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
-    examples(lazy_run_is_the_recursion, case, tally, 4)
+    examples(lazy_run_is_the_recursion, case, tally, 3)
 
 
 @pytest.mark.parametrize("case", STEPS, ids=str)
 def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
-    examples(one_step_is_the_recursion, case, tally, 4, wild=True)
+    examples(one_step_is_the_recursion, case, tally, 3, wild=True)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
