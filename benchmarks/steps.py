@@ -1,6 +1,6 @@
 """How much the choice of the step size matters: the loss over nine decades of steps, every tool, every set, raw and scaled.
 
-    python benchmarks/steps.py --data FOLDER [--rows 10000] [--json FILE]
+    python benchmarks/steps.py --data FOLDER [--rows 10000] [--json FILE]   (with FILE, a run can be continued)
 
 The progressive log loss (squared loss over the variance of y for numbers) of each tool's predictor: blocks of fifty rows are
 scored, then learned, in seeded random order, one pass. "Scaled beforehand": each column divided by the root mean square of its
@@ -99,6 +99,20 @@ def tolerance(losses: np.ndarray, best: float) -> float:
     return max(longest - 1, 0) / PER_DECADE + (0.5 / PER_DECADE if longest == 1 else 0.0)
 
 
+def keep(path: str, curves: dict[str, dict[str, np.ndarray]], trivial: dict[str, float]) -> None:
+    losses = {tool: {name: values.tolist() for name, values in found.items()} for tool, found in curves.items()}
+    Path(path).write_text(json.dumps({"steps": STEPS.tolist(), "losses": losses, "trivial": trivial}))
+
+
+def kept(path: str | None) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, float]]:
+    """What an earlier run has written to this file: curves by tool and set, and the trivial losses of the sets."""
+    if path is None or not Path(path).exists():
+        return {tool: {} for tool in TOOLS}, {}
+    found = json.loads(Path(path).read_text())
+    curves = {tool: {name: np.array(values) for name, values in each.items()} for tool, each in found["losses"].items()}
+    return curves, found["trivial"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
@@ -106,18 +120,22 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--json")
     args = parser.parse_args()
-    curves: dict[str, dict[str, np.ndarray]] = {name: {} for name in TOOLS}
-    trivial: dict[str, float] = {}
+    curves, trivial = kept(args.json)
     for name in args.sets.split(","):
+        if name in trivial:
+            continue
         split = load(Path(args.data), name, (CLASSES | NUMBERS)[name])
         split = split._replace(X=split.X[: args.rows], y=split.y[: args.rows])
         classes = None if name in NUMBERS else np.unique(split.y)
-        trivial[name] = float(np.var(split.y)) if classes is None else shares_loss(split.y)
+        unit = float(np.var(split.y)) if classes is None else shares_loss(split.y)
         for tool, (make, scale) in TOOLS.items():
             changed = scaled(split, scale)
             if make is River and changed.X.shape[1] > RIVER_MOST:
                 continue
-            curves[tool][name] = curve(make, classes, changed.X, changed.y) / trivial[name]
+            curves[tool][name] = curve(make, classes, changed.X, changed.y) / unit
+        trivial[name] = unit
+        if args.json:
+            keep(args.json, curves, trivial)
         print(f"{name} measured", file=sys.stderr, flush=True)
     print(f"{versions()}.\n")
     for kind, sets in (("classification", CLASSES), ("regression", NUMBERS)):
@@ -125,9 +143,6 @@ def main() -> int:
         if names:
             print(f"\nTolerance in decades, {kind}:\n")
             print("\n".join(tolerances(curves, names)))
-    if args.json:
-        kept = {tool: {name: losses.tolist() for name, losses in found.items()} for tool, found in curves.items()}
-        Path(args.json).write_text(json.dumps({"steps": STEPS.tolist(), "losses": kept}))
     return 0
 
 
