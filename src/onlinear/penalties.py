@@ -253,14 +253,21 @@ class FusedLasso(NamedTuple):
     def prox(self, v: np.ndarray, eta: float) -> np.ndarray:
         """clip(soft(TVprox(v / s, eta tv / s), eta l1 / s), lower, upper) with s = 1 + eta l2."""
         shrink = 1.0 + eta * self.l2
-        x = taut_string(v / shrink, eta * self.tv / shrink)
-        kept = np.maximum(np.abs(x) - eta * self.l1 / shrink, 0.0)
-        return np.minimum(np.maximum(np.copysign(kept, x) + 0.0, self.lower), self.upper)
+        return soft_and_clip(taut_string(v / shrink, eta * self.tv / shrink), eta * self.l1 / shrink, self.lower, self.upper)
 
     def primal(self, g: np.ndarray, c: float, beta: float) -> np.ndarray:
         """prox(-g / k, c / k) with k = c l2 + beta, and l2 = 0 in the prox."""
         curvature = c * self.l2 + beta
         return FusedLasso(self.tv, self.l1, 0.0, self.lower, self.upper).prox(-g / curvature, c / curvature)
+
+
+@kept_function
+def soft_and_clip(x: np.ndarray, l1: float, lower: float, upper: float) -> np.ndarray:
+    """clip(soft(x, l1), lower, upper), in place."""
+    for j in range(x.shape[0]):
+        kept = np.maximum(np.abs(x[j]) - l1, 0.0)
+        x[j] = np.minimum(np.maximum(np.copysign(kept, x[j]) + 0.0, lower), upper)
+    return x
 
 
 @kept_function
@@ -332,7 +339,9 @@ def _level(x, v, lam, i, side, j, end):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(i, j):
         total += v[k]
-    x[i:j] = (total + (end - side) * lam) / (j - i)
+    level = (total + (end - side) * lam) / (j - i)
+    for k in range(i, j):
+        x[k] = level
 
 
 def _first_clock(self: Any) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ import numpy as np
 from onlinear import Learner, averages, schedules
 from onlinear.learner.parts import LOSSES, PENALTIES, RANGES
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.dense import Dense
-from onlinear.solvers.core.engine import Engine, Problem
+from onlinear.solvers.core.dense import Dense, learn_rows_dense
+from onlinear.solvers.core.engine import Engine, Problem, State
 from onlinear.solvers.core.mini_batch import MiniBatch, MiniBatchEngine
 
 TOTAL = 40  # the T told to whatever needs it
@@ -53,11 +54,36 @@ class Case(NamedTuple):
         return f"{self.solver}/{self.loss}/{self.penalty}/{self.average}{extra}"
 
 
+class Interpreted(Dense):
+    """The dense recursion as Python runs it: an answer in which the compiler has no part, and nothing to wait for."""
+
+    def __init__(self, solver: Any, problem: Problem, why: str) -> None:
+        super().__init__(solver, problem, why)
+        self.loss = problem.loss  # itself, not its address for kernels
+
+    def call(self, state: State, *rows: Any) -> Any:
+        return run_by_python, super().call(state, *rows)[1]
+
+    def predictor(self, state: State) -> np.ndarray:
+        return self.solver.predictor(state.arrays["U"], state.t + 1, self.penalty)
+
+
+def takes_lanes(solver: Any) -> bool:
+    """Whether a solver's step pads arrays for lanes, numbers side by side that only the compiler knows."""
+    return "padded" in type(solver).step.__code__.co_names
+
+
+def run_by_python(*args: Any) -> int:
+    with np.errstate(all="ignore"):
+        return inspect.unwrap(learn_rows_dense)(*args)
+
+
 def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
     """Make a new learner run the solver's own dense recursion instead of its lazy kernel."""
     problem = Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept)
     own = learner.solver if isinstance(learner.solver, MiniBatch) else learner.engine.own
-    dense: Engine = Dense(own.solver.mean_form() if isinstance(own, MiniBatch) else own, problem, "the reference")
+    alone = own.solver.mean_form() if isinstance(own, MiniBatch) else own
+    dense: Engine = (Dense if takes_lanes(alone) else Interpreted)(alone, problem, "the reference")
     lazy, learner.engine = learner.engine, MiniBatchEngine(own, dense, problem) if isinstance(own, MiniBatch) else dense
     learner.engine.eta = lazy.eta  # type: ignore[method-assign]
     w = np.zeros(learner.size) if start is None else start
