@@ -1,16 +1,17 @@
 """Word n-grams and bins: errors with and without, the former beside Vowpal Wabbit's ``--ngram``, and the rate of reading words.
 
-    python benchmarks/expansions.py --data FOLDER [--write docs/tutorials/words-and-bins.md]
+    python benchmarks/expansions.py --data FOLDER [--write docs/tutorials/words-and-bins.md] [--json FILE]
 
 Sentences of the documentation inside SciPy and scikit-learn, without their names: which package is a sentence from? One pass,
-settings as they come, 20 bits, a quarter held out, 5 random orders. Bins: cadata, prices of houses by place and six other numbers,
-one pass, a quarter held out, 5 orders. Rates: the sentences of a Parquet file made into n-grams, and Vowpal Wabbit text that has
-the n-grams as features; the least time of 7.
+settings as they come, 20 bits, a quarter held out, 5 random orders. Bins: cadata, prices of houses by place and six other
+numbers, one pass, a quarter held out, 5 orders. Rates: the sentences of a Parquet file made into n-grams, and Vowpal Wabbit
+text that has the n-grams as features; the least time of 7.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
 import time
@@ -117,25 +118,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("ONLINEAR_DATA"), required="ONLINEAR_DATA" not in os.environ)
     parser.add_argument("--write", metavar="PAGE")
+    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     warnings.simplefilter("ignore", QualityWarning)
-    frame = sentences()
+    frame, found = sentences(), dict[str, Any]()
     lines = ["| sentences, error | one word | up to two |", "|---|---:|---:|"]
     for name, tool in (("onlinear, `ngrams=`", words), ("vw, `--ngram`", vowpal)):
-        lines.append(row(name, np.array([[tool(*rows, most) for most in (1, 2)] for rows in splits(frame)]), ".2%"))
-    lines += [
-        "",
-        "| cadata, squared error over variance | numbers | latitude and longitude in bins, crossed |",
-        "|---|---:|---:|",
-    ]
-    found = [[place(*rows, options) for options in ({}, GRID)] for rows in splits(houses(Path(args.data)))]
-    lines.append(row("onlinear", np.array(found), ".3f"))
+        found[name] = [[tool(*rows, most) for most in (1, 2)] for rows in splits(frame)]
+        lines.append(row(name, np.array(found[name]), ".2%"))
+    lines += ["", "| cadata, squared error over variance | numbers | latitude and longitude in bins, crossed |"]
+    found["cadata"] = [[place(*rows, options) for options in ({}, GRID)] for rows in splits(houses(Path(args.data)))]
+    lines += ["|---|---:|---:|", row("onlinear", np.array(found["cadata"]), ".3f")]
     lines += ["", "| sentences read a second | one word | up to two |", "|---|---:|---:|"]
     with tempfile.TemporaryDirectory() as folder:
-        lines += [f"| {name} | {one:,.0f} | {two:,.0f} |" for name, (one, two) in rates(frame, Path(folder)).items()]
+        found["rates"] = rates(frame, Path(folder))
+    lines += [f"| {name} | {one:,.0f} | {two:,.0f} |" for name, (one, two) in found["rates"].items()]
     print("\n".join(lines))
     if args.write:
         fill(Path(args.write), "expansions", "\n".join(lines))
+    if args.json:
+        Path(args.json).write_text(json.dumps(found, indent=1))
     return 0
 
 
