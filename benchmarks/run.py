@@ -51,6 +51,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
     "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
     "crosses": [DATA, ("--write", "{root}/docs/tutorials/crosses.md"), JSON],
+    "expansions": [DATA, ("--write", "{root}/docs/tutorials/words-and-bins.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
 OWN_PAGE = (
@@ -63,6 +64,7 @@ OWN_PAGE = (
     "penalty_path",
     "forgetting",
     "crosses",
+    "expansions",
     "defaults",
 )  # they write where their tables stand
 IF_NAMED = ("defaults",)

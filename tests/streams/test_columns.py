@@ -562,7 +562,7 @@ OPTIONS = [
     ({"block_bytes": 0}, ValueError, "block_bytes must be at least 1"),
     ({"max_errors": -1}, ValueError, "max_errors at least 0"),
     ({"encoding": {"format": "vw", "version": 1}}, ValueError, "encoding: expected one of parquet input, got one of vw"),
-    ({"encoding": {"format": "columns", "version": 3}}, ValueError, "encoding: expected a description that a stream of this"),
+    ({"encoding": {"format": "columns", "version": 4}}, ValueError, "encoding: expected a description that a stream of this"),
 ]
 
 

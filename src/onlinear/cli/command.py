@@ -265,6 +265,14 @@ class Reading(NamedTuple):
         list[str] | None,
         _reading("--interactions", metavar="A:B,...", help="Pairs of columns or namespaces to cross, e.g. 'site:ad,user:*'."),
     ] = ()  # type: ignore[assignment]
+    ngrams: Annotated[
+        list[str] | None,
+        _reading("--ngrams", metavar="A:N,...", help="Tables: n-grams of up to N words, e.g. 'review:2'; 2: of all text."),
+    ] = ()  # type: ignore[assignment]
+    bins: Annotated[
+        list[str] | None,
+        _reading("--bins", metavar="A:K,...", help="Tables: K bins of a number, or by edges, e.g. 'price:10,age:18:30:65'."),
+    ] = ()  # type: ignore[assignment]
     missing: Annotated[
         str,
         _reading(
@@ -288,7 +296,7 @@ class Reading(NamedTuple):
     ] = 0
 
 
-LISTS = ("features", "exclude", "text", "numbers", "interactions", "nulls")
+LISTS = ("features", "exclude", "text", "numbers", "interactions", "ngrams", "bins", "nulls")
 
 
 def split_list(name: str, value: Any) -> Any:

@@ -119,12 +119,12 @@ def _columns(encoding: dict[str, Any]) -> str:
     if encoding.get("format") == "svmlight":
         return f"numbered; in svmlight text from {encoding.get('base')}"
     features = [kind for _, kind in encoding["features"]]
-    texts = features.count("text")
-    parts = [f"{len(features) - texts} numeric"] if len(features) > texts else []
-    if texts:
-        how = f"hashed to 2^{encoding['hash_bits']} columns" if encoding["categories"] == "hash" else "one-hot"
-        parts.append(f"{texts} of text, {how}")
-    return ", ".join(parts)
+    words, binned = len(encoding.get("ngrams", {})), len(encoding.get("bins", {}))
+    texts, numeric = features.count("text") - words, len(features) - features.count("text") - binned
+    parts = [f"{numeric} numeric"] if numeric else []
+    parts += [f"{count} {what}" for count, what in ((texts, "of text"), (words, "of words"), (binned, "in bins")) if count]
+    how = f"hashed to 2^{encoding['hash_bits']} columns" if encoding["categories"] == "hash" else "one-hot"
+    return ", ".join([*parts, how] if texts or words or binned else parts)
 
 
 def weights(model: Any, learner: Any, top: int) -> tuple[int, list[Weight]]:

@@ -82,6 +82,8 @@ READING: dict[str, Rule] = {
     "categories": is_text,
     "hash_bits": or_none(within(1, MOST_BITS)),
     "interactions": _NAMES,
+    "ngrams": _NAMES,
+    "bins": _NAMES,
     "missing": is_text,
     "dates": OPTIONAL_TEXT,
     "nulls": _NAMES,

@@ -13,7 +13,10 @@ from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.pairs import Pairs
 
 # Options that an encoding decides.
-DECIDED = ("base", "features", "exclude", "text", "numbers", "categories", "hash_bits", "interactions", "missing", "dates")
+DECIDED = (
+    *("base", "features", "exclude", "text", "numbers", "categories", "hash_bits"),
+    *("interactions", "ngrams", "bins", "missing", "dates"),
+)
 
 
 class Shard(Protocol):

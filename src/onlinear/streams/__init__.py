@@ -45,6 +45,8 @@ def open(
     categories: str = "hash",
     hash_bits: int | None = None,
     interactions: Iterable[Any] = (),
+    ngrams: Any = (),
+    bins: Any = (),
     missing: str | Mapping[str, str] = "error",
     dates: str | None = None,
     classes: Sequence[str] | None = None,
@@ -86,6 +88,12 @@ def open(
     interactions : iterable of pairs of str, default ()
         Tables and vw: pairs of columns or namespaces to cross, as ``("a", "b")`` or ``"a:b"``, hashed to the same 2^hash_bits
         columns. A pattern such as ``*`` stands for all that it fits. A number with itself is its square.
+    ngrams : mapping of str to int, default ()
+        Tables: text columns to read as words, and the most words of an n-gram: ``{"review": 2}`` or ``"review:2"``. Each
+        n-gram of up to so many words is an entry, hashed. ``2`` alone is for all text columns.
+    bins : mapping of str to int or list of float, default ()
+        Tables: numbers to read as categories, by the bins they fall into: edges ``{"age": [18, 30, 65]}`` or
+        ``"age:18:30:65"``, or a number of bins ``{"price": 10}`` or ``"price:10"``, which the first 16,384 rows fill alike.
     missing : str or mapping, default "error"
         Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator".
     dates : {"seconds", "days"}, optional

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from onlinear.streams.bins import Bins
 from onlinear.streams.column_plan import Plan, quote_names
 from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
 from onlinear.streams.crosses import note_large_products
@@ -24,6 +25,7 @@ class Parts(NamedTuple):
     labels: Any  # a target that is text, as a large_string array; else None
     y: np.ndarray
     weights: np.ndarray | None
+    documents: list[Any]  # the texts that are read as words, as large_string arrays
 
 
 class Layout(NamedTuple):
@@ -32,6 +34,8 @@ class Layout(NamedTuple):
     schema: Any
     numeric: list[tuple[str, ColumnGroup]]  # with their kind
     texts: ColumnGroup
+    bins: dict[int, tuple[str, ColumnGroup]]  # of the texts that are numbers in bins, by their places there, with their kind
+    documents: ColumnGroup
     others: dict[str, ColumnGroup]  # target and weight
 
 
@@ -41,6 +45,7 @@ class ArrayReader:
     def __init__(self, plan: Plan, classes: Sequence[str] | None) -> None:
         self._plan, self._classes = plan, classes
         self._layout: Layout | None = None  # of the last batch
+        self._bins = Bins(plan.encoding.bins)
 
     def read(self, batch: Any, errors: RowErrors) -> Parts:
         """The batch's columns as arrays; ``errors`` gets the errors of its rows."""
@@ -51,10 +56,22 @@ class ArrayReader:
         note_large_products(encoding, numbers, errors)
         texts = None
         if encoding.texts:
-            texts = text_arrays([held[place] for place in layout.texts.places])
+            arrays = [held[place] for place in layout.texts.places]
+            for place, (kind, group) in layout.bins.items():
+                arrays[place] = self._read_bins(arrays[place], kind, group, errors)
+            texts = text_arrays(arrays)
             note_missing_text(texts, layout.texts, encoding.missing.categories, errors)
+        documents = [text_array(held[place]) for place in layout.documents.places]
+        if documents:
+            note_missing_text(join_arrays(documents), layout.documents, encoding.missing.categories, errors)
         y, labels = self._read_target(layout, held, batch.num_rows, errors)
-        return Parts(numbers, texts, labels, y, self._read_weights(layout, held, batch.num_rows, errors))
+        return Parts(numbers, texts, labels, y, self._read_weights(layout, held, batch.num_rows, errors), documents)
+
+    def _read_bins(self, array: Any, kind: str, group: ColumnGroup, errors: RowErrors) -> Any:
+        """A column of numbers as text: the bins they fall into."""
+        encoding, values = self._plan.encoding, np.empty(len(array))
+        missing = write_numbers(array, kind, group, encoding.dates, encoding.missing.categories, errors, values)
+        return self._bins.texts(group.names[0], values, missing)
 
     def _read_numbers(self, layout: Layout, held: Sequence[Any], n: int, errors: RowErrors) -> np.ndarray:
         encoding = self._plan.encoding
@@ -116,10 +133,15 @@ class ArrayReader:
             group.append((rank, place[feature.name], feature.name))
         first = len(encoding.numeric)
         texts = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(encoding.texts)]
+        bins = {k: (f.kind, ColumnGroup.of([texts[k]])) for k, f in enumerate(encoding.texts) if f.name in encoding.bins}
+        first += len(texts)
+        documents = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(encoding.documents)]
         others = [name for name in (self._plan.target, self._plan.options.weight) if name is not None]
         return Layout(
             schema,
             [(kind, ColumnGroup.of(members)) for (kind, _), members in alike.items()],
             ColumnGroup.of(texts),
-            {name: ColumnGroup.of([(first + len(texts) + k, place[name], name)]) for k, name in enumerate(others)},
+            bins,
+            ColumnGroup.of(documents),
+            {name: ColumnGroup.of([(first + len(documents) + k, place[name], name)]) for k, name in enumerate(others)},
         )

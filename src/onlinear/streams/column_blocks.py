@@ -15,6 +15,7 @@ from onlinear.streams.column_arrays import Parts
 from onlinear.streams.crosses import Crosses
 from onlinear.streams.encoding import INDICATOR, MOST_VALUES, Encoding
 from onlinear.streams.hashing import hash_texts, key_hash, tidy
+from onlinear.streams.ngrams import Grams, WordGrams
 from onlinear.streams.seen_names import SeenNames
 
 
@@ -24,6 +25,7 @@ class BlockMaker:
     def __init__(self, encoding: Encoding, labels: dict[str, int], name: str, keeps_names: bool = True) -> None:
         self._encoding, self._labels, self._name = encoding, labels, name
         self._keys = Keys.of(encoding)
+        self._grams = WordGrams(encoding)
         self._crosses, self._names = Crosses(encoding), SeenNames(encoding) if keeps_names else None
 
     def make(self, parts: Parts, rows: np.ndarray, name: str) -> Block:
@@ -31,32 +33,35 @@ class BlockMaker:
         encoding, n, texts = self._encoding, len(rows), len(self._encoding.texts)
         named = texts + len(encoding.interactions)
         columns, values = np.empty((named, n), np.uint32), np.empty((named, n))
+        grams = self._grams.find(parts.documents, n)
         if encoding.hashes:
-            self._hash(parts, columns, values)
+            self._hash(parts, columns, values, grams)
         elif texts:
             _number_columns(encoding, [parts.texts.slice(k * n, n) for k in range(texts)], columns, values, name)
-        room = n * (len(parts.numbers) + named)
+        room = n * (len(parts.numbers) + named) + len(grams.hashes)
         found = Rows(np.zeros(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room))
-        nnz = _pack(parts.numbers, columns, values, *found)
+        nnz = _pack(parts.numbers, columns, values, grams.starts, grams.hashes, grams.signs, *found)
         found = Rows(found.indptr, found.indices[:nnz], found.values[:nnz])
-        found = tidy(found) if named else found
+        found = tidy(found) if encoding.texts or encoding.hashes else found
         size = int(found.indices.max()) + 1 if len(found.indices) else 0
         largest = float(max(found.values.max(), -found.values.min())) if size else 0.0
         y = parts.y if parts.labels is None else self._number_labels(parts.labels)
         seen = len(encoding.seen.names)
         return Block(found, y, rows.astype(np.int64), (name,), size, largest, None, parts.weights, seen=seen)
 
-    def _hash(self, parts: Parts, columns: np.ndarray, values: np.ndarray) -> None:
-        """Write the entries of all text features, then those of the crosses; keep the names of new ones."""
+    def _hash(self, parts: Parts, columns: np.ndarray, values: np.ndarray, grams: Grams) -> None:
+        """Write the entries of all text features, then those of the crosses; keep the names of new ones. Hashes become columns,
+        those of the n-grams too."""
         encoding, texts = self._encoding, len(self._encoding.texts)
         if texts:
             _hash_columns(encoding, self._keys, parts.texts, columns[:texts], values[:texts])
         if encoding.interactions:
             self._crosses.write(parts.numbers, columns[:texts], values[:texts], columns[texts:], values[texts:])
         if self._names is not None:
-            self._names.note(parts, columns, values)
-        columns &= np.uint32((1 << encoding.hash_bits) - 1)
-        columns += np.uint32(encoding.offset)
+            self._names.note(parts, columns, values, grams, self._grams)
+        for hashes in (columns, grams.hashes):
+            hashes &= np.uint32((1 << encoding.hash_bits) - 1)
+            hashes += np.uint32(encoding.offset)
 
     def _number_labels(self, labels: Any) -> np.ndarray:
         """The labels as places among the classes' names; a new name gets the next place."""
@@ -128,8 +133,8 @@ def _number_columns(encoding: Encoding, arrays: Sequence[Any], columns: np.ndarr
 
 
 @kernel
-def _pack(numbers, columns, entries, indptr, indices, values):  # type: ignore[no-untyped-def]
-    """The entries of each row that are not 0: numbers first, then texts."""
+def _pack(numbers, columns, entries, starts, grams, signs, indptr, indices, values):  # type: ignore[no-untyped-def]
+    """The entries of each row that are not 0: numbers first, then texts and crosses, then n-grams."""
     to = 0
     for i in range(indptr.shape[0] - 1):
         for j in range(numbers.shape[0]):
@@ -144,5 +149,9 @@ def _pack(numbers, columns, entries, indptr, indices, values):  # type: ignore[n
                 indices[to] = columns[j, i]
                 values[to] = x
                 to += 1
+        for e in range(starts[i], starts[i + 1]):
+            indices[to] = grams[e]
+            values[to] = signs[e]
+            to += 1
         indptr[i + 1] = to
     return to

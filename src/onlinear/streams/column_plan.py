@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from onlinear.streams import encoding as enc
+from onlinear.streams.bins import edges_between
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
+from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
 from onlinear.streams.table import NULLS, Table
 from onlinear.text.form import unknown
 
 WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind
 _TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), TEXT: pa.string()}
+
+
+# takes features, and gives the values that each has in the first rows
+FirstValues = Callable[[Sequence[Feature]], Mapping[str, np.ndarray]]
 
 
 class TableOptions(NamedTuple):
@@ -32,6 +39,8 @@ class TableOptions(NamedTuple):
     categories: str = HASH
     hash_bits: int | None = None
     interactions: Iterable[Any] = ()
+    ngrams: Any = ()
+    bins: Any = ()
     missing: str | Mapping[str, str] = ERROR
     dates: str | None = None
     classes: Sequence[str] | None = None
@@ -69,15 +78,15 @@ class Plan:
         self._all: frozenset[str] | None = None  # its columns, where no other file may have one more
         self._agreed: Any = None  # the schema that was last found to agree
 
-    def decide(self, first: Table) -> None:
-        """Decide by the first file."""
+    def decide(self, first: Table, first_values: FirstValues) -> None:
+        """Decide by the first file; ``first_values`` gives the values of some of its columns in its first rows."""
         options, given = self.options, self._given
         _refuse_repeated(first)
         if options.weight is not None and options.weight not in first.schema.names:
             raise unknown("weight: the column", options.weight, first.schema.names)
         self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
         self.target = self._choose_target(first, None if given is None else given.target)
-        self.encoding = self._plan_features(first) if given is None else given
+        self.encoding = self._plan_features(first, first_values) if given is None else given
         self.kinds |= dict(self.encoding.features)
         self._first = first.place.name
         self._all = frozenset(first.schema.names) if given is None and options.features is None else None
@@ -130,7 +139,7 @@ class Plan:
         self.kinds[name] = kind
         return name
 
-    def _plan_features(self, table: Table) -> Encoding:
+    def _plan_features(self, table: Table, first_values: FirstValues) -> Encoding:
         """The encoding that the first file and the options give."""
         options, names = self.options, table.schema.names
         there = set(names)
@@ -142,12 +151,15 @@ class Plan:
         if not features:
             raise ValueError(f"{table.place.name}: no column is left as a feature.")
         found = [Feature(name, self._kind(table, name)) for name in features]
+        words, bins = words_of_columns(found, options.ngrams, options.categories), bins_of_columns(found, options.bins)
         return Encoding(
             found,
             **enc.check_options(options.categories, options.hash_bits, options.dates),
             missing=enc.read_policies(options.missing),
             target=self.target,
-            interactions=pairs_of_columns(found, options.interactions, options.categories),
+            interactions=pairs_of_columns(found, options.interactions, options.categories, words, bins),
+            ngrams=words,
+            bins=_edges(bins, [feature for feature in found if isinstance(bins.get(feature.name), int)], first_values),
         )
 
     def _kind(self, table: Table, name: str) -> str:
@@ -168,6 +180,20 @@ class Plan:
             choice = "read it as a number (dates='seconds' or 'days' since 1970), or as a category (text)"
             raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}.")
         return found
+
+
+def _edges(
+    bins: Mapping[str, int | list[float]], counted: Sequence[Feature], first_values: FirstValues
+) -> dict[str, list[float]]:
+    """The edges of bins; those of the features ``counted`` follow from the first rows."""
+    values = first_values(counted) if counted else {}
+    found = {name: given if isinstance(given, list) else edges_between(values[name], given) for name, given in bins.items()}
+    alike = next((name for name, edges in found.items() if not edges), None)
+    if alike is not None:
+        raise ValueError(
+            f"bins: column {alike!r} has no two values in the first rows that differ: give edges, as '{alike}:0.5'."
+        )
+    return found
 
 
 def _refuse_repeated(table: Table) -> None:

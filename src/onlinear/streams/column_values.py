@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onlinear.streams.column_plan import WANTED, kind_of
-from onlinear.streams.encoding import DATE, ERROR, TEXT
+from onlinear.streams.encoding import DATE, ERROR, OMIT, TEXT
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
 
 EXACT = 2**53
@@ -95,6 +95,15 @@ def _count_since_1970(array: Any, unit: str) -> np.ndarray:
     ticks = _fill(array.cast(narrow)).astype(np.int64)
     whole, rest = np.divmod(ticks, size * (86400 if unit == "days" else 1))
     return whole + rest / (size * (86400 if unit == "days" else 1))
+
+
+def known_values(array: Any, kind: str, dates: str | None) -> np.ndarray:
+    """The values of a column that are there and right, as float64."""
+    found, errors = np.empty(len(array)), RowErrors()
+    missing = write_numbers(array, kind, ColumnGroup.of([(0, 0, "")]), dates, OMIT, errors, found)
+    wrong = np.zeros(len(found), bool) if missing is None else missing.copy()
+    wrong[list(errors)] = True
+    return found[~wrong]
 
 
 def text_array(array: Any) -> Any:

@@ -17,10 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from onlinear.streams.arrow import ERRORS, first_line
+from onlinear.streams.bins import FIRST_ROWS
 from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.column_arrays import ArrayReader
 from onlinear.streams.column_blocks import BlockMaker
 from onlinear.streams.column_plan import Plan, TableOptions
+from onlinear.streams.column_values import known_values
+from onlinear.streams.encoding import Feature
 from onlinear.streams.files import is_pipe
 from onlinear.streams.places import Place
 from onlinear.streams.row_errors import RowErrors
@@ -30,6 +33,7 @@ from onlinear.streams.tables import open_table
 
 MOST_ROWS = 1 << 16  # of a block
 ROWS_OF_RECORDS = 1 << 8  # that are dicts at a time
+WORDS = 1 << 7  # of a text that is read as words, to size blocks
 MOST_COUNTED = 1000  # files whose rows are counted in advance
 
 
@@ -69,7 +73,7 @@ class Columns(Reader):
 
     def _begin(self, first: Table) -> None:
         """Plan by the first file, and set the stream's attributes."""
-        self._plan.decide(first)
+        self._plan.decide(first, self._first_values)
         text = self._plan.text_target
         self.task = "classify" if text else None
         self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
@@ -94,6 +98,19 @@ class Columns(Reader):
         settings = TableSettings(self._plan.types(), options.nulls, options.delimiter, self._skip, self._schemas)
         return open_table(place, self.form, settings)
 
+    def _first_values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
+        """The values of some columns in the first rows of the first file, which is opened once more."""
+        if not self.rereadable:
+            raise ValueError("bins: a number of bins needs rows that can be read twice, and a pipe cannot: give their edges.")
+        held: dict[str, list[np.ndarray]] = {feature.name: [] for feature in features}
+        with closing(self._open(self.places[0])) as table:
+            for first, batch in table.batches(list(held), FIRST_ROWS):
+                for feature, array in zip(features, batch.select(list(held)).columns, strict=True):
+                    held[feature.name].append(known_values(array, feature.kind, self.options.dates))
+                if first + batch.num_rows > FIRST_ROWS:
+                    break
+        return {name: np.concatenate([*found, np.empty(0)])[:FIRST_ROWS] for name, found in held.items()}
+
     def _measure(self, first: Table) -> tuple[int | None, int | None]:
         """Rows in a pass, and the pass's size in rows or bytes."""
         if self.form == CSV:
@@ -111,7 +128,7 @@ class Columns(Reader):
         self.errors = self._errors = list[str]()
         # Of many columns a few rows take as long as one.
         encoding = self._plan.encoding
-        entries = len(encoding.features) + len(encoding.interactions)
+        entries = len(encoding.features) + len(encoding.interactions) + WORDS * sum(encoding.ngrams.values())
         step = min(MOST_ROWS, max(1, self.block_bytes // (4 * entries), self.block_bytes >> 16))
         for place in self.places:
             began, spare, self._spare = perf_counter(), self._spare, None

@@ -5,6 +5,7 @@ Each column of a pair gives its row a hash h and a factor x:
     text                 the hash of ``column=value``; 1
     a number             the hash of ``column``; the value
     missing, indicator   the hash of ``column`` for text, of ``column is missing`` for a number; 1
+    a number in bins     as text: the bin is the value
     missing, omit        x = 0
 
 The entry of the pair (a, b) is sign x_a x_b in column q + h mod 2^hash_bits, where h is the MurmurHash3 of the eight bytes of
@@ -45,7 +46,7 @@ class Crosses:
             np.empty((len(self._sides), numbers.shape[1])),
         )
         for feature, rank, at in self._sides:
-            if feature.kind == TEXT:
+            if feature.kind == TEXT or feature.name in self._encoding.bins:
                 codes[at], factors[at] = hashes[rank], present[rank] != 0.0
             else:
                 self._write_number(feature.name, rank, numbers, codes[at], factors[at])

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams import encoding as enc
+from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
 from onlinear.streams.hashing import crossed_hash, key_hash
+from onlinear.streams.ngrams import Grams, WordGrams
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -135,6 +137,8 @@ class TableRow:
         self._numeric = [feature.name for feature in encoding.numeric]
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
+        self._bins = Bins(encoding.bins)
+        self._documents, self._grams = [feature.name for feature in encoding.documents], WordGrams(encoding)
         self._hashed: dict[tuple[int, str | None], tuple[int, float]] = {}
         kinds = dict(encoding.features)
         self._noted: set[int] | None = None
@@ -148,7 +152,7 @@ class TableRow:
     def columns_of(self, names: Sequence[str]) -> list[int | None] | None:
         """The columns of these names, where a row that has them, all numbers, has no other entries; else None."""
         place = {name: k for k, name in enumerate(self._numeric)}
-        if self._texts or self._crossed or enc.DATE in self._kinds or not set(place) <= set(names):
+        if self._texts or self._documents or self._crossed or enc.DATE in self._kinds or not set(place) <= set(names):
             return None
         return [place.get(name) for name in names]
 
@@ -194,6 +198,10 @@ class TableRow:
         values += [1.0] * len(missing)
         for k, name in enumerate(self._texts):
             value = row.get(name)
+            if name in encoding.bins and value is not None:
+                if type(value) not in PLAIN or not -EXACT <= value <= EXACT:
+                    return None
+                value = self._bins.text(name, value)
             if type(value) is not str and not (value is None and categories != enc.ERROR):
                 return None
             if value is None and categories == OMIT:
@@ -212,22 +220,45 @@ class TableRow:
             column, sign = self._place(h)
             columns.append(column)
             values.append(sign * value)
+        documents = [row.get(name) for name in self._documents]
+        if not all(type(text) is str or (text is None and categories != enc.ERROR) for text in documents):
+            return None
+        grams = self._find_grams(documents)
+        for h in grams.hashes.tolist():
+            column, sign = self._place(h)
+            columns.append(column)
+            values.append(sign)
         if grow and encoding.hashes:
-            self._note(row, crosses)
+            self._note(row, crosses, grams)
         return tidied(columns, values)
 
-    def _note(self, row: Mapping[str, Any], crosses: list[tuple[str, int, float]]) -> None:
-        """Keep the names of the row's categories and crosses, as reading a table does."""
+    def _text(self, name: str, value: Any) -> str | None:
+        """A value of a category as the text that a table has for it; that of a number in bins is its bin."""
+        if name not in self._encoding.bins:
+            return as_text(value)
+        return None if value is None or value != value else self._bins.text(name, float(value))
+
+    def _find_grams(self, documents: Sequence[str | None]) -> Grams:
+        """The n-grams of the row's texts."""
+        texts = [np.frombuffer((text or "").encode() or b" ", np.uint8) for text in documents]
+        ends = [np.array([0, len(text)], np.int64) for text in texts]
+        return self._grams.find_in(texts, ends, [np.array([text is not None]) for text in documents], 1)
+
+    def _note(self, row: Mapping[str, Any], crosses: list[tuple[str, int, float]], grams: Grams) -> None:
+        """Keep the names of the row's categories, crosses and n-grams, as reading a table does."""
         encoding = self._encoding
         if self._noted is None:
             self._noted = set(encoding.seen.hashes)
         for name in self._texts:
-            value = row.get(name)
+            value = self._text(name, row.get(name))
             if value is not None or encoding.missing.categories == INDICATOR:
                 h = key_hash(name if value is None else f"{name}={value}")
                 self._keep(h, enc.category(name, value), self._noted, enc.MOST_SEEN)
         for name, h, _ in crosses:
             self._keep(h, name, self._noted, enc.MOST_SEEN // 2)
+        for place, h in enumerate(grams.hashes.tolist()):
+            if h not in self._noted:
+                self._keep(h, self._grams.name(grams, place), self._noted, enc.MOST_SEEN // 2)
 
     def _keep(self, h: int, name: str, known: set[int], most: int) -> None:
         if h not in known and len(known) < most:
@@ -248,8 +279,8 @@ class TableRow:
     def _side(self, name: str, kind: str, value: Any) -> tuple[str, int, float]:
         """What a column brings to a cross: its name, its hash, its factor."""
         numbers, categories = self._encoding.missing
-        if kind == enc.TEXT:
-            text = as_text(value)
+        if kind == enc.TEXT or name in self._encoding.bins:
+            text = self._text(name, value)
             key, label = name if text is None else f"{name}={text}", enc.category(name, text)
             return label, key_hash(key), float(text is not None or categories == INDICATOR)
         if value is None or value != value:
@@ -264,10 +295,14 @@ class TableRow:
         if self._encoding.categories == HASH:
             own: dict[int, list[str]] = {}
             for k, feature in enumerate(self._texts):
-                text = as_text(row.get(feature))
+                text = self._text(feature, row.get(feature))
                 own.setdefault(self._hash(k, text)[0], []).append(enc.category(feature, text))
             for name, h, _ in self._crosses(row):
                 own.setdefault(self._place(h)[0], []).append(name)
+            grams = self._find_grams([as_text(row.get(feature)) for feature in self._documents])
+            for place, h in enumerate(grams.hashes.tolist()):
+                name, called = self._grams.name(grams, place), own.setdefault(self._place(h)[0], [])
+                called += [name] if name not in called else []
             names = [" + ".join(own[column]) if column in own else name for column, name in zip(columns, names, strict=True)]
         return list(zip(names, columns, values, strict=True))
 

@@ -5,6 +5,8 @@
     text, hashed                       column q + h mod 2^hash_bits, an entry of +1 or -1 (``hashing``)
     text, one-hot                      column q + k for the k-th new pair of column and value, counted row by row
     two columns, crossed               column q + h mod 2^hash_bits, the product of their entries with a sign (``crosses``)
+    text, as words                     column q + h mod 2^hash_bits for each n-gram, an entry of +1 or -1 (``ngrams``)
+    numbers, in bins                   as text: the bin is the category (``bins``)
 
 with q the number of columns of numeric features. Nothing depends on how the rows are cut into blocks. The features of Vowpal
 Wabbit text are hashed, those of svmlight text are numbered from a base, 1 or 0.
@@ -14,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
+from math import isfinite
 from typing import Any, NamedTuple
 
 from onlinear.streams.hashing import BITS, MOST_BITS, SEED
@@ -21,6 +25,7 @@ from onlinear.text.form import unknown
 
 VERSION = 1
 CROSSED = 2  # the version of a description with crosses, which a reader of version 1 would leave out
+EXPANDED = 3  # the version of a description with n-grams or bins, which a reader of version 2 would leave out
 NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"
 KINDS = (NUMBER, BOOLEAN, DATE, TEXT)
 HASH, ONE_HOT = "hash", "one-hot"
@@ -30,6 +35,8 @@ DATES = ("seconds", "days")
 MOST_VALUES = 1 << 20  # of a one-hot dictionary, and of the labels of a target
 MOST_SEEN = 1 << 17  # names of hashed columns that are kept: of crosses while there are fewer than half as many
 MOST_CROSSES = 1 << 12
+MOST_WORDS = 8  # of an n-gram
+MOST_EDGES = 1 << 12  # of the bins of a column
 LARGEST_PRODUCT = 1e300  # of two numbers that are crossed: sums of that many are finite
 
 
@@ -68,13 +75,18 @@ class Encoding:
         target: str | None = None,
         values: Iterable[tuple[int, str | None]] = (),
         interactions: Iterable[tuple[str, str]] = (),
+        ngrams: Mapping[str, int] | None = None,
+        bins: Mapping[str, Sequence[float]] | None = None,
         seen: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.features = tuple(features)
         self.categories, self.hash_bits, self.missing, self.dates, self.target = categories, hash_bits, missing, dates, target
         self._listed = [list(feature) for feature in self.features]
-        self.numeric = tuple(feature for feature in self.features if feature.kind != TEXT)
-        self.texts = tuple(feature for feature in self.features if feature.kind == TEXT)
+        self.ngrams, self.bins = dict(ngrams or {}), {name: list(edges) for name, edges in (bins or {}).items()}
+        in_columns = [feature for feature in self.features if feature.name not in self.ngrams]
+        self.documents = tuple(feature for feature in self.features if feature.name in self.ngrams)
+        self.numeric = tuple(feature for feature in in_columns if feature.kind != TEXT and feature.name not in self.bins)
+        self.texts = tuple(feature for feature in in_columns if feature.kind == TEXT or feature.name in self.bins)
         self.offset = len(self.numeric) * (2 if missing.numbers == INDICATOR else 1)
         self.interactions = tuple(interactions)
         self.values: list[list[Any]] = [[text, value] for text, value in values]
@@ -105,7 +117,7 @@ class Encoding:
     @property
     def hashes(self) -> bool:
         """Whether it has hashed columns."""
-        return self.categories == HASH and bool(self.texts or self.interactions)
+        return self.categories == HASH and bool(self.texts or self.documents or self.interactions)
 
     def has_column(self, text: int, value: str | None) -> bool:
         """Whether a value of ``texts[text]`` has its column."""
@@ -114,8 +126,9 @@ class Encoding:
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for JSON; ``values`` is the dictionary itself, which grows (see ``upto``)."""
         crossed = {"interactions": [list(pair) for pair in self.interactions]} if self.interactions else {}
+        expanded = {name: held for name, held in (("ngrams", self.ngrams), ("bins", self.bins)) if held}
         return {
-            "version": CROSSED if crossed else VERSION,
+            "version": EXPANDED if expanded else CROSSED if crossed else VERSION,
             "format": "columns",
             "features": self._listed,
             "categories": self.categories,
@@ -126,6 +139,7 @@ class Encoding:
             "target": self.target,
             "values": self.values,
             **crossed,
+            **expanded,
             **({"seen": self.seen._asdict()} if self.hashes else {}),
         }
 
@@ -137,14 +151,15 @@ def read(description: Mapping[str, Any]) -> Encoding:
         interactions = _read_interactions(description)
         features = [Feature(name, kind) for name, kind in description["features"]]
         _must(all(isinstance(f.name, str) and f.kind in KINDS for f in features) and len(set(features)) == len(features))
-        texts = sum(feature.kind == TEXT for feature in features)
+        ngrams, bins = _read_expansions(description, features)
+        texts = sum((feature.kind == TEXT) != (feature.name in ngrams or feature.name in bins) for feature in features)
         values = [(place, value) for place, value in description["values"]]
         _must(len(values) <= MOST_VALUES and len(set(values)) == len(values))
         _must(all(type(k) is int and 0 <= k < texts and (v is None or isinstance(v, str)) for k, v in values))
         target = description["target"]
         _must(target is None or isinstance(target, str))
-        _must(not interactions or description["categories"] == HASH)
-        known = {name for name, _ in features}
+        _must(not (interactions or ngrams) or description["categories"] == HASH)
+        known = {name for name, _ in features if name not in ngrams}
         _must(all(name in known for pair in interactions for name in pair))
         return Encoding(
             features,
@@ -153,6 +168,8 @@ def read(description: Mapping[str, Any]) -> Encoding:
             target=target,
             values=values,
             interactions=interactions,
+            ngrams=ngrams,
+            bins=bins,
             seen=description.get("seen"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -162,9 +179,28 @@ def read(description: Mapping[str, Any]) -> Encoding:
 def _read_interactions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The pairs of a description, each once; its version says whether there are any."""
     found = [(first, second) for first, second in description.get("interactions", [])]
-    _must(description["version"] == (CROSSED if found else VERSION))
+    expanded = "ngrams" in description or "bins" in description
+    _must(description["version"] == (EXPANDED if expanded else CROSSED if found else VERSION))
     _must(len(set(found)) == len(found) <= MOST_CROSSES)
     return found
+
+
+def _read_expansions(
+    description: Mapping[str, Any], features: Sequence[Feature]
+) -> tuple[dict[str, int], dict[str, list[float]]]:
+    """The most words of the n-grams of each text column that has some, and the edges of each numeric column in bins."""
+    ngrams, bins = dict(description.get("ngrams", {})), dict(description.get("bins", {}))
+    kinds = dict(features)
+    _must(all(kinds.get(name) == TEXT and type(most) is int and 1 <= most <= MOST_WORDS for name, most in ngrams.items()))
+    _must(all(kinds.get(name) == NUMBER and is_ascending(edges) for name, edges in bins.items()))
+    return ngrams, bins
+
+
+def is_ascending(edges: Any) -> bool:
+    """Whether these are edges of bins: finite and ascending."""
+    if not isinstance(edges, list) or not 1 <= len(edges) <= MOST_EDGES or not all(type(edge) is float for edge in edges):
+        return False
+    return all(map(isfinite, edges)) and all(edge < following for edge, following in pairwise(edges))
 
 
 def _is_seen(hashes: Any, names: Any) -> bool:
@@ -241,7 +277,7 @@ def _check_columns(description: Mapping[str, Any]) -> None:
 def format_of(description: Mapping[str, Any]) -> str:
     """``columns``, ``vw``, ``svmlight`` or ``names``."""
     found = description.get("format") if isinstance(description, Mapping) else None
-    versions = (VERSION, CROSSED) if found in ("columns", "vw") else (VERSION,)
+    versions = {"columns": (VERSION, CROSSED, EXPANDED), "vw": (VERSION, CROSSED)}.get(str(found), (VERSION,))
     if found not in ("columns", "vw", "svmlight", "names") or description.get("version") not in versions:
         raise ValueError(f"encoding: expected a description that a stream of this version gave, got {str(description)[:80]!r}.")
     return str(found)
@@ -270,7 +306,7 @@ def widest(description: Mapping[str, Any] | None) -> int:
     if description["format"] == "vw":
         return 1 << bits_of(description)
     encoding = read(description)
-    if not encoding.texts and not encoding.interactions:
+    if not encoding.texts and not encoding.documents and not encoding.interactions:
         return encoding.offset
     return encoding.offset + (1 << encoding.hash_bits if encoding.categories == HASH else MOST_VALUES)
 
@@ -323,7 +359,7 @@ def upto(description: Mapping[str, Any], size: int, seen: int | None = None) -> 
     if description.get("format") != "columns":
         return dict(description)
     features = (Feature(*pair) for pair in description["features"])
-    offset = Encoding(features, missing=Missing(**description["missing"])).offset
+    offset = Encoding(features, missing=Missing(**description["missing"]), bins=description.get("bins")).offset
     kept = {"seen": {part: held[:seen] for part, held in description["seen"].items()}} if "seen" in description else {}
     return {**description, "values": list(description["values"][: max(0, size - offset)]), **kept}
 
@@ -352,10 +388,11 @@ def names_of(description: Mapping[str, Any] | None, columns: Iterable[int]) -> l
     hashed, shared, found = 0, None, dict[int, list[str]]()
     if encoding.categories == ONE_HOT:
         own += [category(texts[place].name, value) for place, value in encoding.values]
-    elif texts or encoding.interactions:
+    elif encoding.hashes:
         hashed = encoding.offset + (1 << encoding.hash_bits)
         found = _seen_in(encoding, set(columns))
-        shared = f"{texts[0].name} (hashed)" if len(texts) == 1 and not encoding.interactions else "(hashed)"
+        hashed_texts = [*texts, *encoding.documents]
+        shared = f"{hashed_texts[0].name} (hashed)" if len(hashed_texts) == 1 and not encoding.interactions else "(hashed)"
     names = {column: " + ".join(several) for column, several in found.items()}
     return [own[k] if k < len(own) else names.get(k, shared) if k < hashed else None for k in columns]
 
@@ -385,12 +422,12 @@ def choose_columns(columns: Sequence[str], features: Iterable[str] | None, exclu
     return [name for name in columns if name in kept]
 
 
-def match_columns(columns: Sequence[str], patterns: Iterable[str], argument: str) -> set[str]:
+def match_columns(columns: Sequence[str], patterns: Iterable[str], argument: str, what: str = "column") -> set[str]:
     """The columns that names or patterns fit; raises ValueError for one that fits none."""
     found: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         matched = [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]
         if not matched:
-            raise unknown(f"{argument}: the column", pattern, columns)
+            raise unknown(f"{argument}: the {what}", pattern, columns)
         found.update(matched)
     return found

@@ -16,7 +16,7 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "base": (("svmlight",), None),
     "sort": (("svmlight",), False),
     **dict.fromkeys(("target", "weight", "features", "dates", "classes"), (TABLES, None)),
-    **dict.fromkeys(("exclude", "text", "numbers"), (TABLES, ())),
+    **dict.fromkeys(("exclude", "text", "numbers", "ngrams", "bins"), (TABLES, ())),
     "interactions": ((*TABLES, "vw"), ()),
     "categories": (TABLES, "hash"),
     "missing": (TABLES, "error"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from onlinear.streams.encoding import HASH, MOST_CROSSES, TEXT, Feature, match_columns
@@ -11,14 +11,17 @@ from onlinear.streams.encoding import HASH, MOST_CROSSES, TEXT, Feature, match_c
 MOST_NAMES = 64  # of namespaces in pairs: one bit each
 
 
-def pairs_of_columns(features: Sequence[Feature], asked: Any, categories: str) -> list[tuple[str, str]]:
+def pairs_of_columns(
+    features: Sequence[Feature], asked: Any, categories: str, words: Container[str] = (), bins: Container[str] = ()
+) -> list[tuple[str, str]]:
     """The pairs of columns that ``asked`` names, each as (first, second) in the order of the table.
 
     A pattern takes every pair of two different columns that it fits. A pair of one number with itself is its square.
+    ``words``: the text columns that are read as words, which are not crossed; ``bins``: the numbers that are put into bins.
 
     Raises ValueError for a name that no feature has, a pair named twice, text crossed with itself, and one-hot text.
     """
-    place = {feature.name: k for k, feature in enumerate(features)}
+    place = {feature.name: k for k, feature in enumerate(features) if feature.name not in words}
     found: dict[tuple[str, str], bool] = {}  # with whether the pair was named, not fitted by a pattern
     for first, second in _as_pairs(asked):
         named = first in place and second in place
@@ -30,8 +33,9 @@ def pairs_of_columns(features: Sequence[Feature], asked: Any, categories: str) -
                 if named or a != b:
                     found[pair] = named or found.get(pair, False)
     for a, b in found:
-        if a == b and features[place[a]].kind == TEXT:
-            raise ValueError(f"interactions: {a!r} is text, and crossed with itself it says nothing new.")
+        if a == b and (a in bins or features[place[a]].kind == TEXT):
+            what = "in bins" if a in bins else "text"
+            raise ValueError(f"interactions: {a!r} is {what}, and crossed with itself it says nothing new.")
     if found and categories != HASH:
         raise ValueError("interactions are hashed: leave categories='one-hot' out.")
     if len(found) > MOST_CROSSES:

@@ -1,4 +1,4 @@
-"""The names of hashed categories and crosses of a table, each kept when it first appears, up to ``MOST_SEEN`` in all.
+"""The names of hashed categories, crosses and n-grams of a table, each kept when it first appears, up to ``MOST_SEEN`` in all.
 
 A table of hashes says which are known, so a name that comes again costs one look. Of two names with one hash the first is kept:
 they share their column.
@@ -11,43 +11,52 @@ import pyarrow as pa
 
 from onlinear.compiled import function, kernel
 from onlinear.streams.column_arrays import Parts
-from onlinear.streams.encoding import INDICATOR, MOST_SEEN, TEXT, Encoding, category
+from onlinear.streams.encoding import INDICATOR, MOST_SEEN, Encoding, category
+from onlinear.streams.ngrams import Grams, WordGrams
 
 SLOTS = 2 * MOST_SEEN  # a power of 2
 _ONE, _LAST, _LEAST = np.uint64(1), np.uint64(SLOTS - 1), np.uint32(1)  # a free slot holds 0
 
 
 class SeenNames:
-    """Keeps the new names of each block in ``Encoding.seen``, row by row, in a row those of text before those of crosses."""
+    """Keeps the new names of each block in ``Encoding.seen``, row by row, in a row those of text, of crosses, of n-grams."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
         self._table: np.ndarray | None = None
         place = {feature.name: j for j, feature in enumerate(encoding.features)}
-        rank = {feature: k for k, feature in enumerate(encoding.numeric)} | {f: k for k, f in enumerate(encoding.texts)}
+        kinds = encoding.numeric, encoding.texts, encoding.documents
+        rank = {feature: k for kind in kinds for k, feature in enumerate(kind)}
         self._rank = np.array([rank[feature] for feature in encoding.features])
-        self._is_text = np.array([feature.kind == TEXT for feature in encoding.features])
+        texts = set(encoding.texts)
+        self._is_text = np.array([feature in texts for feature in encoding.features])
         sides = [(place[f.name],) * 2 for f in encoding.texts] + [(place[a], place[b]) for a, b in encoding.interactions]
-        self._sides = np.array(sides).reshape(-1, 2)  # the features that each entry of a row is made of
+        self._sides = np.array(sides, np.int64).reshape(-1, 2)  # the features that each entry of a row is made of
 
-    def note(self, parts: Parts, hashes: np.ndarray, values: np.ndarray) -> None:
-        """Keep the names of these entries; a value of 0 is no entry."""
+    def note(self, parts: Parts, hashes: np.ndarray, values: np.ndarray, grams: Grams, finder: WordGrams) -> None:
+        """Keep the names of these entries and n-grams; a value of 0 is no entry. ``finder``: what found the n-grams."""
         seen, texts = self._encoding.seen, len(self._encoding.texts)
         if self._table is None:
             self._table, known = np.zeros(SLOTS, np.uint32), np.array([seen.hashes], np.uint32)
-            _find_new(known, np.ones(known.shape), 1, known.size, 0, self._table, np.empty((2, known.size), np.int64))
-        room = min(max(0, MOST_SEEN - len(seen.names)), hashes.size)
+            none = np.zeros(known.size + 1, np.int64), np.empty(0, np.uint32)
+            _find_new(known, np.ones(known.shape), *none, 1, known.size, 0, self._table, np.empty((2, known.size), np.int64))
+        room = min(max(0, MOST_SEEN - len(seen.names)), hashes.size + len(grams.hashes))
         found = np.empty((2, room), np.int64)
         few = max(0, MOST_SEEN // 2 - len(seen.names))
-        count = _find_new(hashes, values, texts, room, few, self._table, found)
+        count = _find_new(hashes, values, grams.starts, grams.hashes, texts, room, few, self._table, found)
         if not count:
             return
         rows, entries = found[:, :count]
-        crossed = entries >= texts
-        names = np.array(self._labels(parts, self._sides[entries, 0], rows), object)
+        names, new = np.empty(count, object), np.empty(count, np.uint32)
+        of_words, crossed = entries >= len(hashes), (entries >= texts) & (entries < len(hashes))
+        own = ~of_words
+        places = grams.starts[rows[of_words]] + entries[of_words] - len(hashes)
+        new[of_words], new[own] = grams.hashes[places], hashes[entries[own], rows[own]]
+        names[of_words] = [finder.name(grams, place) for place in places.tolist()]
+        names[own] = self._labels(parts, self._sides[entries[own], 0], rows[own])
         seconds = self._labels(parts, self._sides[entries[crossed], 1], rows[crossed])
         names[crossed] = [f"{one} x {other}" for one, other in zip(names[crossed], seconds, strict=True)]
-        seen.hashes.extend(hashes[entries, rows].tolist())
+        seen.hashes.extend(new.tolist())
         seen.names.extend(names.tolist())
 
     def _labels(self, parts: Parts, features: np.ndarray, rows: np.ndarray) -> list[str]:
@@ -74,10 +83,11 @@ def _slot(table, hashed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_new(hashes, values, texts, room, few, table, found):  # type: ignore[no-untyped-def]
+def _find_new(hashes, values, starts, grams, texts, room, few, table, found):  # type: ignore[no-untyped-def]
     """Put new hashes into the open table and their rows and places into ``found``, while there is room. Returns their count.
 
-    There is room for ``room``, and for entries from ``texts`` on while there are fewer than ``few``.
+    The n-grams of row i, ``grams[starts[i]:starts[i+1]]``, have the places after its other entries. There is room for ``room``,
+    and for entries from ``texts`` on while there are fewer than ``few``.
     """
     fresh = np.zeros(hashes.shape[1], np.bool_)  # rows with new hashes: first found column by column, as they lie in memory
     for k in range(hashes.shape[0]):
@@ -95,4 +105,12 @@ def _find_new(hashes, values, texts, room, few, table, found):  # type: ignore[n
                         table[at] = h
                         found[0, count], found[1, count] = i, k
                         count += 1
+        for e in range(starts[i], starts[i + 1]):
+            if count < min(room, few):
+                h = max(grams[e], _LEAST)
+                at = _slot(table, h)
+                if table[at] == 0:
+                    table[at] = h
+                    found[0, count], found[1, count] = i, hashes.shape[0] + e - starts[i]
+                    count += 1
     return count
