@@ -54,18 +54,22 @@ class Case(NamedTuple):
         return f"{self.solver}/{self.loss}/{self.penalty}/{self.average}{extra}"
 
 
-class Interpreted(Dense):
-    """The dense recursion as Python runs it: an answer in which the compiler has no part, and nothing to wait for."""
+class ByPython:
+    """In front of an engine of dense steps: Python runs them. The compiler has no part in the answer, nor is it waited for."""
 
     def __init__(self, solver: Any, problem: Problem, why: str) -> None:
-        super().__init__(solver, problem, why)
+        super().__init__(solver, problem, why)  # type: ignore[call-arg]
         self.loss = problem.loss  # itself, not its address for kernels
 
     def call(self, state: State, *rows: Any) -> Any:
-        return run_by_python, super().call(state, *rows)[1]
+        return run_by_python, super().call(state, *rows)[1]  # type: ignore[misc]
 
     def predictor(self, state: State) -> np.ndarray:
-        return self.solver.predictor(state.arrays["U"], state.t + 1, self.penalty)
+        return self.solver.predictor(state.arrays["U"], state.t + 1, self.penalty)  # type: ignore[attr-defined]
+
+
+class Interpreted(ByPython, Dense):
+    """The dense recursion as Python runs it."""
 
 
 def takes_lanes(solver: Any) -> bool:

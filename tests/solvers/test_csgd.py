@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from combinations import Interpreted
 from scipy import sparse
 from sparse_rows import close, same_bits, stream
 
 from onlinear import DivergenceError, Learner, load
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import Problem
 
 SOLVERS_ = ["csgd,m=70,eta=0.2", "ncsgd,eta=0.2", "c-adaline,eta=0.2", "adaline,eta=0.05"]
@@ -32,7 +32,7 @@ def learner(solver, average="none", loss="squared", **options):
 def dense(solver, average="none", loss="squared", **options):
     made = learner(solver, average, loss, **options)
     problem = Problem(made.loss, made.penalty, made.average, made.fit_intercept)
-    start, made.engine = made.weights(), Dense(made.solver, problem, "the reference")
+    start, made.engine = made.weights(), Interpreted(made.solver, problem, "the reference")
     made.states = [made.engine.start(start, 0.0)]
     return made
 

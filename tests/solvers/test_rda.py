@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from combinations import ByPython
 from sparse_rows import close, same_bits, stream
 
 from onlinear import Learner
@@ -28,13 +29,18 @@ class Cubic(NamedTuple):
         return max(abs(v) - eta * self.k, 0.0) * (1.0 if v > 0.0 else -1.0)
 
 
+class InterpretedPrimal(ByPython, Primal):
+    """The dense form as Python runs it."""
+
+
 def learner(penalty, average="none", gamma=1.0, loss="logistic", **options):
     return Learner(f"rda,gamma={gamma}", loss, penalty, average, **options)
 
 
 def dense(penalty, average="none", gamma=1.0, loss="logistic", **options):
     made = learner(penalty, average, gamma, loss, **options)
-    made.engine = Primal(made.solver, Problem(made.loss, made.penalty, made.average, made.fit_intercept), "the reference")
+    problem = Problem(made.loss, made.penalty, made.average, made.fit_intercept)
+    made.engine = InterpretedPrimal(made.solver, problem, "the reference")
     made.states = [made.engine.start(np.zeros(made.size), 0.0)]
     return made
 

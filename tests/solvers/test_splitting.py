@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from combinations import Interpreted
 
 from onlinear import Learner
 from onlinear.learner.stored_parts import restore, store
 from onlinear.solvers.batch_drs import BatchDrs
-from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import Problem
 from onlinear.solvers.drs import Drs
 from onlinear.solvers.oadm import Oadm
@@ -22,7 +22,8 @@ def problem(seed=0):
 
 def densely(learner, start):
     """The same learner, run by its solver's dense step."""
-    learner.engine = Dense(learner.solver, Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept), "")
+    problem = Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept)
+    learner.engine = Interpreted(learner.solver, problem, "the reference")
     learner.states = [learner.engine.start(start, 0.0)]
     return learner
 
