@@ -155,6 +155,10 @@ class Learner(Core):
         self.learn_checked(*self.check_input(X, y, sample_weight))
         return self
 
+    def alone(self) -> SideBySide:
+        """What learns rows for this learner."""
+        return SideBySide((self,), self.team(), self.threads)
+
     @changes
     def learn_checked(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Learn checked rows. Give the scores before each step, (2, K, n): of the last iterate, and of what predicted. Where
@@ -162,7 +166,7 @@ class Learner(Core):
         self.refuse_if_diverged()
         self.make_room(source)
         before = self.t
-        scores = SideBySide((self,), self.team(), self.threads).learn(source, y, weights)
+        scores = self.alone().learn(source, y, weights)
         if self.spread is not None:
             self.spread.follow(source, y, weights, scores[1], before)
         return scores
@@ -222,9 +226,9 @@ class Learner(Core):
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         if self.n_outputs > 1:
             return scores
-        alone = self.race is None and self.units is None and self.states[0].waiting is None and self.spread is None
+        alone = self.states[0].waiting is None and self.spread is None
         if alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
-            self._one = OneRow(self, max(256, 2 * source.nnz))
+            self._one = OneRow(self, max(256, 2 * source.nnz), self.alone)
         return float(scores[0])
 
     @changes
