@@ -155,6 +155,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "hashed": lambda: table(categories="hash", hash_bits=6),
     "crossed": lambda: table(hash_bits=6, interactions=[("*", "*"), ("x", "x")]),
     "crossed-text": spaces,
+    "expanded": lambda: table(hash_bits=6, ngrams={"colour": 2}, bins={"x": 3}, interactions=[("x", "y")]),
     "base-0": lambda: text(0),
 }
 FINAL = ("classifier", "classes", "regressor", "one-hot", "softmax", "unsure")
@@ -187,7 +188,7 @@ def _more(name: str) -> Callable[[Any], Any]:
     return lambda model: model.partial_fit(ROWS[:10], y[:10])
 
 
-NAMED = ("one-hot", "hashed", "crossed", "crossed-text")
+NAMED = ("one-hot", "hashed", "crossed", "crossed-text", "expanded")
 # What each live model learns after it was loaded; those of tables learn no rows without names.
 MORE = {name: _more(name) for name in (*LEARNERS, *ESTIMATORS) if name not in NAMED}
 

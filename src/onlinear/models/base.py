@@ -35,7 +35,7 @@ from onlinear.losses import Squared
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
 from onlinear.models.predictor import Final
-from onlinear.models.stored_model import is_history, must, restore_classes, store_classes, store_params
+from onlinear.models.stored_model import MADE, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows.centring import DENSE
@@ -67,6 +67,9 @@ class Model(Certifying, ABC):
     eta: float | None = None
     forget: float | None = None
     uncertainty: bool = False
+    interactions: Any = None
+    ngrams: Any = None
+    bins: Any = None
 
     @explain_arguments
     def __init__(
@@ -92,6 +95,9 @@ class Model(Certifying, ABC):
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
+        interactions: Any = None,
+        ngrams: Any = None,
+        bins: Any = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -113,10 +119,22 @@ class Model(Certifying, ABC):
         self.tol = tol
         self.max_passes = max_passes
         self.warm_start = warm_start
+        self.interactions = interactions
+        self.ngrams = ngrams
+        self.bins = bins
 
     def settings(self) -> dict[str, Any]:
         """The settings, by name."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def columns_asked(self) -> dict[str, Any]:
+        """What is to be made of the columns of tables, as ``streams.open`` takes it."""
+        return {name: getattr(self, name) for name in MADE if getattr(self, name) is not None}
+
+    def refuse_columns_asked(self, got: str, remedy: str) -> None:
+        """Raise ValueError where something is to be made of the columns of tables, and rows come in another way."""
+        for name in self.columns_asked():
+            raise ValueError(f"{name}= is for tables, and {got}: {remedy}.")
 
     # --- the learner -------------------------------------------------------------------------------------------------
 
@@ -407,6 +425,9 @@ class Classifier(Model):
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
+        interactions: Any = None,
+        ngrams: Any = None,
+        bins: Any = None,
     ) -> None:
         super().__init__(
             loss,
@@ -429,6 +450,9 @@ class Classifier(Model):
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
+            interactions=interactions,
+            ngrams=ngrams,
+            bins=bins,
         )
         self.class_weight = class_weight
 
@@ -521,6 +545,9 @@ class Regressor(Model):
         tol: float | None = None,
         max_passes: int = 100,
         warm_start: bool = False,
+        interactions: Any = None,
+        ngrams: Any = None,
+        bins: Any = None,
     ) -> None:
         super().__init__(
             loss,
@@ -543,6 +570,9 @@ class Regressor(Model):
             tol=tol,
             max_passes=max_passes,
             warm_start=warm_start,
+            interactions=interactions,
+            ngrams=ngrams,
+            bins=bins,
         )
         self.clip = clip
 

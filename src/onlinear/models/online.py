@@ -58,6 +58,7 @@ from onlinear.solvers import SOLVERS
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.encoding import describe_names
+from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
 from onlinear.training.events import Certified as Reached
@@ -67,6 +68,9 @@ from onlinear.training.tasks import NOBODY, READING, Attributes, Tasks
 from onlinear.training.training import Training
 
 ROWS_AS_GIVEN: dict[str, Any] = {"accept_sparse": True, "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+
+
+NO_NAMES = "the columns of X have no names", "give a data frame or a list of dicts"
 
 
 class TableNames:
@@ -93,11 +97,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             return self._train(X, y, sample_weight, classes, tasks)
 
     def _train(self, X: Any, y: Any, sample_weight: Any, classes: Any, tasks: Tasks) -> Self:
-        tabular = is_table(X) and (names_target(X, y) or has_other_than_numbers(X))
+        tabular = is_table(X) and (names_target(X, y) or has_other_than_numbers(X) or bool(self.columns_asked()))
         if is_stream(X, y):
+            self._refuse_columns_of_streams()
             return self._learn_stream(X, y, sample_weight, classes, self.passes, anew=True, tasks=tasks)
         if tabular:
             return self._learn_table(X, y, sample_weight, classes, self.passes, anew=True, tasks=tasks)
+        self.refuse_columns_asked(*NO_NAMES)
         if classes is not None:
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
         with unchanged_on_error(self), named_columns(X):
@@ -174,11 +180,16 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """Train on the rows of arrays or a stream once; continue with what was trained before."""
         if isinstance(getattr(self, "learner_", None), Final):
             self.learner_.learn()  # which refuses
-        if is_stream(X, y):
-            return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
-        if is_table(X) and (names_target(X, y) or self._reads_tables() or has_other_than_numbers(X)):
-            return self._learn_table(X, y, sample_weight, classes, 1, anew=False)
         first = not hasattr(self, "learner_")
+        asked = first and bool(self.columns_asked())
+        if is_stream(X, y):
+            if first:
+                self._refuse_columns_of_streams()
+            return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
+        if is_table(X) and (asked or names_target(X, y) or self._reads_tables() or has_other_than_numbers(X)):
+            return self._learn_table(X, y, sample_weight, classes, 1, anew=False)
+        if first:
+            self.refuse_columns_asked(*NO_NAMES)
         with unchanged_on_error(self), named_columns(X):
             check_callbacks(self.callbacks)
             X, y = self.validate_rows(X, y, first=first)
@@ -200,10 +211,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         described = self.encoding_ if not anew and self._reads_tables() else None
         if y is None and described is None:
             raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
+        asked = self.columns_asked() if described is None else {}
+        if not anew and "bins" in asked and has_counts(asked["bins"]):
+            raise ValueError("bins: the edges would depend on how rows are cut into calls: give partial_fit edges, or use fit.")
         if names_target(X, y):
-            stream = open_labelled(X, y, sample_weight, described)
+            stream = open_labelled(X, y, sample_weight, described, **asked)
         else:
-            stream = self._with_targets(X, y, sample_weight, described, anew, classes)
+            stream = self._with_targets(X, y, sample_weight, described, anew, classes, asked)
             classes = None
         if anew and classes is None and self.task == CLASSIFY and not isinstance(stream, Given):
             classes = "scan"  # the rows are in memory
@@ -216,9 +230,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         shuffled = Shuffled(stream, max(1, stream.rows or 1), make_generator(self.random_state)) if shuffle else None
         return self._learn_stream(shuffled or stream, None, None, classes, passes, anew=anew, shuffled=shuffled, tasks=tasks)
 
-    def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any) -> Given:
-        """A table with its targets and weights, which come as arrays."""
-        rows = streams.open(X, encoding=described, unlabelled=True)
+    def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any, asked: Any) -> Given:
+        """A table with its targets and weights, which come as arrays; ``asked``: what is to be made of its columns."""
+        rows = streams.open(X, encoding=described, unlabelled=True, **asked)
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
         checks.refuse_masked(y, "y")
@@ -228,6 +242,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     def start_with_dicts(self, outputs: int) -> None:
         """Make the learner, of columns that rows as dicts will name; leave all as it was where that fails."""
+        remedy = "train on a list of such rows first, with partial_fit, and then on single ones"
+        self.refuse_columns_asked("one row does not say which columns there are", remedy)
         with unchanged_on_error(self):
             check_callbacks(self.callbacks)
             self.history_, self.encoding_, self.n_features_in_, self.n_iter_ = [], None, None, 1
@@ -345,6 +361,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not anew:
             self.history_, self.n_iter_ = before.get("history_", []), before.get("n_iter_", 1)
             self.encoding_ = self.encoding_ or before.get("encoding_")
+
+    def _refuse_columns_of_streams(self) -> None:
+        self.refuse_columns_asked("X is a stream that is open already", "give it to streams.open")
 
     def _refuse_shuffle(self) -> None:
         if self.shuffle is not None and self.chosen_shuffle():

@@ -267,6 +267,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             raise TypeError(f"estimator must be an OnlineClassifier or OnlineRegressor, got {self.estimator!r}.")
         if self.estimator.uncertainty:
             raise ValueError("a path tells no uncertainty: fit an estimator of the chosen penalty with uncertainty=True.")
+        self.estimator.refuse_columns_asked("a path learns rows as they come", "open the table with streams.open")
         threads_of(self.n_jobs)
         if isinstance(self.penalties, str) or not len(self.penalties):
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,11 @@ LATER = {
     "tol": None,
     "max_passes": 100,
     "warm_start": False,
+    "interactions": None,
+    "ngrams": None,
+    "bins": None,
 }  # settings of later releases: where they are these, files lack them
+MADE = ("interactions", "ngrams", "bins")  # settings that say what is made of the columns of tables
 LONGEST_CLASS = 1 << 16  # characters of the name of a class
 MOST_CLASSES = 1 << 28  # bytes of all classes
 CLASS_TYPE = re.compile(r"[<>=|]?(U[0-9]{1,9}|O[0-9]?|b1|[iu][1248]|f(2|4|8|16))")
@@ -42,9 +47,18 @@ def is_setting(name: str, value: Any) -> bool:
         return split(value, name, SOLVERS) is not None
     if name == "class_weight" and isinstance(value, list):
         return all(isinstance(pair, list) and len(pair) == 2 and trust.real(pair[1]) for pair in value)
+    if name in MADE:
+        return value is None or _is_asked(value)
     if value == OBJECT:
         return name in PARTS
     return value is None or isinstance(value, (bool, str)) or trust.real(value)
+
+
+def _is_asked(value: Any) -> bool:
+    """Whether these are names and numbers, in lists, or lists by name."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_asked(held) for name, held in value.items())
+    return all(map(_is_asked, value)) if isinstance(value, list) else isinstance(value, str) or trust.real(value)
 
 
 def is_history(reports: Any) -> bool:
@@ -70,7 +84,15 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
         params["random_state"] = None
     if isinstance(params.get("class_weight"), dict):
         params["class_weight"] = [[plain(key), float(value)] for key, value in params["class_weight"].items()]
+    params |= {name: _as_lists(params[name]) for name in MADE if name in params}
     return {name: plain(value) for name, value in params.items() if not (name in NUMBERS and value is None)}
+
+
+def _as_lists(value: Any) -> Any:
+    """Names and numbers as JSON holds them."""
+    if isinstance(value, Mapping):
+        return {name: _as_lists(held) for name, held in value.items()}
+    return [_as_lists(held) for held in value] if isinstance(value, Iterable) and not isinstance(value, str) else plain(value)
 
 
 def store_classes(classes: np.ndarray) -> Header:

@@ -62,11 +62,14 @@ def has_other_than_numbers(X: Any) -> bool:
     return any(kind_of(held) not in (NUMBER, BOOLEAN) for held in as_arrow(X).schema.types)
 
 
-def open_labelled(X: Any, y: str | None, weight: Any, described: Any) -> Stream:
-    """A table with its own targets: the column ``y``, or that of the encoding ``described``; ``weight`` names a column too."""
+def open_labelled(X: Any, y: str | None, weight: Any, described: Any, **asked: Any) -> Stream:
+    """A table with its own targets: the column ``y``, or that of the encoding ``described``; ``weight`` names a column too.
+
+    ``asked``: what is to be made of its columns.
+    """
     if not (weight is None or isinstance(weight, str)):
         raise ValueError("y names a column of the table, so sample_weight must name one too, or be None.")
-    return streams.open(X, target=y, weight=weight, encoding=described, unlabelled=False)
+    return streams.open(X, target=y, weight=weight, encoding=described, unlabelled=False, **asked)
 
 
 def open_rows(X: Any, described: Any, names: Any) -> Stream:

@@ -178,6 +178,7 @@ def _thinned(weights: np.ndarray, job: Job) -> np.ndarray:
 
 def refuse(model: Model, rounds: int | None = None) -> None:
     """Raise ValueError for settings that a fit over shards does not take, before the first row is read."""
+    model.refuse_columns_asked("shards are opened with options of their own", "give it to open_shards")
     if rounds is not None:
         refuse_rounds(model, rounds)
         return

@@ -50,6 +50,11 @@ def bins_of_columns(features: Sequence[Feature], asked: Any) -> dict[str, int | 
     return {name: found[name] for name in numbers if name in found}
 
 
+def has_counts(asked: Any) -> bool:
+    """Whether ``bins=`` asks for a number of bins of some column."""
+    return any(isinstance(given, int) for _, given in _by_column("bins", asked))
+
+
 def _by_column(argument: str, asked: Any) -> Iterator[tuple[str, int | list[float]]]:
     """The pairs of a name or pattern and what goes with it: a whole number, or a list of numbers."""
     if isinstance(asked, (str, int, float)):
