@@ -33,7 +33,7 @@ class Classifier(base.Classifier):
     solver : str or solver object, default="ftrl"
         The method.
     average : str, default="none"
-        The average of the iterates that predicts; None is the estimators' own, with which a row costs many times as much.
+        The average of the iterates that predicts; None is the estimators' own.
     scale : {"none", "centred", "dense", "rms", "max-abs"}, default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
@@ -138,7 +138,7 @@ class Regressor(base.Regressor):
     solver : str or solver object, default="ftrl"
         The method.
     average : str, default="none"
-        The average of the iterates that predicts; None is the estimators' own, with which a row costs many times as much.
+        The average of the iterates that predicts; None is the estimators' own.
     scale : {"none", "centred", "dense", "rms", "max-abs"}, default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True

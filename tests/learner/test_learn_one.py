@@ -19,6 +19,19 @@ X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 
 
+PRICES = 1e4 + 30.0 * X[:, 0] + np.where(np.arange(N) == 20, 1e6, np.arange(N))  # with an outlier, and a trend
+
+# A race of the last iterate with the average, targets and weights in running units, predictions that are clipped.
+RACES = [
+    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "weights": "relative", "scale": "centred"},
+    {"solver": "implicit-sgd", "loss": "squared", "average": "adaptive", "targets": "relative", "clip": True},
+    {"solver": "fiol", "loss": "huber", "penalty": "l1,l1=0.01", "targets": "relative", "weights": "relative"},
+    {"solver": "implicit-ftrl", "loss": "squared", "penalty": "l1,l1=0.01", "targets": "relative", "clip": True},
+    {"solver": "mixture", "loss": "squared", "targets": "relative", "clip": True, "scale": "centred"},
+    {"solver": "comid", "average": "adaptive", "fit_intercept": False, "weights": "relative"},
+]
+
+
 def bits(learner):
     return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
 
@@ -42,16 +55,19 @@ def one_by_one(learner, X, y):
         {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "centred"},
         {"solver": "sadmm", "penalty": "l1,l1=0.01", "scale": "centred"},
         {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "dense"},
+        *RACES,
     ],
     ids=lambda settings: settings["solver"],
 )
 def test_every_kind_of_state(settings):
     settings = {"loss": "hinge", "n_features": D, "fit_intercept": True} | settings
     rows = np.where(np.arange(D) < D // 2, X + 5.0, X) if settings.get("scale") in KINDS else X
-    whole, single = Learner(**settings).learn(rows, Y), Learner(**settings)
-    one_by_one(single, rows[:40], Y[:40])
-    single.learn(rows[40:60], Y[40:60])  # what is kept of the last row, tables and scales have moved on
-    one_by_one(single, rows[60:], Y[60:])
+    targets = PRICES if settings["loss"] in ("squared", "huber") else Y
+    whole, single = Learner(**settings).learn(rows, targets), Learner(**settings)
+    one_by_one(single, rows[:40], targets[:40])
+    single.learn(rows[40:60], targets[40:60])  # what is kept of the last row, tables and scales have moved on
+    one_by_one(single, rows[60:], targets[60:])
+    assert single._one._columns is not None  # compiled rows were learned
     assert bits(single) == bits(whole)
     assert single.progressive_loss == whole.progressive_loss
     found = single.variables()

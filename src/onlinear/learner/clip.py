@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, with_fields_at
+from onlinear.compiled import adopt, function, with_fields_at
 from onlinear.files import trust
 
 LOW, HIGH = range(2)
@@ -120,6 +120,21 @@ class Clip:
             trust.must(array is self.moves or are_ranges(found), "a range of targets that no rows have")
             array[:] = found
         trust.must(0.0 <= self.moves[0] < inf, "a number of moves below 0")
+
+
+@function
+def clip_row(ranges, scores):  # type: ignore[no-untyped-def]
+    """Clip the scores (K,) of one row by the range before it."""
+    for k in range(len(ranges)):
+        if ranges[k, LOW] <= ranges[k, HIGH]:
+            scores[k] = np.minimum(np.maximum(scores[k], ranges[k, LOW]), ranges[k, HIGH])
+
+
+@function
+def widen_row(ranges, y):  # type: ignore[no-untyped-def]
+    """Take in the targets (K,) of one row of non-zero weight."""
+    for k in range(len(ranges)):
+        ranges[k, LOW], ranges[k, HIGH] = min(ranges[k, LOW], y[k]), max(ranges[k, HIGH], y[k])
 
 
 def clip_between(scores: np.ndarray, ranges: np.ndarray) -> None:

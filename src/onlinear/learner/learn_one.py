@@ -7,20 +7,25 @@ that are refused, and messages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
 
 from onlinear.compiled import Held, function, kept_function, opened
+from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
+from onlinear.learner.race import compare_row
+from onlinear.learner.side_by_side import SideBySide
+from onlinear.learner.units import take_in
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, LastRow, T
 
-REFUSED, WIDER, OVERDUE, DIVERGED, ENDED = range(5)  # why there is no score to give at once
+REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED = range(7)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
 ARRAY, NUMBERS = np.ndarray, (float, int, np.float64)
 
@@ -79,6 +84,27 @@ def begin_centred(limits, rows, scales, target, now, report, indices, values, y)
     return centre_row(given, 0, 1.0, moments, facts, centred, rows)
 
 
+@function
+def plus(x, zero, sign):  # type: ignore[no-untyped-def]
+    """x + sign zero, where there is one."""
+    if zero is not None:
+        x += sign * zero[0]
+    return x
+
+
+@function
+def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
+    """Put the target in the running units, which take it in; whether the step sizes and the loss may stay as they are."""
+    stay = True
+    if units is not None:
+        targets, ones, zero, known, room = units
+        target[0] = plus(target[0], zero, -1.0)
+        sized, moved = take_in(targets, ones, 0, *known)
+        if sized or moved:
+            room[0], report[0], stay = largest, SIZED if sized else MOVED, False
+    return stay
+
+
 @kept_function
 def finish(limits, done, loss, score, target, s, now, losses, report):  # type: ignore[no-untyped-def]
     """The score of a row that was learned, its loss added; NaN where ``report`` says what is to be done."""
@@ -90,25 +116,65 @@ def finish(limits, done, loss, score, target, s, now, losses, report):  # type: 
     return score[0] if now[T] < limits[3] else nan
 
 
+@function
+def clipped(ranges, scores, means, target):  # type: ignore[no-untyped-def]
+    """Clip the scores to the range of the targets before, which takes in the row's."""
+    if ranges is not None:
+        clip_row(ranges, scores[0])
+        clip_row(ranges, means[0])
+        widen_row(ranges, target)
+
+
+@function
+def raced(race, loss, scores, means, linear, s, t):  # type: ignore[no-untyped-def]
+    """Add the row to the race, where there is one."""
+    if race is not None:
+        y, longest, sums = race
+        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, longest, sums)
+
+
+@kept_function
+def finish_race(limits, done, loss, score, target, s, now, losses, report, others):  # type: ignore[no-untyped-def]
+    """``finish`` with targets in units, predictions that are clipped, and a race of the last iterate with the average."""
+    (scores, means, linear), zero, ranges, race = others
+    linear[0, 0], linear[1, 0] = scores[0, 0], means[0, 0]
+    clipped(ranges, scores, means, target)
+    found = finish(limits, done, loss, score, target, s, now, losses, report)
+    if done > 0:
+        raced(race, loss, scores, means, linear, s, report[1])
+    return plus(found, zero, 1.0)
+
+
+@function
+def ended(others, limits, done, *end):  # type: ignore[no-untyped-def]
+    """What is to be done after the step; see ``finish``."""
+    if others is not None:
+        return finish_race(limits, done, *end, others)
+    return finish(limits, done, *end)
+
+
 def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
     """Learn a row and give its score before the step, or NaN; ``start``, ``keep``, ``learn`` are what Held.compile is given."""
-    limits, rows, scales, (loss, score, target, s, now, losses, report), kept, rest = opened(here)
+    limits, rows, scales, (loss, score, target, s, now, losses, report), kept, units, others, rest = opened(here)
     largest = start(limits, rows, scales, target, now, report, indices, values, y)  # type: ignore[name-defined]  # noqa: F821
-    if largest < 0.0:
+    if largest < 0.0 or not in_units(units, largest, target, report):
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
     done = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
-    return finish(limits, done, loss, score, target, s, now, losses, report)
+    return ended(others, limits, done, loss, score, target, s, now, losses, report)
 
 
 class OneRow:
-    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without race, units and batches."""
+    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without batches."""
 
-    def __init__(self, core: Core, capacity: int) -> None:
+    def __init__(self, core: Core, capacity: int, alone: Callable[[], SideBySide]) -> None:
         self._core, self._engine, self._state = core, core.engine, core.states[0]
+        self._alone = alone  # gives what learns rows for the core
         self.capacity = capacity
         self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity + BEHIND))
         self._target, self._s, self._score = np.empty(1), np.full(1, core.factor), np.empty(1)
+        self._means, self._linear = np.empty((1, 1)), np.empty((2, 1))
+        self._size, self._ones = np.empty(1), np.ones(1)  # the largest value of a row that moves the units; weights
         self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
         self._last: LastRow | None = None
@@ -153,6 +219,8 @@ class OneRow:
                 return None
             self._core.grow(size)
             return self.learn(indices, values, y)
+        if report in (MOVED, SIZED):
+            return self._move(report == SIZED)
         if report == DIVERGED:
             self._core.diverge("", int(self._report[1]) + 1)
         if self._last is not None:
@@ -161,7 +229,23 @@ class OneRow:
             self._engine.turn(self._state)
             self._turn = inf
         self._core.arrays_moved = True
-        return float(self._score[0]) if report == ENDED else self.learn(indices, values, y)
+        return float(self._score[0]) + self._zero if report == ENDED else self.learn(indices, values, y)
+
+    @property
+    def _zero(self) -> float:
+        """What is added to scores."""
+        units = self._core.units
+        return 0.0 if units is None else float(units.zero[0])
+
+    def _move(self, sized: bool) -> float:
+        """Learn the row, which is ready, by new step sizes or a new range: the score before the step."""
+        core, units = self._core, self._core.units
+        assert units is not None
+        units.move(self._target, int(self._report[1]), sized)
+        core.follow_units(units)
+        core.arrays_moved = True
+        scores = self._alone().learn_rows(self._ready, float(self._size[0]), self._target[:, None], self._s, 0)
+        return float(scores[0, 0, 0]) + self._zero
 
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
@@ -169,20 +253,23 @@ class OneRow:
         core.refuse_if_diverged()
         if core.scaler is not None and not core.scaler.settled:
             return False
+        core.follow_units(core.units)
         keep: Any = keep_nothing
         kept: tuple[Any, ...] = ()
         start, rows, scales = self._ways_of_scales()
         self._last = LastRow.of(state, len(rows.indices))
         if self._last is not None:
             keep, kept = engine.keep(state, self._last)
-        kernel, args = engine.call(state, rows, 0.0, self._target, self._s, self._score)
+        more = () if core.race is None else (self._means[0],)
+        self._ready = rows
+        kernel, args = engine.call(state, rows, 0.0, self._target, self._s, self._score, *more)
         self._turn = engine.lasts(state)
         # The step after a full table restarts it.
         full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
         limits = LARGEST_COLUMN + 1 if core.growing else state.size, engine.reach(state), self._rule, min(full, self._turn)
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
-            held = Held(limits, rows, scales, end, kept, args[2:], like=self._held)
+            held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
         except TypeError:
             return False
         if self._held is None or held.kind is not self._held.kind:
@@ -200,6 +287,22 @@ class OneRow:
         size = self.capacity + len(scaler.centred)
         room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))
         return begin_centred, room, (self._rows, *scaler.arguments)
+
+    def _ways_of_units(self) -> tuple[Any, Any]:
+        """How targets and step sizes follow the units, and what else follows a step: the clip and the race."""
+        units, race = self._core.units, self._core.race
+        if units is None and race is None:
+            return None, None
+        target, scores = self._target[:, None], self._score[:, None]
+        moves, zero, ranges = None, None, None
+        if units is not None:
+            weighs, centred, *arrays = units.known
+            zero = units.zero if units.shifts else None
+            targets = target if units.targets else np.empty((1, 0))
+            moves = targets, self._ones, zero, (int(weighs), int(centred), *arrays), self._size
+            ranges = None if units.clip is None else units.clip.ranges
+        raced = None if race is None else (target, float(race.longest), race.losses)
+        return moves, ((scores, self._means, self._linear), zero, ranges, raced)
 
     def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
         """Take the code for arrays of these types; False where there is none."""

@@ -106,8 +106,7 @@ class Learner(Core):
     each other in the order in which they were let in. ``predict``, ``weights``, ``save`` and the other methods that read wait
     for a call that learns, and see all of its rows or none.
 
-    ``"relative"`` units need ``fiol``, ``implicit-sgd``, ``comid`` or ``sgd``. With them, or with ``average="adaptive"``,
-    ``learn_one`` takes the slower way of a block.
+    ``"relative"`` units need ``fiol``, ``implicit-sgd``, ``comid`` or ``sgd``.
 
     Examples
     --------
@@ -155,6 +154,10 @@ class Learner(Core):
         self.learn_checked(*self.check_input(X, y, sample_weight))
         return self
 
+    def alone(self) -> SideBySide:
+        """What learns rows for this learner."""
+        return SideBySide((self,), self.team(), self.threads)
+
     @changes
     def learn_checked(self, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Learn checked rows. Give the scores before each step, (2, K, n): of the last iterate, and of what predicted. Where
@@ -162,7 +165,7 @@ class Learner(Core):
         self.refuse_if_diverged()
         self.make_room(source)
         before = self.t
-        scores = SideBySide((self,), self.team(), self.threads).learn(source, y, weights)
+        scores = self.alone().learn(source, y, weights)
         if self.spread is not None:
             self.spread.follow(source, y, weights, scores[1], before)
         return scores
@@ -222,9 +225,9 @@ class Learner(Core):
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         if self.n_outputs > 1:
             return scores
-        alone = self.race is None and self.units is None and self.states[0].waiting is None and self.spread is None
+        alone = self.states[0].waiting is None and self.spread is None
         if alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
-            self._one = OneRow(self, max(256, 2 * source.nnz))
+            self._one = OneRow(self, max(256, 2 * source.nnz), self.alone)
         return float(scores[0])
 
     @changes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import kernel
+from onlinear.compiled import function, kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
 from onlinear.solvers.core.experts import MOST, bound, remembered
@@ -57,6 +57,24 @@ class Race:
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
 
 
+@function
+def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, race):  # type: ignore[no-untyped-def]
+    """Add row i, before which there were t, to a race; see ``compare``."""
+    ahead = race[0] < race[1]
+    last, mean = 0.0, 0.0
+    for k in range(y.shape[1]):
+        if s[i] > 0.0:
+            last += s[i] * loss.value(scores[k, i], y[i, k])
+            mean += s[i] * loss.value(means[k, i], y[i, k])
+        if ahead:
+            means[k, i] = scores[k, i]
+            linear_means[k, i] = linear[k, i]
+        add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
+    if s[i] > 0.0:
+        kept = remembered(min(t + 1.0, longest))
+        race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
+
+
 @kernel
 def compare(loss, scores, means, linear, linear_means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means, clipped and linear, are (K, n), y is (n, K), t rows came before.
@@ -65,16 +83,4 @@ def compare(loss, scores, means, linear, linear_means, y, s, t, longest, race): 
     of what predicted it, in both forms.
     """
     for i in range(y.shape[0]):
-        ahead = race[0] < race[1]
-        last, mean = 0.0, 0.0
-        for k in range(y.shape[1]):
-            if s[i] > 0.0:
-                last += s[i] * loss.value(scores[k, i], y[i, k])
-                mean += s[i] * loss.value(means[k, i], y[i, k])
-            if ahead:
-                means[k, i] = scores[k, i]
-                linear_means[k, i] = linear[k, i]
-            add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
-        if s[i] > 0.0:
-            kept = remembered(min(t + i + 1.0, longest))
-            race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
+        compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, longest, race)

@@ -50,17 +50,17 @@ class SideBySide:
             core.arrays_moved = True
         block, largest, s = lead.prepare(block, largest, weights)
         if lead.units is None:
-            return self._learn_rows(block, largest, y, s, first)
+            return self.learn_rows(block, largest, y, s, first)
         y = lead.units.subtract_zero(y, weights)
         scores = self._no_scores(len(s))
         for part in lead.units.split(y, weights, lead.t):
             for core in self._cores:
                 core.follow_units(lead.units)
             piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
-            scores[:, :, part] = self._learn_rows(piece, largest, y[part], s[part], first + part.start)
+            scores[:, :, part] = self.learn_rows(piece, largest, y[part], s[part], first + part.start)
         return scores + np.tile(lead.units.zero, len(self._cores))[:, None]
 
-    def _learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
+    def learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
         """Learn rows as kernels take them, all by the same step sizes."""
         lead, before = self._cores[0], self._cores[0].t
         scores = self._no_scores(len(s))

@@ -46,6 +46,29 @@ def left_band(size, known):  # type: ignore[no-untyped-def]
     return (size > known * BAND) | (size * BAND < known)
 
 
+@function
+def take_in(y, s, i, weights, centred, spread, heaviest, sizes, ranges):  # type: ignore[no-untyped-def]
+    """Take in row i of weight s[i] > 0; whether a size has left its band, and whether a target the range of the loss."""
+    changed, moved = False, False
+    if s[i] > heaviest[0]:
+        heaviest[0] = s[i]
+        changed = weights != 0 and s[i] > sizes[0] * BAND
+    for k in range(y.shape[1]):
+        x = y[i, k]
+        spread[k, COUNT] += s[i]
+        if centred:
+            move = x - spread[k, MEAN]
+            spread[k, MEAN] += move * (s[i] / spread[k, COUNT])
+            spread[k, SQUARES] += (move * (x - spread[k, MEAN]) - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
+        else:
+            spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
+        size = sqrt(max(0.0, spread[k, SQUARES]))
+        changed = changed or left_band(size, sizes[1 + k])
+        if ranges is not None:
+            moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
+    return changed, moved
+
+
 @kernel
 def follow(y, s, first, weights, centred, spread, heaviest, sizes, ranges):  # type: ignore[no-untyped-def]
     """Take in rows from ``first`` on; give the place of the first one after which a size has left its band or a target the
@@ -56,23 +79,7 @@ def follow(y, s, first, weights, centred, spread, heaviest, sizes, ranges):  # t
     """
     for i in range(first, y.shape[0]):
         if s[i] > 0.0:
-            changed, moved = False, False
-            if s[i] > heaviest[0]:
-                heaviest[0] = s[i]
-                changed = weights and s[i] > sizes[0] * BAND
-            for k in range(y.shape[1]):
-                x = y[i, k]
-                spread[k, COUNT] += s[i]
-                if centred:
-                    move = x - spread[k, MEAN]
-                    spread[k, MEAN] += move * (s[i] / spread[k, COUNT])
-                    spread[k, SQUARES] += (move * (x - spread[k, MEAN]) - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
-                else:
-                    spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
-                size = sqrt(max(0.0, spread[k, SQUARES]))
-                changed = changed or left_band(size, sizes[1 + k])
-                if ranges is not None:
-                    moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
+            changed, moved = take_in(y, s, i, weights, centred, spread, heaviest, sizes, ranges)
             if changed or moved:
                 return i, changed
     return y.shape[0], False
@@ -103,6 +110,11 @@ class Units:
         self.steps = np.array([[0.0, *np.ones(outputs)]])  # rows learned before, and the multiplier of each output since then
 
     @property
+    def shifts(self) -> bool:
+        """Whether targets have a zero."""
+        return self.targets and self.centred
+
+    @property
     def multipliers(self) -> np.ndarray:
         """The multiplier of each output's step sizes now, (K,)."""
         return self.steps[-1, 1:]
@@ -113,7 +125,7 @@ class Units:
 
     def subtract_zero(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Subtract the zero from the targets (n, K). The first row of non-zero weight fixes it."""
-        if not (self.targets and self.centred):
+        if not self.shifts:
             return y
         if not self.spread[0, COUNT] > 0.0:
             counted = np.flatnonzero(s > 0.0)
@@ -126,21 +138,29 @@ class Units:
         and of one range; y as ``subtract_zero`` gives it."""
         first, here, n = 0, 0, len(y)
         followed = y if self.targets else np.zeros((n, 0))
-        ranges = None if self.clip is None else self.clip.rooms
         while here < n:
-            known = self._weighs, self.centred, self.spread, self.heaviest, self.sizes, ranges
-            here, sized = follow(followed, s, here, *known)
+            here, sized = follow(followed, s, here, *self.known)
             if here < n:
                 if here > first:
                     yield slice(first, here)
-                if sized:
-                    self._renew(t + here)
-                if self.clip is not None:
-                    self.clip.widen(y[here])
-                    self.clip.loosen(y[here], np.sqrt(np.maximum(0.0, self.spread[:, SQUARES])))
+                self.move(y[here], t + here, sized)
                 first, here = here, here + 1
         if first < n:
             yield slice(first, n)
+
+    @property
+    def known(self) -> tuple[Any, ...]:
+        """What ``take_in`` takes after a row: the arrays themselves."""
+        ranges = None if self.clip is None else self.clip.rooms
+        return self._weighs, self.centred, self.spread, self.heaviest, self.sizes, ranges
+
+    def move(self, y: np.ndarray, t: int, sized: bool) -> None:
+        """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band."""
+        if sized:
+            self._renew(t)
+        if self.clip is not None:
+            self.clip.widen(y)
+            self.clip.loosen(y, np.sqrt(np.maximum(0.0, self.spread[:, SQUARES])))
 
     def _renew(self, t: int) -> None:
         """Take new multipliers after t rows."""
