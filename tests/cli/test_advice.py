@@ -73,5 +73,10 @@ def test_other_errors_stand_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("customers.csv", index=False)
     (tmp_path / "rows.svm").write_text("1 1:x\n")
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    pd.DataFrame().to_parquet("bare.parquet")
+    for name in ("empty.csv", "bare.parquet", "twice.csv"):
+        assert "Try:" not in run("train", name, code=1 if name == "twice.csv" else 2)
     for arguments, code in ((("customers.csv", "--target", "churnd"), 2), (("rows.svm",), 1), (("none.csv",), 1)):
         assert "Try:" not in run("train", *arguments, code=code)

@@ -78,8 +78,11 @@ def _typed(ctx: typer.Context, replaced: set[str]) -> Iterator[str]:
 
 
 def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
-    """What the first rows of a table ask for; nothing where it lacks the columns that were named."""
+    """What the first rows of a table ask for; nothing where it has no rows, names that repeat, or not those that are asked
+    for."""
     names, batch = _first_rows(path, reading)
+    if not batch.num_rows or len(set(names)) < len(names):
+        return []
     target = reading.target or _guess(names)
     if target not in names or (reading.weight or target) not in names:
         return []
