@@ -34,7 +34,7 @@ class Classifier(base.Classifier):
         The method.
     average : str, default="none"
         The average of the iterates that predicts; None is the estimators' own.
-    scale : {"none", "centred", "dense", "rms", "max-abs"}, default=None
+    scale : "none", "centred", "dense", "rms" or "max-abs", default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
@@ -139,7 +139,7 @@ class Regressor(base.Regressor):
         The method.
     average : str, default="none"
         The average of the iterates that predicts; None is the estimators' own.
-    scale : {"none", "centred", "dense", "rms", "max-abs"}, default=None
+    scale : "none", "centred", "dense", "rms" or "max-abs", default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.

@@ -257,7 +257,18 @@ def train(
 
     The first Ctrl-C (or SIGTERM) stops after a whole row and writes the checkpoint; the second stops at once.
     """
-    _train(ctx, ctx.params, reading)  # the options by name, as checkpoints keep them
+    from onlinear.streams import StreamError
+
+    given = ctx.params  # the options by name, as checkpoints keep them
+    try:
+        _train(ctx, given, reading)
+    except (UsageError, StreamError) as error:
+        from onlinear.cli.advice import advice_on
+
+        advice = None if given["resume"] is not None else advice_on(ctx, reading, given)
+        if advice is None:
+            raise
+        raise type(error)(f"{error}\n{advice}") from None
 
 
 def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
