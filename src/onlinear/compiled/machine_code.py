@@ -28,6 +28,7 @@ from onlinear.files import writing
 HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"}  # settings that do not change the code of a kernel
 _LAYOUT = 0x1 | 0x2 | 0x100 | 0x400  # the flags of an array that are part of its type: C, Fortran, aligned, writeable
 _NUMBERS = frozenset({bool, int, float, type(None), np.bool_, *np.sctypeDict.values()} - {np.longdouble, np.clongdouble})
+_ALWAYS = _NUMBERS - {int}  # whatever the value
 _LIBRARIES = ("_helperlib", "_dynfunc", "core.runtime._nrt_python")
 
 
@@ -61,7 +62,8 @@ def sign(value: Any) -> Any:
             raise UnknownTypeError
         return kind
     if isinstance(value, tuple) and (kind is tuple or is_ours(kind.__module__)):
-        return kind, *map(sign, value)
+        kinds = kind, *map(type, value)
+        return kinds if _ALWAYS.issuperset(kinds[1:]) else (kind, *map(sign, value))
     raise UnknownTypeError
 
 

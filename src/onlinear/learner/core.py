@@ -470,12 +470,25 @@ class Core(Guarded):
 
     def bias(self, k: int, average: bool) -> float:
         """Output k's intercept in the units of rows and targets as they were given."""
+        centred = self.scaler is not None and len(self.scaler.centred) > 0
+        return self._bias(k, average, self.scaled_weights(k, self.scaler.centred, average) if centred else None)  # type: ignore[union-attr]
+
+    def _bias(self, k: int, average: bool, centred: np.ndarray | None) -> float:
+        """``bias``, from the scaled weights of the centred columns, if any."""
         read = self.engine.mean_bias if average and self.averages else self.engine.bias
         bias = float(self.compute(read, self.states[k]))
         if not isfinite(bias):
             self.diverge("", self.t)
         if self.units is not None:
             bias += float(self.units.zero[k])
-        if self.scaler is not None and len(self.scaler.centred):
-            bias += self.scaler.centre(self.scaled_weights(k, self.scaler.centred, average))
+        if self.scaler is not None and centred is not None:
+            bias += self.scaler.centre(centred)
         return bias
+
+    def bias_and_weights(self, k: int, columns: np.ndarray) -> tuple[float, np.ndarray]:
+        """``bias`` and ``weights_at`` of the predictor, from one reading of the state."""
+        if self.scaler is None or not len(self.scaler.centred):
+            return self.bias(k, True), self.weights_at(k, columns, True)
+        first = len(self.scaler.centred)
+        found = self.scaled_weights(k, np.concatenate([self.scaler.centred, columns]), True)
+        return self._bias(k, True, found[:first]), self.must_be_finite(self.scaler.original(found[first:], columns))

@@ -499,12 +499,12 @@ class Learner(Core):
 
     def _score_few(self, source: Source, k: int) -> np.ndarray:
         """The scores of few entries by output k; only the weights of their columns are computed."""
-        out, bias = np.empty(source.n), self.bias(k, True)
+        out = np.empty(source.n)
         for which, block in source.blocks():
             known = block.indices < self.size
             columns = np.where(known, block.indices, 0).astype(np.uint32)
-            picked = self.weights_at(k, columns, True) if self.size else np.zeros(len(columns))
-            out[which] = score_block(block, np.where(known, picked, 0.0), bias)
+            bias, picked = self.bias_and_weights(k, columns if self.size else columns[:0])
+            out[which] = score_block(block, np.where(known, picked, 0.0) if self.size else np.zeros(len(columns)), bias)
         return out
 
     @reads
