@@ -5,6 +5,7 @@ The code of a kernel is kept under a digest of this package's sources, so an edi
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 import pickle
@@ -12,8 +13,8 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from errno import EACCES, EPERM, EROFS
 from functools import cache
 from io import BytesIO
@@ -189,6 +190,18 @@ def _file_digest(path: str) -> str | None:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
         return None
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for unused cycles of objects: the compiler makes many objects and few are unused, so each search is in vain."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
 
 
 # --- a word while kernels are compiled -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numba import njit, typeof
 from onlinear.compiled import held_code, output_code
 from onlinear.compiled._private import NumbaError
 from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
-from onlinear.compiled.cache import HeldType, keep_on_disk, point_to
+from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, uncollected
 from onlinear.compiled.loss_code import callback
 from onlinear.compiled.methods import listen
 
@@ -39,7 +39,8 @@ def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first
     """The compiled code itself for arguments typed as these, before which there may be one of the type ``first``. ``place``:
     where later processes look for it, which do without Numba."""
     kinds = (*(() if first is None else (first,)), *map(typeof, args))
-    dispatcher.compile(kinds)
+    with uncollected():
+        dispatcher.compile(kinds)
     point_to(dispatcher, kinds, place)
     return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]
 

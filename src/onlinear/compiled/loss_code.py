@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import carray, cfunc, types
 
 from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature, to_fixed_tuple
-from onlinear.compiled.cache import keep_on_disk, point_to
+from onlinear.compiled.cache import keep_on_disk, point_to, uncollected
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import emits
 from onlinear.compiled.loss_address import call2, call3
@@ -75,7 +75,8 @@ def callback(cls: Any, name: str, place: Any) -> int:
             found = cfunc(signature)(text)
         else:
             found = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}), text)
-            found.compile()
+            with uncollected():
+                found.compile()
             point_to(found, signature, place)
     except NumbaError as error:
         raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
