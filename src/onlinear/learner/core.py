@@ -89,7 +89,7 @@ class Core(Guarded):
         self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
-        self.arrays_moved = False  # whether the state's arrays may be others than those that ``learn_one`` has seen
+        self.moves = 0  # how often the state's arrays may have become others than those that single rows have seen
         self.stopped: str | None = None  # why it trains no more
         self._team: Team | None = None  # made by the first call with several outputs
         self._announced = 0  # columns that may come whatever the limit of the state
@@ -363,7 +363,7 @@ class Core(Guarded):
             self.scaler.grow(size)
         if self.spread is not None:
             self.spread.grow(size)
-        self.arrays_moved = True
+        self.moves += 1
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -398,7 +398,7 @@ class Core(Guarded):
             b = intercepts[k] - (0.0 if self.scaler is None else self.scaler.centre(w[self.scaler.centred]))
             self.states[k] = self.engine.start(w, float(b) * self.fit_intercept)
             self.states[k].now[T] = t
-        self.arrays_moved = True
+        self.moves += 1
 
     def _bounds(self) -> tuple[float, float]:
         """The bounds of every weight."""
@@ -408,7 +408,8 @@ class Core(Guarded):
 
     def stop(self, why: str) -> NoReturn:
         """Raise DivergenceError now and whenever the state is used again."""
-        self.arrays_moved, self.stopped = True, why
+        self.stopped = why
+        self.moves += 1
         raise DivergenceError(why)
 
     def diverge(self, where: str, t: int) -> NoReturn:
@@ -448,7 +449,7 @@ class Core(Guarded):
 
     def after_fork(self) -> None:
         super().after_fork()
-        self.arrays_moved = True
+        self.moves += 1
 
     # --- the predictor -----------------------------------------------------------------------------------------------
 

@@ -182,7 +182,7 @@ class OneRow:
         self._columns: Any = None
         self._values: Any = None  # the types of arrays that ``_run`` takes
         self._turn = inf
-        core.arrays_moved = True  # none has been seen
+        self._seen = -1  # of the moves of the state's arrays
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
         """Learn the row and give its score before the step.
@@ -192,7 +192,7 @@ class OneRow:
         """
         if type(indices) is not ARRAY or type(values) is not ARRAY or type(y) not in NUMBERS:
             return None
-        if self._core.arrays_moved and not self._bind():
+        if self._core.moves != self._seen and not self._bind():
             return None
         if (indices.dtype is not self._columns or values.dtype is not self._values) and not self._choose(indices, values):
             return None
@@ -228,7 +228,7 @@ class OneRow:
         if self._state.t == self._turn:
             self._engine.turn(self._state)
             self._turn = inf
-        self._core.arrays_moved = True
+        self._core.moves += 1
         return float(self._score[0]) + self._zero if report == ENDED else self.learn(indices, values, y)
 
     @property
@@ -243,7 +243,7 @@ class OneRow:
         assert units is not None
         units.move(self._target, int(self._report[1]), sized)
         core.follow_units(units)
-        core.arrays_moved = True
+        core.moves += 1
         scores = self._alone().learn_rows(self._ready, float(self._size[0]), self._target[:, None], self._s, 0)
         return float(scores[0, 0, 0]) + self._zero
 
@@ -276,7 +276,7 @@ class OneRow:
             self._columns = None
         self._held, self._here = held, held.here
         self._functions = {"learn": kernel, "keep": keep, "start": start}
-        core.arrays_moved = False
+        self._seen = core.moves
         return True
 
     def _ways_of_scales(self) -> tuple[Any, Rows, Any]:

@@ -17,7 +17,8 @@ from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
-from onlinear.learner.predict_one import WORTH, OneScore, bound_of
+from onlinear.learner.predict_one import PATIENCE, WORTH, OneScore, bound_of
+from onlinear.learner.read_one import OneRead
 from onlinear.learner.scores import penalty_value, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
@@ -122,6 +123,7 @@ class Learner(Core):
 
     _one: OneRow | None = None  # made by the first learn_one
     _score: OneScore | None = None  # made by predict_one, once that is worth it
+    _read: OneRead | None = None  # made by the first predict_one
     _read_since = (-1, 0)  # rows learned, and the rows that predict_one has scored since by the way of a block
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -471,13 +473,21 @@ class Learner(Core):
 
     def _predict_any(self, indices: Any, values: Any) -> Any:
         """Score any row, by the way that blocks of rows take; hold all weights where that is worth it."""
-        row = plain_row(indices, values)
-        scores, t = self.predict(one_row(indices, values) if row is None else row), self.states[0].t
+        found: Any = self._read.score(indices, values) if self._read is not None else None
+        patience = PATIENCE if found is not None else 1
+        if found is None:
+            row = plain_row(indices, values)
+            scores = self.predict(one_row(indices, values) if row is None else row)
+            found = float(scores[0]) if self.n_outputs == 1 else scores[0]
+            width = np.size(indices) + (0 if self.scaler is None else len(self.scaler.centred))
+            if self.n_outputs == 1 and (self._read is None or self._read.capacity < width):
+                self._read = OneRead(self, max(256, 2 * width))
+        t = self.states[0].t
         self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
         held = self._score is not None and self._score.now is self.states[0].now and self._score.t == t
-        if not held and self._read_since[1] > 1 + self.size // WORTH:
+        if not held and self._read_since[1] > patience * (1 + self.size // WORTH):
             self._score = OneScore(*self._predictors(), self.states[0].now, bound_of(self.growing, self.size))
-        return float(scores[0]) if self.n_outputs == 1 else scores[0]
+        return found
 
     def _predictors(self) -> tuple[np.ndarray, np.ndarray]:
         """The weights (d, K) and the intercepts (K,) by which it predicts."""

@@ -14,6 +14,7 @@ from onlinear.solvers.core.engine import T
 
 ARRAY = np.ndarray
 WORTH = 1 << 14  # columns: as many weights are computed in the time that a row takes by the way of a block
+PATIENCE = 16  # rows by the way of single rows, which take a tenth as long
 
 
 @kept_function

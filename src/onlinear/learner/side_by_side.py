@@ -47,7 +47,7 @@ class SideBySide:
         """Learn rows from row ``first`` of the call on."""
         lead = self._cores[0]
         for core in self._cores:
-            core.arrays_moved = True
+            core.moves += 1
         block, largest, s = lead.prepare(block, largest, weights)
         if lead.units is None:
             return self.learn_rows(block, largest, y, s, first)

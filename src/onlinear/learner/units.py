@@ -154,6 +154,13 @@ class Units:
         ranges = None if self.clip is None else self.clip.rooms
         return self._weighs, self.centred, self.spread, self.heaviest, self.sizes, ranges
 
+    def within(self, score: float) -> float:
+        """A score of the only output, within the targets seen where predictions are clipped."""
+        if self.clip is None:
+            return score
+        low, high = (self.clip.ranges[0] + self.zero[0]).tolist()
+        return min(max(score, low), high) if low <= high else score
+
     def move(self, y: np.ndarray, t: int, sized: bool) -> None:
         """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band."""
         if sized:

@@ -77,6 +77,10 @@ class Centring(Scaler):
         """Arguments of ``centre_row`` between the row and where it is written."""
         return self._room, self._facts, self._list
 
+    @property
+    def held(self) -> tuple[Any, ...]:
+        return *super().held[:3], self._facts, *self._list[:2]
+
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def learn(self, rows: Rows, s: np.ndarray) -> tuple[Rows, float]:
@@ -161,7 +165,11 @@ class Centring(Scaler):
 
     def centre(self, weights: np.ndarray) -> float:
         """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
-        return -float(self.statistics[MEAN] @ self.original(weights, self.centred))
+        return self.centre_of(self.original(weights, self.centred))
+
+    def centre_of(self, weights: np.ndarray) -> float:
+        """``centre`` of weights in the columns' own units."""
+        return -float(self.statistics[MEAN] @ weights)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -199,6 +207,21 @@ def scaler_of(kind: str, size: int) -> Scaler | None:
     if kind == "none":
         return None
     return (Centring if kind in KINDS else Scaler)(kind, size)
+
+
+@function
+def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
+    """The scale of column j as ``Centring.scales`` gives it, from what ``held`` gives, and the first place among the centred
+    columns that a later column may have."""
+    counts, second, by_squares, facts, numbers, statistics = scales
+    while place < facts[COLUMNS] and numbers[place] < j:
+        place += 1
+    if place < facts[COLUMNS] and numbers[place] == j:
+        mean, variance = statistics[MEAN, place], statistics[VARIANCE, place]
+        return sqrt(variance if variance > CONSTANT * mean * mean else 0.0), place
+    if facts[LEAVES] and not counts[j] > 0.0:
+        return 1.0, place
+    return (sqrt(second[j]) if by_squares else second[j]), place
 
 
 @kernel

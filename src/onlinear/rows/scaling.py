@@ -21,6 +21,7 @@ from onlinear.files import trust
 from onlinear.rows import Rows, Source
 
 BEHIND = int(LANES) - 1  # numbers that lanes write behind the last entry
+NOTHING_CENTRED = np.zeros(4, np.int64), np.zeros(1, np.uint32), np.zeros((3, 1))  # facts, columns and statistics
 
 
 class Scaler:
@@ -104,6 +105,11 @@ class Scaler:
     def running(self) -> tuple[np.ndarray, np.ndarray, bool]:
         """Arguments of ``scale_row``: the moments, which ``grow`` may replace, and whether they are of squares."""
         return self._room[0], self._room[1], self.by_squares
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """Arguments of ``scale_at``: the moments, whether they are of squares, and those of ``Centring``."""
+        return self._room[0], self._room[1], int(self.by_squares), *NOTHING_CENTRED
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen."""

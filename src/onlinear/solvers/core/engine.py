@@ -415,6 +415,11 @@ class Engine(ABC):
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         """The weighted sum of the predictors before the steps so far, at ``columns``."""
 
+    def readers(self, state: State) -> tuple[Any, Any]:
+        """What writes the weights of columns, and what the weighted sums of an average: a kernel and its arguments before the
+        columns, after which come ``state.now`` and where it writes. None where there is no such kernel."""
+        return None, None
+
     def variables(self, state: State) -> dict[str, Any]:
         """The solver's quantities after the last row, by the paper's letters."""
         return {"w": self.weights(state, everything(state))}

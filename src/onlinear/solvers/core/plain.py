@@ -166,6 +166,12 @@ class PlainEngine(Engine):
         read_sums(*parts, V, S, np.arange(len(columns), dtype=np.uint32), state.now, out)
         return out
 
+    def readers(self, state: State) -> tuple[Any, Any]:
+        parts, numbers = (self.solver, self.penalty), self.numbers(state)
+        if self.average is None or self.average.post or self.masked:
+            return (read, (*parts, numbers)), None
+        return (read, (*parts, numbers)), (read_sums, (*parts, self.average, numbers, self.kept_sums(state)))
+
     def check(self, state: State) -> None:
         super().check(state)
         first = self.penalty.start()

@@ -1,0 +1,74 @@
+"""Predictions between rows that are learned are those of ``predict``, to the bit."""
+
+import numpy as np
+import pytest
+
+from onlinear import Learner
+from onlinear.rows.centring import KINDS
+
+RNG = np.random.default_rng(5)
+N, D = 60, 12
+X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
+X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
+Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
+SETTINGS = [
+    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "centred"},
+    {
+        "solver": "implicit-ftrl",
+        "loss": "squared",
+        "penalty": "l1,l1=0.01",
+        "targets": "relative",
+        "clip": True,
+        "scale": "dense",
+    },
+    {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
+    {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},
+    {"solver": "ftrl", "loss": "hinge", "average": "none", "fit_intercept": False},
+]
+SLOW = [
+    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1"},
+    {"solver": "ftrl", "loss": "hinge", "average": "weighted-t1,masked=true"},
+]
+
+
+def entries(row):
+    columns = np.flatnonzero(row)
+    return columns, row[columns]
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, *SLOW], ids=lambda settings: settings["solver"])
+def test_a_prediction_between_rows_is_that_of_predict(settings):
+    rows = X if settings.get("scale") in KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
+    learner, quick = Learner(**{"fit_intercept": True} | settings), 0
+    for i, (row, y) in enumerate(zip(rows, Y, strict=True)):
+        learner.learn_one(*entries(row), float(y))
+        wide = np.append(rows[i - 1], 2.0)  # a column that is not known yet
+        assert learner.predict_one(*entries(wide)) == learner.predict(wide[None])[0]
+        quick += learner._read.score(*entries(wide)) is not None
+        if i == N // 2:
+            learner.learn(X[:4], Y[:4])
+    assert (quick > N - 4) == (settings in SETTINGS)
+
+
+def test_rows_that_are_not_plain_take_the_way_of_a_block():
+    learner = Learner("ftrl", "hinge").learn(X, Y)
+    columns, values = entries(X[0])
+    wanted = learner.predict_one(columns, values)
+    for _ in range(3):  # the way of single rows is made by the first call
+        learner.learn(X[:1], Y[:1])
+        wanted = learner.predict(X[:1])[0]
+        assert learner.predict_one(columns[::-1], values[::-1]) == pytest.approx(wanted)
+        assert learner.predict_one(columns.astype(np.uint16), values.astype(np.float32)) == pytest.approx(wanted, rel=1e-6)
+        assert learner.predict_one(columns.tolist(), values.tolist()) == wanted
+    for wrong in ((columns - 1, values), (columns, values * np.nan), (columns, values[1:]), (columns[None], values[None])):
+        with pytest.raises(ValueError, match=r"negative|NaN|length|1-D"):
+            learner.predict_one(*wrong)
+
+
+def test_long_rows_and_many_predictions_between_rows():
+    wide = RNG.standard_normal((3, 700))
+    learner = Learner("ftrl", "hinge", scale="centred", fit_intercept=True)
+    for row in (*wide, *wide):
+        learner.learn_one(*entries(row), 1.0)
+        wanted = learner.predict(wide[:1])[0]
+        assert {learner.predict_one(*entries(wide[0])) for _ in range(40)} == {wanted}
