@@ -5,6 +5,7 @@ import pytest
 
 from onlinear import Learner
 from onlinear.rows.centring import KINDS
+from onlinear.solvers import SOLVERS
 
 RNG = np.random.default_rng(5)
 N, D = 60, 12
@@ -21,14 +22,12 @@ SETTINGS = [
         "clip": True,
         "scale": "dense",
     },
+    {"solver": "implicit-sgd", "loss": "quantile", "average": "adaptive", "scale": "centred", "targets": "relative"},
     {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
     {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},
     {"solver": "ftrl", "loss": "hinge", "average": "none", "fit_intercept": False},
 ]
-SLOW = [
-    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1"},
-    {"solver": "ftrl", "loss": "hinge", "average": "weighted-t1,masked=true"},
-]
+SLOW = [{"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01"}]
 
 
 def entries(row):
@@ -36,7 +35,14 @@ def entries(row):
     return columns, row[columns]
 
 
-@pytest.mark.parametrize("settings", [*SETTINGS, *SLOW], ids=lambda settings: settings["solver"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *(pytest.param(each, marks=() if each in SETTINGS[:3] else pytest.mark.exhaustive) for each in SETTINGS),
+        *SLOW,
+    ],
+    ids=lambda settings: settings["solver"],
+)
 def test_a_prediction_between_rows_is_that_of_predict(settings):
     rows = X if settings.get("scale") in KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
     learner, quick = Learner(**{"fit_intercept": True} | settings), 0
@@ -48,6 +54,20 @@ def test_a_prediction_between_rows_is_that_of_predict(settings):
         if i == N // 2:
             learner.learn(X[:4], Y[:4])
     assert (quick > N - 4) == (settings in SETTINGS)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("average", ["none", "uniform", "uniform-post", "adaptive"])
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_every_solver(solver, average):
+    try:
+        learner = Learner(solver, "hinge", "l2,l2=0.01", average, total=N, n_features=D)
+        learner.learn(X[:1], Y[:1])
+    except (ValueError, TypeError) as error:
+        pytest.skip(str(error))
+    for row, y in zip(X[1:], Y[1:], strict=True):
+        learner.learn_one(*entries(row), float(y))
+        assert learner.predict_one(*entries(X[0])) == learner.predict(X[:1])[0]
 
 
 def test_rows_that_are_not_plain_take_the_way_of_a_block():

@@ -175,6 +175,19 @@ def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball,
     return done
 
 
+@kernel
+def read(V, columns, now, out):
+    for e in range(columns.shape[0]):
+        out[e] = now[SCALE] * V[columns[e]] + 0.0
+
+
+@kernel
+def read_sums(V, B, A, columns, now, out):
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        out[e] = A[j] + (B[j] + now[SCALE_SUM] * V[j])
+
+
 class Scaled(Engine):
     """Subgradient steps with an L2 penalty or none, in O(non-zeros)."""
 
@@ -211,13 +224,19 @@ class Scaled(Engine):
         yield from state.arrays.items()
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return state.now[SCALE] * state.arrays["V"][columns] + 0.0
+        out = np.empty(len(columns))
+        read(state.arrays["V"], columns, state.now, out)
+        return out
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        V, B, A = (state.arrays[name][columns] for name in "VBA")
-        with np.errstate(over="ignore", invalid="ignore"):
-            return A + (B + state.now[SCALE_SUM] * V)
+        out = np.empty(len(columns))
+        read_sums(*(state.arrays[name] for name in "VBA"), columns, state.now, out)
+        return out
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        V, B, A = (state.arrays.get(name) for name in "VBA")
+        divides = self.average is not None and type(self).mean is Engine.mean and not (self.average.post or self.masked)
+        return (read, (V,)), (read_sums, (V, B, A)) if divides else None
 
 
 def check_subgradient(solver: Any, penalty: Any) -> None:
