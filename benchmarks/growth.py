@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import NamedTuple
@@ -75,6 +76,7 @@ def ours(X: sp.csr_matrix, y: np.ndarray, outputs: int = 1, threads: int = 1) ->
 @cache
 def near_kernel() -> Callable[..., int]:
     """The loop compiled as if all states were near, so that it asks for none ahead."""
+    import_module("onlinear.compiled.compiler")  # which tells Numba of parts
     near, text = engine.entries_to_fetch, loop.learn_rows.__wrapped__
     none = njit(FunctionType(near.__code__, {**near.__globals__, "NEAR": 1 << 62}), forceinline=True)
     return njit(FunctionType(text.__code__, {**text.__globals__, "entries_to_fetch": none}), nogil=True)
