@@ -89,3 +89,17 @@ def test_columns_without_names_are_refused():
     for names in (None, ["a", "a"], [1]):
         with pytest.raises(ValueError, match="encoding: expected"):
             row_reader({"version": 1, "format": "names", "names": names})
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**5000)], ids=["400", "5000"])
+def test_a_whole_number_that_no_double_holds_is_a_value_error(huge):
+    reader = NamedRow([])
+    with pytest.raises(ValueError, match=r"whole number of about -?1e(400|5000)"):
+        reader.arrays({"a": huge, "b": 1.5}, True)
+    reader.arrays({"a": 1.0, "b": 1.5}, True)
+    for row in ({"a": huge, "b": 1.5}, {"b": 1.5, "a": huge}):
+        for refused in (lambda row: reader.arrays(row, True), reader.named):
+            with pytest.raises(ValueError, match="expected values below"):
+                refused(row)
+    columns, values = reader.arrays({"a": 2.0, "b": 0.5}, True)
+    assert (columns.tolist(), values.tolist()) == ([0, 1], [2.0, 0.5])

@@ -70,7 +70,7 @@ class NamedRow:
                 sum(values)  # text is no number, though NumPy would read it as one
                 plan[1][:] = list(values)
                 return plan
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 pass
         found = as_arrays(self.row(row, grow))
         if all(type(value) in PLAIN for value in values) and found[0].tolist() == self.columns_of(names):
@@ -108,7 +108,8 @@ class NamedRow:
 
     def named(self, row: Mapping[str, Any]) -> list[tuple[str | None, int, float]]:
         """The row's entries with their names: (name, column, value)."""
-        return [(self.names[column], column, float(value)) for column, value in zip(*self.row(row, False), strict=True)]
+        columns, values = as_arrays(self.row(row, False))
+        return [(self.names[column], column, value) for column, value in zip(columns.tolist(), values.tolist(), strict=True)]
 
     def _new(self, name: Any) -> int:
         if not isinstance(name, str):
@@ -342,8 +343,18 @@ def as_text(value: Any) -> str | None:
 
 
 def as_arrays(row: Row) -> Arrays:
-    """Columns and values as arrays."""
-    return np.array(row[0], np.int64), np.array(row[1], np.float64)
+    """Columns and values as arrays; raises ValueError for a whole number that no double holds."""
+    try:
+        return np.array(row[0], np.int64), np.array(row[1], np.float64)
+    except OverflowError:
+        raise beyond_doubles(row[1]) from None
+
+
+def beyond_doubles(values: Sequence[float]) -> ValueError:
+    """What to raise for values of which one is a whole number that no double holds."""
+    value = max((value for value in values if isinstance(value, int)), key=abs)
+    sign, digits = "-" if value < 0 else "", int(value.bit_length() * np.log10(2.0))
+    return ValueError(f"row: expected values below 1.8e308 in size, got a whole number of about {sign}1e{digits}.")
 
 
 def tidied(columns: list[int], values: list[float]) -> Row:
@@ -358,7 +369,10 @@ def tidied(columns: list[int], values: list[float]) -> Row:
     order = sorted(range(len(columns)), key=columns.__getitem__)
     found: dict[int, float] = {}
     for k in order:
-        found[columns[k]] = found.get(columns[k], 0.0) + values[k]
+        try:
+            found[columns[k]] = found.get(columns[k], 0.0) + values[k]
+        except OverflowError:
+            raise beyond_doubles(values) from None
     return list(found), list(found.values())
 
 
