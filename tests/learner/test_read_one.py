@@ -26,8 +26,13 @@ SETTINGS = [
     {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
     {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},
     {"solver": "ftrl", "loss": "hinge", "average": "none", "fit_intercept": False},
+    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "centred"},
+    {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1", "average": "none"},
+    {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
+    {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},
 ]
-SLOW = [{"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01"}]
+QUICK = (*SETTINGS[:3], SETTINGS[6])  # the others are exhaustive
+SLOW = [{"solver": "mixture", "loss": "logistic"}]
 
 
 def entries(row):
@@ -38,7 +43,7 @@ def entries(row):
 @pytest.mark.parametrize(
     "settings",
     [
-        *(pytest.param(each, marks=() if each in SETTINGS[:3] else pytest.mark.exhaustive) for each in SETTINGS),
+        *(pytest.param(each, marks=() if each in QUICK else pytest.mark.exhaustive) for each in SETTINGS),
         *SLOW,
     ],
     ids=lambda settings: settings["solver"],

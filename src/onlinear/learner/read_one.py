@@ -117,7 +117,7 @@ class OneRead:
         self._core, self.capacity = core, capacity
         room = np.empty(capacity + BEHIND, np.uint32), np.empty(capacity), np.empty(capacity + BEHIND)
         self._room = *room, np.zeros(1, np.int64)
-        self._seen = -1  # of the moves of the state's arrays
+        self._seen: tuple[int, Any] = -1, None  # of the moves of the state's arrays, and the table of its sums
         self._ways: tuple[_Way | None, _Way | None] = None, None  # by the last iterate, by the average
 
     def score(self, indices: Any, values: Any) -> float | None:
@@ -125,7 +125,7 @@ class OneRead:
         core = self._core
         if type(indices) is not ARRAY or type(values) is not ARRAY or core.stopped is not None:
             return None
-        if core.moves != self._seen:
+        if core.moves != self._seen[0] or core.states[0].table is not self._seen[1]:
             self._bind()
         averages = core.averages
         way = self._ways[averages]
@@ -148,7 +148,7 @@ class OneRead:
     def _bind(self) -> None:
         """Hold the arrays as they stand now, where this way is one for them."""
         core, state = self._core, self._core.states[0]
-        self._seen, self._ways = core.moves, (None, None)
+        self._seen, self._ways = (core.moves, state.table), (None, None)
         scaler = core.scaler
         if not core.size or core.centres_rows or not (scaler is None or scaler.settled):
             return

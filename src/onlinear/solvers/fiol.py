@@ -581,9 +581,6 @@ class LazyFiol(PotentialEngine):
     def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:
         return work_of_pack(int(np.diff(rows.indptr).max(initial=0))), True
 
-    def predictor_clock(self, state: State) -> tuple[float, ...]:
-        return self.clock(state)
-
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}
 
