@@ -11,6 +11,7 @@ from onlinear.cli import app
 from onlinear.papers import experiments, reproduce
 from onlinear.papers.claims import (
     DOES_NOT,
+    EXACT_VALUE,
     MOSTLY,
     NOT_RUN,
     PARTLY,
@@ -255,6 +256,9 @@ def test_a_bound_shows_how_tight_it_is(done):
     assert found.informs(names)
     assert found.informs({**names, "trivial": "2"})  # the bound is 1 at the first checkpoint
     assert not found.informs({**names, "trivial": "0.5"})
+    left = bench(done, one=[1e-12, 1e-12], two=[4, 4])
+    assert left.tightness({**names, "trivial": "0.5"})[0] == ("bound / measured", EXACT_VALUE)
+    assert left.tightness({**names, "trivial": "1e-6"})[0] == ("bound / measured", pytest.approx(4e12))
     text = TEXT.replace("[quick]", VACUOUS + "[quick]")
     judged = [judge(done[1][0].study, claim) for claim in parse(text, "p5/tiny").claim[-2:]]
     assert [one.kind for one in judged] == ["paper", "identity"]
