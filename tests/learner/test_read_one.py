@@ -30,6 +30,7 @@ SETTINGS = [
     {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1", "average": "none"},
     {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
     {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},
+    {"solver": "iodrs,lam=0.1", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
 ]
 QUICK = (*SETTINGS[:3], SETTINGS[6])  # the others are exhaustive
 LONG = pytest.mark.exhaustive

@@ -258,7 +258,8 @@ class PotentialEngine(Engine):
         return out
 
     def readers(self, state: State) -> tuple[Any, Any]:
-        V, B, A = (state.vectors().get(name) for name in "VBA")
+        V = self.potentials(state)
+        B, A = (state.vectors().get(name) for name in "BA")
         last = read_after_row, (self.penalty, self.solver if self.reads_next else None, V)
         if self.average is None or self.average.post or self.masked:
             return last, None
