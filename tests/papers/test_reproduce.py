@@ -1,6 +1,9 @@
 """From a file to the report: runs kept and repeated, verdicts, pages; nothing depends on the number of processes."""
 
 import csv
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -234,6 +237,12 @@ def test_a_comparison_is_decided_by_rule(done, left, sign, right, holds, why):
     assert found.holds is holds
     assert found.why.startswith(why)
     assert bool(found.why) == (holds is None)
+
+
+def test_a_level_that_only_one_repetition_reaches_decides_nothing(done):
+    found = bench(done, one=[-2.0, 2.0]).decide("", "first_below(one['SGD'], 0.5) < 3")
+    assert found.holds is None
+    assert found.why.startswith("within two standard errors of ∞")
 
 
 def test_and_or_of_undecided_parts(done):
@@ -475,3 +484,39 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["reproduce", "p5/fig2a-low", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert f"finished runs are kept in {tmp_path}" in result.output
+
+
+class Slowly(ThreadPoolExecutor):
+    """A pool whose tasks note when they begin and end."""
+
+    def __init__(self, log):
+        super().__init__(2)
+        self.log = log
+
+    def submit(self, perform, task, *rest):
+        return super().submit(self.noted, task)
+
+    def noted(self, task):
+        self.log.append(("begins", task))
+        time.sleep(0.02)
+        self.log.append(("ends", task))
+        return {"task": task.name}
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+    kind: str | None
+
+
+def test_of_tasks_with_the_same_kernels_the_first_runs_alone(tmp_path):
+    team, log = reproduce.Workers(1, Where(), Store(tmp_path)), []
+    tasks = {f"{kind}{k}": Named(f"{kind}{k}", kind) for kind in (None, "a", "b") for k in range(3)}
+    with Slowly(log) as team.pool:
+        assert {key: result["task"] for key, result in team._perform(tasks)} == {key: key for key in tasks}
+        again = {"a9": Named("a9", "a"), "a10": Named("a10", "a")}
+        assert len(list(team._perform(again))) == 2
+    for kind in ("a", "b"):
+        mine = [what for what, task in log if task.kind == kind and task.name not in again]
+        assert mine[:2] == ["begins", "ends"]
+    assert [what for what, task in log if task.name in again][:2] == ["begins", "begins"]
