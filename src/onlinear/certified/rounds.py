@@ -147,7 +147,7 @@ class Rounds:
     def _minimise_model(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise the model of F from the curvatures on the working set."""
         W, m, last = self.working, len(self.working), len(self.working) + self.fit_intercept
-        H = sums.hessian
+        H = np.require(sums.hessian, requirements="W")  # some engines give memory that is not to be written
         if self.scales is not None:
             by = np.append(self.scales[W], 1.0)
             H /= by[:, None]
