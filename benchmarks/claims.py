@@ -2,17 +2,19 @@
 
     python benchmarks/claims.py --quick QUICK --full FULL [FULL ...] [--note TEXT] --write .
 
-A later full folder stands in for claims that an earlier one has not run. docs/solvers.md takes its table from the first folder,
-full before quick, that has the experiment ours/solvers.
+Of a claim that several full folders have run, the first folder's row is taken: name the newest first. docs/solvers.md takes its
+table from the first folder, full before quick, that has the experiment ours/solvers.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+from itertools import chain
 from pathlib import Path
 
 import pages
+from onlinear.papers import experiments
 from onlinear.papers.report import WHAT_A_VERDICT_COUNTS
 
 NOT_RUN = "**not run**"
@@ -29,23 +31,25 @@ TABLE = "ours-solvers-table-1.csv"
 def read(folder: Path) -> tuple[str, list[str], list[str]]:
     """What a report's claims.md says of its run, the table's head, and its rows."""
     lines = (folder / "claims.md").read_text().splitlines()
-    at = next(k for k, line in enumerate(lines) if line.startswith("| paper"))
+    at = next(k for k, line in enumerate(lines) if line.startswith("| experiment"))
     made = next(line for line in lines if line.startswith("Written by"))
     return made.split(" run; ")[1].removesuffix(")."), lines[at : at + 2], lines[at + 2 :]
 
 
-def key(row: str) -> str:
-    """What makes two rows the same claim: paper, text and place."""
-    return " | ".join(row.split(" | ")[:3])
+def key(row: str) -> tuple[str, str]:
+    """What makes two rows the same claim: experiment and text."""
+    _, experiment, rest = row.split("| ", 2)
+    return experiment.strip(), rest.split(" | ")[0]
 
 
 def merged(tables: list[list[str]]) -> list[str]:
-    """The rows of the first table; where one was not run, the rows of that claim in a later table that were."""
-    rows = tables[0]
-    for later in tables[1:]:
-        known = {key(row): row for row in later if NOT_RUN not in row}
-        rows = [known.get(key(row), row) if NOT_RUN in row else row for row in rows]
-    return rows
+    """Each claim once, in the order of the experiments: its first row that was run, or else its first."""
+    known: dict[tuple[str, str], str] = {}
+    for row in chain(*tables):
+        if key(row) not in known or (NOT_RUN in known[key(row)] and NOT_RUN not in row):
+            known[key(row)] = row
+    place = {name: k for k, name in enumerate(experiments.names())}
+    return sorted(known.values(), key=lambda row: place[key(row)[0]])
 
 
 def counts(rows: list[str]) -> list[str]:
@@ -65,8 +69,9 @@ def claims(quick: Path | None, full: list[Path], note: str) -> str:
     for title, folders in (("Full runs", full), ("Quick runs", [quick] if quick else [])):
         if not folders:
             continue
-        made, head, _ = read(folders[0])
-        rows = merged([read(folder)[2] for folder in folders])
+        each = [read(folder) for folder in folders]
+        rows, head = merged([rows for _, _, rows in each]), each[0][1]
+        made = "; ".join(dict.fromkeys(made for made, _, _ in each))
         ran = [row for row in rows if NOT_RUN not in row] if quick and full and title == "Full runs" else rows
         text += [f"## {title}", "", f"Written by `onlinear reproduce` ({made}).", "", *counts(ran), "", *head, *ran, ""]
     return "\n".join(text)

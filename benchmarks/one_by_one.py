@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from river import linear_model
+from river import linear_model, multiclass
 
 from onlinear import OnlineClassifier, OnlineRegressor
 from pages import fill, machine
@@ -33,17 +33,35 @@ def least(call: Callable[[dict[str, float]], Any], rows: list[dict[str, float]])
     return 1e6 * found / len(rows)
 
 
-def both(model: Any, row: dict[str, float]) -> None:
-    model.predict_one(row)
-    model.learn_one(row, row["x0"] > 0.0)
+def two(row: dict[str, float]) -> bool:
+    return row["x0"] > 0.0
 
 
-def measure(model: Any, rows: list[dict[str, float]], numbers: bool) -> list[float | None]:
+def five(row: dict[str, float]) -> int:
+    return min(4, int(abs(3.0 * row["x0"])))
+
+
+def number(row: dict[str, float]) -> float:
+    return row["x0"]
+
+
+def first(model: Any, row: dict[str, float], target: Callable[[dict[str, float]], Any]) -> None:
+    """Learn the first row; ours is told the five classes."""
+    more = {"classes": range(5)} if target is five and isinstance(model, OnlineClassifier) else {}
+    model.learn_one(row, target(row), **more)
+
+
+def measure(model: Any, rows: list[dict[str, float]], target: Callable[[dict[str, float]], Any]) -> list[float | None]:
+    def both(row: dict[str, float]) -> None:
+        model.predict_one(row)
+        model.learn_one(row, target(row))
+
+    first(model, rows[0], target)
     for row in rows:
-        model.learn_one(row, row["x0"] if numbers else row["x0"] > 0.0)
-    learned = least(lambda row: model.learn_one(row, row["x0"] if numbers else row["x0"] > 0.0), rows[:300])
-    turns = least(lambda row: both(model, row), rows[:300])
-    chance = None if numbers else least(model.predict_proba_one, rows)
+        both(row)
+    learned = least(lambda row: model.learn_one(row, target(row)), rows[:300])
+    turns = least(both, rows[:300])
+    chance = None if target is number else least(model.predict_proba_one, rows)
     return [least(model.predict_one, rows), chance, learned, turns]
 
 
@@ -54,14 +72,19 @@ def main() -> int:
     args = parser.parse_args()
     draw = np.random.default_rng(0).normal(size=(ROWS, NAMES))
     rows = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in draw]
-    models = [
-        ('`OnlineClassifier(solver="ftrl", average="none")`', OnlineClassifier(solver="ftrl", average="none"), False),
-        ("`OnlineClassifier()`", OnlineClassifier(), False),
-        ("River, `LogisticRegression`", linear_model.LogisticRegression(), False),
-        ('`OnlineRegressor(solver="ftrl", average="none")`', OnlineRegressor(solver="ftrl", average="none"), True),
-        ("River, `LinearRegression`", linear_model.LinearRegression(), True),
+    models: list[tuple[str, Any, Callable[[dict[str, float]], Any]]] = [
+        ('`OnlineClassifier(solver="ftrl", average="none")`', OnlineClassifier(solver="ftrl", average="none"), two),
+        ("`OnlineClassifier()`", OnlineClassifier(), two),
+        ("River, `LogisticRegression`", linear_model.LogisticRegression(), two),
+        ("`OnlineClassifier()`, 5 classes", OnlineClassifier(), five),
+        ('`OnlineClassifier(loss="softmax")`, 5 classes', OnlineClassifier(loss="softmax"), five),
+        ("River, `OneVsRestClassifier`, 5 classes", multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), five),
+        ("River, `SoftmaxRegression`, 5 classes", linear_model.SoftmaxRegression(), five),
+        ('`OnlineRegressor(solver="ftrl", average="none")`', OnlineRegressor(solver="ftrl", average="none"), number),
+        ("`OnlineRegressor()`", OnlineRegressor(), number),
+        ("River, `LinearRegression`", linear_model.LinearRegression(), number),
     ]
-    found = {name: measure(model, rows, numbers) for name, model, numbers in models}
+    found = {name: measure(model, rows, target) for name, model, target in models}
     lines = ["| microseconds | predict | probabilities | learn | predict, then learn |", "|---|---:|---:|---:|---:|"]
     for name, values in found.items():
         cells = " | ".join("-" if value is None else f"{value:.1f}" for value in values)

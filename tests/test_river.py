@@ -18,13 +18,22 @@ from onlinear.river import Classifier, Regressor  # noqa: E402
 
 PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
 MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(solver=None), Regressor(), Regressor("huber", solver=None)]
-CASES = [(model, check) for model in MODELS for check in checks.yield_checks(model)]
+ALWAYS = (MODELS[0], MODELS[3])  # for which checks that take seconds are made in every run
+LONG = "check_bounded_memory_growth"
+CASES = [
+    pytest.param(
+        model,
+        check,
+        id=f"{type(model).__name__}-{model.solver}-{check.__name__}",
+        marks=pytest.mark.exhaustive if check.__name__ == LONG and model not in ALWAYS else (),
+    )
+    for model in MODELS
+    for check in checks.yield_checks(model)
+]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("model", "check"), CASES, ids=[f"{type(model).__name__}-{model.solver}-{check.__name__}" for model, check in CASES]
-)
+@pytest.mark.parametrize(("model", "check"), CASES)
 def test_river_check(model, check):
     check(model.clone())
 

@@ -22,7 +22,21 @@ import pytest
 from numba import njit, typeof
 
 import onlinear
-from onlinear.compiled import COMPILED, Held, adopt, bind_loss, bridges, cache, home, kernel, load, machine_code, opened, store
+from onlinear.compiled import (
+    COMPILED,
+    Held,
+    adopt,
+    bind_loss,
+    borrowed,
+    bridges,
+    cache,
+    home,
+    kernel,
+    load,
+    machine_code,
+    opened,
+    store,
+)
 from onlinear.compiled.lane_code import ROW
 from onlinear.learner import Learner
 from onlinear.losses import Hinge
@@ -457,6 +471,23 @@ def test_clocks_are_loaded_and_stored():
 @kernel
 def _prox_first(penalty, v):
     return penalty.weight(v[0], penalty.tick(penalty.start(), 0.5))
+
+
+@kernel
+def _sum_into(number, arrays):
+    number, (flat, (table, _)) = borrowed((number, arrays))
+    for k in range(flat.shape[0]):
+        table[1, k] += flat[k] + number
+
+
+def test_borrowed_arrays_are_the_callers_and_are_freed_with_theirs():
+    flat, table = np.arange(3.0), np.zeros((4, 3))
+    view = table[::2]
+    before = sys.getrefcount(flat), sys.getrefcount(view)
+    for _ in range(2):
+        _sum_into(1, (flat, (view, None)))
+    assert (sys.getrefcount(flat), sys.getrefcount(view)) == before
+    np.testing.assert_array_equal(table[2], 2 * (flat + 1.0))
 
 
 def _first_and_more(here, more):  # as one_row.learn_row: what is held, then what changes

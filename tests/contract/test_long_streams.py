@@ -187,8 +187,8 @@ def check_long_run(name: str, average: str) -> None:
     ("name", "average"),
     [
         ("inverse-sqrt", "uniform"),
-        ("constant", "weighted-t1"),
-        ("tied, 2/t", "suffix"),
+        pytest.param("constant", "weighted-t1", marks=pytest.mark.exhaustive),
+        pytest.param("tied, 2/t", "suffix", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_billion_idle_steps(name: str, average: str) -> None:
@@ -265,7 +265,11 @@ def idle_average(exact: Exact, a: Decimal, steps: int) -> Decimal:
 
 @pytest.mark.parametrize(
     ("power", "schedule", "rows"),
-    [(HALF, "inverse-sqrt", 10**8), (ONE, "inverse", 10**7), pytest.param(ONE, "inverse", 10**8, marks=pytest.mark.exhaustive)],
+    [
+        (HALF, "inverse-sqrt", 10**7),
+        (ONE, "inverse", 10**7),
+        *(pytest.param(*case, 10**8, marks=pytest.mark.exhaustive) for case in ((HALF, "inverse-sqrt"), (ONE, "inverse"))),
+    ],
 )
 def test_comid(power: Decimal, schedule: str, rows: int) -> None:
     l1, c, start = 1e-6, 0.5, np.array([0.0, 3.0])

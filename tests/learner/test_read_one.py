@@ -26,8 +26,15 @@ SETTINGS = [
     {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
     {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},
     {"solver": "ftrl", "loss": "hinge", "average": "none", "fit_intercept": False},
+    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "centred"},
+    {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1", "average": "none"},
+    {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
+    {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},
+    {"solver": "iodrs,lam=0.1", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
 ]
-SLOW = [{"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01"}]
+QUICK = (*SETTINGS[:3], SETTINGS[6])  # the others are exhaustive
+LONG = pytest.mark.exhaustive
+SLOW = [{"solver": "mixture", "loss": "logistic"}]
 
 
 def entries(row):
@@ -35,25 +42,45 @@ def entries(row):
     return columns, row[columns]
 
 
+def follow(settings, outputs, targets):
+    """How many of the predictions between rows took the quick way; all are those of ``predict``."""
+    rows = X if settings.get("scale") in KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
+    learner, quick = Learner(**{"fit_intercept": True, "n_outputs": outputs} | settings), 0
+    for i, (row, y) in enumerate(zip(rows, targets, strict=True)):
+        learner.learn_one(*entries(row), y)
+        wide = np.append(rows[i - 1], 2.0)  # a column that is not known yet
+        np.testing.assert_array_equal(learner.predict_one(*entries(wide)), learner.predict(wide[None])[0])
+        quick += learner._read.score(*entries(wide)) is not None
+        if i == N // 2:
+            learner.learn(X[:4], targets[:4])
+    return quick
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        *(pytest.param(each, marks=() if each in SETTINGS[:3] else pytest.mark.exhaustive) for each in SETTINGS),
+        *(pytest.param(each, marks=() if each in QUICK else pytest.mark.exhaustive) for each in SETTINGS),
         *SLOW,
     ],
     ids=lambda settings: settings["solver"],
 )
 def test_a_prediction_between_rows_is_that_of_predict(settings):
-    rows = X if settings.get("scale") in KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
-    learner, quick = Learner(**{"fit_intercept": True} | settings), 0
-    for i, (row, y) in enumerate(zip(rows, Y, strict=True)):
-        learner.learn_one(*entries(row), float(y))
-        wide = np.append(rows[i - 1], 2.0)  # a column that is not known yet
-        assert learner.predict_one(*entries(wide)) == learner.predict(wide[None])[0]
-        quick += learner._read.score(*entries(wide)) is not None
-        if i == N // 2:
-            learner.learn(X[:4], Y[:4])
-    assert (quick > N - 4) == (settings in SETTINGS)
+    assert (follow(settings, 1, Y) > N - 4) == (settings in SETTINGS)
+
+
+@pytest.mark.parametrize("outputs", [3, 11])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "centred"},
+        pytest.param({"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive"}, marks=LONG),
+        pytest.param({"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms"}, marks=LONG),
+    ],
+    ids=lambda settings: settings["solver"],
+)
+def test_so_are_those_of_several_outputs(settings, outputs):
+    targets = np.where(np.arange(outputs) == RNG.integers(0, outputs, N)[:, None], 1.0, -1.0)
+    assert follow(settings, outputs, targets) > N - 4
 
 
 @pytest.mark.exhaustive

@@ -84,7 +84,19 @@ def test_theorem_4_1(problem):
         ws.append(w)
         zs.append(z)
         assert tracker.largest <= 1.0
+        after = mu + RHO * (w - z)
+        right = -RHO * (best.w - z) @ (before - z) - (best.mu - mutil) @ (mu - after) / RHO
+        far = RHO * (np.sum((best.w - before) ** 2) - np.sum((best.w - z) ** 2))
+        far += (np.sum((best.mu - mu) ** 2) - np.sum((best.mu - after) ** 2)) / RHO
+        first, second = tracker.lemmas(z, after, mutil)
+        assert (first[0], second[0]) == (pytest.approx(right, rel=1e-6, abs=1e-9), pytest.approx(far / 2.0, rel=1e-6, abs=1e-9))
     assert tracker.saddle == pytest.approx(left, rel=1e-9)
+    assert tracker.slack_1 >= -1e-9
+    assert tracker.slack_2 >= -1e-9
+    tracker.lemmas = lambda z, mu, tilde: (np.full(21, -1.0), np.full(21, -3.0))
+    tracker.term = lambda *args: np.zeros(21)
+    tracker.after(x, float(y))
+    assert (tracker.slack_1, tracker.slack_2) == (-1.0, -2.0)
     moment = Moment(learner, problem, {})
     wbar, zbar = np.mean(ws, axis=0), np.mean(zs, axis=0)
     mean = np.mean([hinge.value(wbar @ x, y) for x, y in zip(problem.split.X, problem.y, strict=True)])

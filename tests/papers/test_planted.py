@@ -23,6 +23,7 @@ PLANTED = {
     "p1/fig2-synthetic": ("sign", "sadmm", ["dense, d = 100"]),
     "p1/fig3": ("sign", "sadmm", ["a9a"]),
     "p1/fig3-synthetic": ("sign", "sadmm", ["dense, d = 100"]),
+    "p1/remark2": ("sign", "oadm", None),
     "p1/theorem41": ("sign", "sadmm", None),
     "p1/theorem42": ("sign", "sadmm,schedule", None),
     "p2/batch": ("sign", "batch-drs", ["d = 5", "d = 10", "d = 20"]),

@@ -1,6 +1,9 @@
 """From a file to the report: runs kept and repeated, verdicts, pages; nothing depends on the number of processes."""
 
 import csv
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ from onlinear.cli import app
 from onlinear.papers import experiments, reproduce
 from onlinear.papers.claims import (
     DOES_NOT,
+    EXACT_VALUE,
     MOSTLY,
     NOT_RUN,
     PARTLY,
@@ -255,6 +259,9 @@ def test_a_bound_shows_how_tight_it_is(done):
     assert found.informs(names)
     assert found.informs({**names, "trivial": "2"})  # the bound is 1 at the first checkpoint
     assert not found.informs({**names, "trivial": "0.5"})
+    left = bench(done, one=[1e-12, 1e-12], two=[4, 4])
+    assert left.tightness({**names, "trivial": "0.5"})[0] == ("bound / measured", EXACT_VALUE)
+    assert left.tightness({**names, "trivial": "1e-6"})[0] == ("bound / measured", pytest.approx(4e12))
     text = TEXT.replace("[quick]", VACUOUS + "[quick]")
     judged = [judge(done[1][0].study, claim) for claim in parse(text, "p5/tiny").claim[-2:]]
     assert [one.kind for one in judged] == ["paper", "identity"]
@@ -471,3 +478,39 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["reproduce", "p5/fig2a-low", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert f"finished runs are kept in {tmp_path}" in result.output
+
+
+class Slowly(ThreadPoolExecutor):
+    """A pool whose tasks note when they begin and end."""
+
+    def __init__(self, log):
+        super().__init__(2)
+        self.log = log
+
+    def submit(self, perform, task, *rest):
+        return super().submit(self.noted, task)
+
+    def noted(self, task):
+        self.log.append(("begins", task))
+        time.sleep(0.02)
+        self.log.append(("ends", task))
+        return {"task": task.name}
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+    kind: str | None
+
+
+def test_of_tasks_with_the_same_kernels_the_first_runs_alone(tmp_path):
+    team, log = reproduce.Workers(1, Where(), Store(tmp_path)), []
+    tasks = {f"{kind}{k}": Named(f"{kind}{k}", kind) for kind in (None, "a", "b") for k in range(3)}
+    with Slowly(log) as team.pool:
+        assert {key: result["task"] for key, result in team._perform(tasks)} == {key: key for key in tasks}
+        again = {"a9": Named("a9", "a"), "a10": Named("a10", "a")}
+        assert len(list(team._perform(again))) == 2
+    for kind in ("a", "b"):
+        mine = [what for what, task in log if task.kind == kind and task.name not in again]
+        assert mine[:2] == ["begins", "ends"]
+    assert [what for what, task in log if task.name in again][:2] == ["begins", "begins"]

@@ -12,7 +12,7 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Held, load, opened, store
+from onlinear.compiled.held import Held, borrowed, load, opened, store
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -71,6 +71,7 @@ __all__ = [
     "adopt",
     "at_column",
     "bind_loss",
+    "borrowed",
     "chosen",
     "empty",
     "fetch",

@@ -55,6 +55,7 @@ __all__ = [
     "rtsys",
     "to_fixed_tuple",
     "use_cache",
+    "without_owner",
 ]
 
 
@@ -63,6 +64,13 @@ def fill_array(array: Any, *memory: Any) -> Any:
     from numba.np.arrayobj import populate_array  # its module is of the compiler, which is readied when it compiles
 
     populate_array(array, *memory)
+    return array._getvalue()
+
+
+def without_owner(array: Any) -> Any:
+    """A compiled array whose references are not counted."""
+    for owner in ("meminfo", "parent"):
+        setattr(array, owner, cgutils.get_null_value(getattr(array, owner).type))
     return array._getvalue()
 
 

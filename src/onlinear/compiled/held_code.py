@@ -10,9 +10,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import NativeValue, intrinsic, models, overload, register_model, unbox
 
-from onlinear.compiled._private import fill_array
+from onlinear.compiled._private import cgutils, fill_array, without_owner
 from onlinear.compiled.cache import HeldType
-from onlinear.compiled.held import load, opened
+from onlinear.compiled.held import borrowed, load, opened
 from onlinear.compiled.lane_code import INTEGER
 
 register_model(HeldType)(models.OpaqueModel)
@@ -51,6 +51,28 @@ def _open(typing: Any, held: Any) -> Any:
 @overload(opened)
 def _opened(here):  # type: ignore[no-untyped-def]
     return lambda here: _open(here)
+
+
+def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        return without_owner(context.make_array(kind)(context, builder, value))
+    if isinstance(kind, types.BaseTuple):
+        parts = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
+        return context.make_tuple(builder, kind, [_uncounted(context, builder, inner, part) for inner, part in parts])
+    return value
+
+
+@intrinsic
+def _borrow(typing: Any, args: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _uncounted(context, builder, args, values[0])
+
+    return args(args), code
+
+
+@overload(borrowed)
+def _borrowed(args):  # type: ignore[no-untyped-def]
+    return lambda args: _borrow(args)
 
 
 @overload(load)

@@ -1,8 +1,8 @@
 """One row after another by one compiled call each, with the checks, scales, step and running loss of a block of rows.
 
 ``learn_row`` is compiled for each solver's kernel, whose arguments are held in memory (``jit.Held``): a call passes the row and
-one address. The caller handles all other cases: several outputs, rows that are not plain (see ``rows.fill_row``), targets
-that are refused, and messages.
+one address. The caller handles all other cases: rows that are not plain (see ``rows.fill_row``), targets that are refused, and
+messages. Several outputs: ``learn_outputs.py``.
 """
 
 from __future__ import annotations
@@ -164,25 +164,87 @@ def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
     return ended(others, limits, done, loss, score, target, s, now, losses, report)
 
 
-class OneRow:
-    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without batches."""
+def row_like(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Arrays of the types of a row's, of any layout; None where kernels do not take them."""
+    columns, numbers = indices.dtype, values.dtype
+    if columns.kind not in "iu" or numbers.char not in "df" or not (columns.isnative and numbers.isnative):
+        return None
+    return np.empty(4, columns)[::2], np.empty(4, numbers)[::2]
+
+
+class RowRoom:
+    """Room for a row of up to ``capacity`` non-zeros that a core learns, and the ways it takes there."""
 
     def __init__(self, core: Core, capacity: int, alone: Callable[[], SideBySide]) -> None:
-        self._core, self._engine, self._state = core, core.engine, core.states[0]
+        self._core, self._engine = core, core.engine
         self._alone = alone  # gives what learns rows for the core
         self.capacity = capacity
         self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity + BEHIND))
-        self._target, self._s, self._score = np.empty(1), np.full(1, core.factor), np.empty(1)
-        self._means, self._linear = np.empty((1, 1)), np.empty((2, 1))
+        self._target, self._s = np.empty(1), np.full(1, core.factor)
         self._size, self._ones = np.empty(1), np.ones(1)  # the largest value of a row that moves the units; weights
         self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
+        self._seen = -1  # of the moves of the state's arrays
+
+    def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
+        """How a row begins, where it stands when it is learned, and the scales."""
+        scaler = self._core.scaler
+        if scaler is None or not isinstance(scaler, Centring) or scaler.divides_alone:
+            return begin, self._rows, None if scaler is None else scaler.running
+        size = self.capacity + len(scaler.centred)
+        room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))
+        return begin_centred, room, (self._rows, *scaler.arguments)
+
+    def _ways_of_moves(self, targets: np.ndarray, zero: np.ndarray | None) -> Any:
+        """How the units take in targets (1, K); None without units."""
+        units = self._core.units
+        if units is None:
+            return None
+        weighs, centred, *arrays = units.known
+        followed = targets if units.targets else np.empty((1, 0))
+        return followed, self._ones, zero, (int(weighs), int(centred), *arrays), self._size
+
+    def _has_settled(self) -> bool:
+        """Whether the arrays of the scales are those that further rows change."""
+        return self._core.scaler is None or self._core.scaler.settled
+
+    def _limits(self, reach: int, turn: float) -> tuple[int, int, int, float]:
+        """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
+        arrays change: the step after a full table restarts it."""
+        state = self._core.states[0]
+        full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
+        return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn)
+
+    def _widened(self) -> bool:
+        """Whether there is room now for the row's last column."""
+        size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
+        if size <= self._core.size or self._core.too_wide(size) is not None:
+            return False
+        self._core.grow(size)
+        return True
+
+    def _learn_moved(self, y: np.ndarray, sized: bool, ready: Rows) -> np.ndarray:
+        """Learn the row, which is ready, of targets (1, K), by new step sizes or a new range: the scores before the step."""
+        core, units = self._core, self._core.units
+        assert units is not None
+        units.move(y[0], int(self._report[1]), sized)
+        core.follow_units(units)
+        core.moves += 1
+        return self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0)[0, :, 0]
+
+
+class OneRow(RowRoom):
+    """Learns single rows of up to ``capacity`` non-zeros for a core of one output, without batches."""
+
+    def __init__(self, core: Core, capacity: int, alone: Callable[[], SideBySide]) -> None:
+        super().__init__(core, capacity, alone)
+        self._state = core.states[0]
+        self._score, self._means, self._linear = np.empty(1), np.empty((1, 1)), np.empty((2, 1))
         self._last: LastRow | None = None
         self._held: Held | None = None
         self._columns: Any = None
         self._values: Any = None  # the types of arrays that ``_run`` takes
         self._turn = inf
-        self._seen = -1  # of the moves of the state's arrays
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
         """Learn the row and give its score before the step.
@@ -214,13 +276,9 @@ class OneRow:
         if report == REFUSED:
             return None
         if report == WIDER:
-            size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
-            if size <= self._core.size or self._core.too_wide(size) is not None:
-                return None
-            self._core.grow(size)
-            return self.learn(indices, values, y)
+            return self.learn(indices, values, y) if self._widened() else None
         if report in (MOVED, SIZED):
-            return self._move(report == SIZED)
+            return float(self._learn_moved(self._target[:, None], report == SIZED, self._ready)[0]) + self._zero
         if report == DIVERGED:
             self._core.diverge("", int(self._report[1]) + 1)
         if self._last is not None:
@@ -237,21 +295,11 @@ class OneRow:
         units = self._core.units
         return 0.0 if units is None else float(units.zero[0])
 
-    def _move(self, sized: bool) -> float:
-        """Learn the row, which is ready, by new step sizes or a new range: the score before the step."""
-        core, units = self._core, self._core.units
-        assert units is not None
-        units.move(self._target, int(self._report[1]), sized)
-        core.follow_units(units)
-        core.moves += 1
-        scores = self._alone().learn_rows(self._ready, float(self._size[0]), self._target[:, None], self._s, 0)
-        return float(scores[0, 0, 0]) + self._zero
-
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
         engine, state, core = self._engine, self._state, self._core
         core.refuse_if_diverged()
-        if core.scaler is not None and not core.scaler.settled:
+        if not self._has_settled():
             return False
         core.follow_units(core.units)
         keep: Any = keep_nothing
@@ -264,9 +312,7 @@ class OneRow:
         self._ready = rows
         kernel, args = engine.call(state, rows, 0.0, self._target, self._s, self._score, *more)
         self._turn = engine.lasts(state)
-        # The step after a full table restarts it.
-        full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
-        limits = LARGEST_COLUMN + 1 if core.growing else state.size, engine.reach(state), self._rule, min(full, self._turn)
+        limits = self._limits(engine.reach(state), self._turn)
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
             held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
@@ -279,38 +325,25 @@ class OneRow:
         self._seen = core.moves
         return True
 
-    def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
-        """How a row begins, where it stands when it is learned, and the scales."""
-        scaler = self._core.scaler
-        if scaler is None or not isinstance(scaler, Centring) or scaler.divides_alone:
-            return begin, self._rows, None if scaler is None else scaler.running
-        size = self.capacity + len(scaler.centred)
-        room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))
-        return begin_centred, room, (self._rows, *scaler.arguments)
-
     def _ways_of_units(self) -> tuple[Any, Any]:
         """How targets and step sizes follow the units, and what else follows a step: the clip and the race."""
         units, race = self._core.units, self._core.race
         if units is None and race is None:
             return None, None
         target, scores = self._target[:, None], self._score[:, None]
-        moves, zero, ranges = None, None, None
+        zero, ranges = None, None
         if units is not None:
-            weighs, centred, *arrays = units.known
             zero = units.zero if units.shifts else None
-            targets = target if units.targets else np.empty((1, 0))
-            moves = targets, self._ones, zero, (int(weighs), int(centred), *arrays), self._size
             ranges = None if units.clip is None else units.clip.ranges
         raced = None if race is None else (target, float(race.longest), race.losses)
-        return moves, ((scores, self._means, self._linear), zero, ranges, raced)
+        return self._ways_of_moves(target, zero), ((scores, self._means, self._linear), zero, ranges, raced)
 
     def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
         """Take the code for arrays of these types; False where there is none."""
-        columns, numbers = indices.dtype, values.dtype
-        if columns.kind not in "iu" or numbers.char not in "df" or not (columns.isnative and numbers.isnative):
+        others = row_like(indices, values)
+        if others is None:
             return False
         assert self._held is not None
-        others = np.empty(4, columns)[::2], np.empty(4, numbers)[::2], 1.0
-        self._run = self._held.compile(learn_row, self._functions, *others)
-        self._columns, self._values = columns, numbers
+        self._run = self._held.compile(learn_row, self._functions, *others, 1.0)
+        self._columns, self._values = indices.dtype, values.dtype
         return True

@@ -16,6 +16,7 @@ from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import OneRow
+from onlinear.learner.learn_outputs import OutputsOfRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
 from onlinear.learner.predict_one import PATIENCE, WORTH, OneScore, bound_of
 from onlinear.learner.read_one import OneRead
@@ -121,7 +122,7 @@ class Learner(Core):
     array([ True, False,  True])
     """
 
-    _one: OneRow | None = None  # made by the first learn_one
+    _one: OneRow | OutputsOfRow | None = None  # made by the first learn_one
     _score: OneScore | None = None  # made by predict_one, once that is worth it
     _read: OneRead | None = None  # made by the first predict_one
     _read_since = (-1, 0)  # rows learned, and the rows that predict_one has scored since by the way of a block
@@ -225,12 +226,10 @@ class Learner(Core):
         source = rows.learnable(self.read_rows(row, "the row"), "the row")
         target = self.check_targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1)
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
-        if self.n_outputs > 1:
-            return scores
         alone = self.states[0].waiting is None and self.spread is None
         if alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
-            self._one = OneRow(self, max(256, 2 * source.nnz), self.alone)
-        return float(scores[0])
+            self._one = (OneRow if self.n_outputs == 1 else OutputsOfRow)(self, max(256, 2 * source.nnz), self.alone)
+        return float(scores[0]) if self.n_outputs == 1 else scores
 
     @changes
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
@@ -480,7 +479,7 @@ class Learner(Core):
             scores = self.predict(one_row(indices, values) if row is None else row)
             found = float(scores[0]) if self.n_outputs == 1 else scores[0]
             width = np.size(indices) + (0 if self.scaler is None else len(self.scaler.centred))
-            if self.n_outputs == 1 and (self._read is None or self._read.capacity < width):
+            if self._read is None or self._read.capacity < width:
                 self._read = OneRead(self, max(256, 2 * width))
         t = self.states[0].t
         self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)

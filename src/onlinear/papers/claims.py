@@ -45,6 +45,8 @@ UNDECIDED, NOT_RUN = "not decided", "not run"
 VERDICTS = (REPRODUCES, MOSTLY, PARTLY, DOES_NOT, UNDECIDED, NOT_RUN)
 ERRORS = 2.0  # a difference of this many standard errors or fewer decides nothing
 AGREE = 5  # but so many repetitions that all say the same do
+ROUNDING = 1e-9  # what is left of a gap, as a share of what w = 0 gives or of its first value, that is zero but for rounding
+EXACT_VALUE = "the measured value is zero to rounding"
 SYMBOLS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
 STRICT, EXACT = (ast.Lt, ast.Gt), (ast.Eq, ast.NotEq)
 
@@ -210,10 +212,16 @@ class Bench:
 
     def tightness(self, bound: Any) -> list[tuple[str, Any]]:
         """How many times the bound is what it bounds, at the end; and from which T it is below what w = 0 gives."""
-        found = [("bound / measured", self.value(f"final({bound['bound']}) / final({bound['measured']})"))]
+        found = [("bound / measured", self.ratio(bound))]
         if "trivial" in bound:
             found.append(("below w = 0 from T", self.value(f"first_below({bound['bound']}, {bound['trivial']})")))
         return found
+
+    def ratio(self, bound: Any) -> Any:
+        """The bound over what it bounds, at the end; words where that is zero but for rounding, and a ratio says nothing."""
+        whole = self.value(bound["trivial"] if "trivial" in bound else f"first({bound['measured']})")
+        left = self.value(f"final({bound['measured']})")
+        return EXACT_VALUE if abs(left) <= ROUNDING * abs(whole) else self.value(f"final({bound['bound']})") / left
 
     def informs(self, bound: Any) -> bool:
         """Whether a bound is anywhere below what w = 0 gives; one that names no such value is taken to be."""

@@ -145,12 +145,12 @@ def markdown(claims: list[dict[str, Any]], quick: bool) -> str:
         *(f"{label[0].upper()}{label[1:]}: {told(tally(claims, one))}." for one, label in APART.items()),
         "",
         WHAT_A_VERDICT_COUNTS,
-        "| paper | claim | where | verdict | checks | numbers | why; what would have made it fail |",
+        "| experiment | claim | where | verdict | checks | numbers | why; what would have made it fail |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in claims:
         cells = [
-            row["anchor"].split("-")[0].upper(),
+            row["anchor"].replace("-", "/", 1),
             row["text"],
             row["where"],
             f"**{row['verdict']}**" + (f" ({row['kind']})" if row["kind"] != "paper" else ""),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Workers:
 
     def __init__(self, jobs: int, where: Where, store: Store) -> None:
         self.where, self.store = where, store
+        self.compiled: set[Hashable] = {None}  # kinds of tasks whose kernels are on disk
         self.pool = (
             None
             if jobs == 1
@@ -54,17 +55,32 @@ class Workers:
         return [found[key] for key in keys]
 
     def _perform(self, tasks: dict[str, Task]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Results as they come. Of tasks that need the same kernels the first runs alone, so that one process compiles them."""
         folder = str(self.store.folder)
         if self.pool is None:
             for key, task in tasks.items():
                 yield key, perform(task, self.where, folder)
             return
-        waiting: dict[Future[dict[str, Any]], str] = {
-            self.pool.submit(perform, task, self.where, folder): key for key, task in tasks.items()
-        }
+        held: dict[Hashable, list[tuple[str, Task]]] = {}
+        waiting: dict[Future[dict[str, Any]], tuple[str, Hashable]] = {}
+
+        def submit(key: str, task: Task) -> None:
+            waiting[self.pool.submit(perform, task, self.where, folder)] = key, task.kind  # type: ignore[union-attr]
+
+        for key, task in tasks.items():
+            if task.kind in held and task.kind not in self.compiled:
+                held[task.kind].append((key, task))
+            else:
+                held.setdefault(task.kind, [])
+                submit(key, task)
         try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
+            while waiting:
+                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    key, kind = waiting.pop(done)
+                    yield key, done.result()
+                    self.compiled.add(kind)
+                    for other in held.pop(kind, []):
+                        submit(*other)
         except BrokenExecutor:
             raise ValueError(
                 "a process ended early (memory?); start again with fewer --jobs: finished runs are kept."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -47,6 +47,12 @@ class RunSpec:
     measures: tuple[str, ...]
     seconds: float | None = None
 
+    @property
+    def kind(self) -> Hashable:
+        """What the kernels of a run depend on, as far as it is known in advance."""
+        parts = (text.split(",")[0] for text in (self.solver, self.loss, self.penalty, self.average or ""))
+        return self.data.name, self.intercept, self.scale, *parts
+
     def key(self, where: Where) -> str:
         """The run's name in the store."""
         return digest({"run": asdict(self), "source": source_of(self.data, where)})
@@ -60,6 +66,8 @@ class FactSpec:
     data_seed: int
     facts: tuple[str, ...]
 
+    kind = None  # it compiles nothing that many tasks share
+
     def key(self, where: Where) -> str:
         """The facts' name in the store."""
         return digest({"facts": asdict(self), "source": source_of(self.data, where)})
@@ -72,6 +80,8 @@ class MapSpec:
     data: DataSpec
     data_seed: int
     rows: int | None = None
+
+    kind = None
 
     def key(self, where: Where) -> str:
         """The map's name in the store."""
@@ -183,7 +193,7 @@ def run(spec: RunSpec, where: Where, store: Store) -> dict[str, Any]:
     problem.asked = False
     # a step that is too large is a result, not an accident
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
-        warnings.filterwarnings("ignore", message=".*csgd without an intercept")
+        warnings.filterwarnings("ignore", message=".* without an intercept and without a constant column")
         learner = new_learner(spec, problem)
         batch = learner.engine.batch
         warm_up(spec, problem, batch)

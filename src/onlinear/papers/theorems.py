@@ -100,7 +100,10 @@ class Inequality(Tracker):
 
     sum_k [F^k(util) - F^k(u)] + sum_k <vtil - v, Q(v)>  <=  (rho/2) |z|^2 + |mu|^2 / (2 rho)
     with util = (w, z) after row k, mutil = mu + rho (w - z before it), Q(v) = (mu, -mu, z - w). ``ahead``: the VI regret of
-    Remark 1, the same sum with (w, z, mu) before row k, as an online learner would have to predict.
+    Remark 1, the same sum with (w, z, mu) before row k, as an online learner would have to predict. ``slack``: on every row,
+    with primes for what is after it, the least right less left side of
+    Lemma A.1:  F^k(util) - F^k(u) + <vtil - v, Q(v)>  <=  -rho <z* - z', z - z'> - <mu* - mutil, mu - mu'> / rho
+    Lemma A.2:  that  <=  (rho/2) (|z* - z|^2 - |z* - z'|^2) + (|mu* - mu|^2 - |mu* - mu'|^2) / (2 rho),   v = (w*, z*, mu*)
     """
 
     def __init__(self, learner: Learner, problem: LearningProblem) -> None:
@@ -112,6 +115,7 @@ class Inequality(Tracker):
         self.penalties = np.array([problem.penalty_value(z) for z in v[:, 1]])
         self.right = rho / 2.0 * np.sum(v[:, 1] ** 2, axis=1) + np.sum(v[:, 2] ** 2, axis=1) / (2.0 * rho)
         self.left, self.ahead = np.zeros(len(v)), np.zeros(len(v))
+        self.slack = np.full(2, np.inf)
 
     def before(self, x: np.ndarray, y: float) -> None:
         now = self.learner.variables()
@@ -120,7 +124,18 @@ class Inequality(Tracker):
 
     def after(self, x: np.ndarray, y: float) -> None:
         now = self.learner.variables()
-        self.left += self.term(now["w"], now["z"], self.mu + self.rho * (now["w"] - self.z), x, y)
+        tilde = self.mu + self.rho * (now["w"] - self.z)
+        own = self.term(now["w"], now["z"], tilde, x, y)
+        self.left += own
+        first, second = self.lemmas(now["z"], now["mu"], tilde)
+        self.slack = np.minimum(self.slack, [np.min(first - own), np.min(second - first)])
+
+    def lemmas(self, z: np.ndarray, mu: np.ndarray, tilde: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The right sides of Lemmas A.1 and A.2 at every v, (z, mu) after the row."""
+        rho, z_star, mu_star = self.rho, self.v[:, 1], self.v[:, 2]
+        first = -rho * ((z_star - z) @ (self.z - z)) - ((mu_star - tilde) @ (self.mu - mu)) / rho
+        nearer = squares(z_star - self.z) - squares(z_star - z)
+        return first, rho / 2.0 * nearer + (squares(mu_star - self.mu) - squares(mu_star - mu)) / (2.0 * rho)
 
     def term(self, w: np.ndarray, z: np.ndarray, mu: np.ndarray, x: np.ndarray, y: float) -> np.ndarray:
         """F^k(w, z) - F^k(u) + <(w, z, mu) - v, Q(v)> at every v."""
@@ -134,6 +149,16 @@ class Inequality(Tracker):
     def largest(self) -> float:
         """The largest left side over right side."""
         return float(np.max(self.left / self.right))
+
+    @property
+    def slack_1(self) -> float:
+        """The least right less left side of Lemma A.1."""
+        return float(self.slack[0])
+
+    @property
+    def slack_2(self) -> float:
+        """The least right less left side of Lemma A.2."""
+        return float(self.slack[1])
 
     @property
     def saddle(self) -> float:
@@ -409,6 +434,8 @@ tracked("step decrease", OneStep, "decrease", "sum of l_t(w_t) - l_t(w_{t+1}) - 
 tracked("distance bound", OneStep, "largest_distance", "largest |w_t - w*|")
 tracked("theorem 4.1 left", Inequality, "saddle", "left side of Theorem 4.1 at the saddle point")
 tracked("theorem 4.1 ratio", Inequality, "largest", "largest left / right side of Theorem 4.1")
+tracked("lemma A.1 room", Inequality, "slack_1", "least right - left side of P1's Lemma A.1")
+tracked("lemma A.2 room", Inequality, "slack_2", "least right - left side of P1's Lemma A.2")
 tracked("theorem 3.2 share", Hyperplane, "holding", "share of steps on which Theorem 3.2 holds")
 tracked("theorem 3.3 left", Hyperplane, "left", "2 sum eta (l(w_t) - l(w*))")
 tracked("theorem 3.3 right", Hyperplane, "right", "D^2 - Gs^2 + G^2 sum eta^2")

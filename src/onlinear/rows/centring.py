@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, function, kernel, lane, nothing, put, taken, total, where
+from onlinear.compiled import LANES, borrowed, function, kernel, lane, nothing, put, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
-from onlinear.rows.scaling import BEHIND, Scaler
+from onlinear.rows.scaling import BEHIND, Scaler, scale_entries
 
 KIND, DENSE = "centred", "dense"
 KINDS = (KIND, DENSE)
@@ -75,7 +75,7 @@ class Centring(Scaler):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Arguments of ``centre_row`` between the row and where it is written."""
-        return self._room, self._facts, self._list
+        return (self._room[0], self._room[1]), self._facts, self._list
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -125,7 +125,7 @@ class Centring(Scaler):
         while first < last:
             rest = int(rows.indptr[last] - rows.indptr[first]) + int(self._facts[COLUMNS])
             self._enlarge(int(self._out.indptr[first]), rest + rest // 8)
-            first, found = _centre(rows, s, first, last, self._room, self._facts, self._list, self._out)
+            first, found = _centre(rows, s, first, last, *self.arguments, self._out)
             largest = max(largest, found)
         return largest
 
@@ -227,6 +227,7 @@ def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
 @kernel
 def _centre(rows, s, first, last, moments, facts, centred, out):  # type: ignore[no-untyped-def]
     """Scale rows until ``last`` or until there is no room; give the row that is next, and the largest absolute value."""
+    rows, moments, facts, centred, out = borrowed((rows, moments, facts, centred, out))
     starts, largest = rows[0], 0.0
     for i in range(first, last):
         if np.int64(out[0][i]) + np.int64(starts[i + 1] - starts[i]) + facts[COLUMNS] > out[1].shape[0]:
@@ -321,37 +322,27 @@ def _merge(rows, i, learns, moments, facts, centred, out):  # type: ignore[no-un
     starts, columns, values = rows
     numbers, _, entries, places = centred
     ends, found, scaled = out
-    to, p, largest, known = ends[i], 0, 0.0, facts[COLUMNS]
-    for k in range(starts[i], starts[i + 1]):
-        j, x = columns[k], np.float64(values[k])
-        while p < known and numbers[p] < j:
-            found[to], entries[p], places[p] = numbers[p], 0.0, to
-            to += np.uint64(1)
-            p += 1
-        found[to] = j
-        if p < known and numbers[p] == j:
-            entries[p], places[p] = x, to
-            p += 1
+    k, end, to, known, largest = starts[i], starts[i + 1], ends[i], facts[COLUMNS], 0.0
+    for p in range(known + 1):
+        begin = k
+        if p < known:
+            while k < end and columns[k] < numbers[p]:
+                k += np.uint64(1)
         else:
-            scaled[to] = x if facts[LEAVES] and moments[0, j] == 0.0 else _by_size(j, x, learns, moments)
-            largest = max(largest, abs(scaled[to]))
-        to += np.uint64(1)
-    while p < known:
-        found[to], entries[p], places[p] = numbers[p], 0.0, to
-        to += np.uint64(1)
-        p += 1
+            k = end
+        if k > begin:
+            largest = max(largest, scale_entries(rows, begin, k, learns, moments, True, facts[LEAVES], scaled, to))
+            for e in range(begin, k):
+                found[to + (e - begin)] = columns[e]
+            to += k - begin
+        if p < known:
+            found[to], entries[p], places[p] = numbers[p], 0.0, to
+            if k < end and columns[k] == numbers[p]:
+                entries[p] = values[k]
+                k += np.uint64(1)
+            to += np.uint64(1)
     ends[i + 1] = to
     return largest
-
-
-@function
-def _by_size(j, x, learns, moments):  # type: ignore[no-untyped-def]
-    """An entry over the root mean square of its column's entries, this one included if it ``learns``."""
-    if learns:
-        moments[0, j] += 1.0
-        moments[1, j] += (x * x - moments[1, j]) / moments[0, j]
-    scale = sqrt(moments[1, j])
-    return (x / scale if scale > 0.0 else 0.0) + 0.0
 
 
 @function
@@ -400,8 +391,8 @@ def _drop(moments, facts, centred):  # type: ignore[no-untyped-def]
     for p in range(facts[COLUMNS]):
         count, mean, variance = statistics[COUNT, p], statistics[MEAN, p], statistics[VARIANCE, p]
         if count < least:
-            moments[0, numbers[p]] = count
-            moments[1, numbers[p]] = (variance + mean * mean) * n / count
+            moments[0][numbers[p]] = count
+            moments[1][numbers[p]] = (variance + mean * mean) * n / count
         else:
             _keep(p, kept, numbers, statistics)
             kept += 1

@@ -33,6 +33,11 @@ class Rows(NamedTuple):
     def count(self) -> int:  # type: ignore[override]
         return len(self.indptr) - 1
 
+    @property
+    def longest(self) -> int:
+        """The most entries of a row, as room is made for them; of one row alone as many as it has room for."""
+        return len(self.values) if self.count == 1 else int(np.diff(self.indptr).max(initial=0))
+
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """All rows, as one block."""
         yield slice(0, self.count), self

@@ -191,23 +191,36 @@ def _move(rows, s, counts, moments, rms, out):  # type: ignore[no-untyped-def]
 def scale_row(rows, i, s, counts, moments, rms, out):  # type: ignore[no-untyped-def]
     """Write a row in the scales of its columns, which have moved on past it unless its weight s is 0; give its largest absolute
     value. ``out`` has room for lanes behind the row's end."""
-    starts, columns, values = rows
+    begin, end = rows[0][i], rows[0][i + 1]
+    return scale_entries(rows, begin, end, s > 0.0, (counts, moments), rms, None, out, begin)
+
+
+@function
+def scale_entries(rows, begin, end, learns, known, rms, leaves, out, to):  # type: ignore[no-untyped-def]
+    """Write the entries from ``begin`` to ``end`` of a row to ``out[to:]`` in the scales of their columns, which move on past
+    them if it ``learns``; give their largest absolute value. Columns without a count stay as they are where ``leaves`` is 1."""
+    _, columns, values = rows
+    counts, moments = known
     largest = nothing()
-    end = starts[i + 1]
-    for k in range(starts[i], end, LANES):
+    for k in range(begin, end, LANES):
         at, x = four(columns, values, k, end)
-        scale = gather(moments, at)
-        if s > 0.0:
+        scale = before = gather(moments, at)
+        if learns:
             if rms:
                 count = gather(counts, at) + 1.0
                 scale += (x * x - scale) / count
+                if leaves is not None:
+                    stays = (count == 1.0) * leaves
+                    count, scale = count - stays, where(stays, before, scale)
                 put_back(counts, at, count)
             else:
                 scale = max(scale, abs(x))
             put_back(moments, at, scale)
         if rms:
             scale = sqrt(scale)
-        x = x / where(scale > 0.0, scale, nothing() + inf) + 0.0
-        largest = max(largest, abs(x))
-        put(out, k, x)
+        if leaves is not None:
+            scale = where(leaves * (gather(counts, at) == 0.0), nothing() + 1.0, scale)
+        scaled = x / where(scale > 0.0, scale, nothing() + inf) + 0.0
+        largest = max(largest, abs(scaled))
+        put(out, to + (k - begin), scaled)
     return max(max(lane(largest, 0), lane(largest, 1)), max(lane(largest, 2), lane(largest, 3)))

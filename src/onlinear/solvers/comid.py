@@ -22,7 +22,7 @@ from onlinear.compiled import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import choose, dot, intercept_step, prox_but_first
-from onlinear.solvers.core.engine import Engine, Preset, Problem, State
+from onlinear.solvers.core.engine import Engine, Preset, Problem
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 
 
@@ -81,9 +81,6 @@ class LazyComid(PotentialEngine):
 
     explicit = scores_means = stepped = True
     implicit = False
-
-    def predictor_clock(self, state: State) -> tuple[float, ...]:
-        return self.clock(state)
 
 
 PRESETS = {

@@ -387,9 +387,6 @@ class SplittingEngine(PotentialEngine):
     def first_value(self, w: np.ndarray) -> np.ndarray:
         return w + self.solver.lam_at(1) * first_dual(self.penalty, w)
 
-    def predictor_clock(self, state: State) -> tuple[float, ...]:
-        return self.penalty.tick(self.clock(state), self.solver.lam_at(state.t))
-
     def may_keep(self, state: State) -> dict[str, Span]:
         return {**last_row(state), "start": Span(np.float64, 0, state.size)}
 

@@ -576,13 +576,10 @@ class LazyFiol(PotentialEngine):
     def joint_work(self, rows: Rows, outputs: int) -> tuple[np.ndarray | None, bool | None]:
         if self._is_straight():
             return None, None
-        return np.empty((packs_of(outputs) * int(np.diff(rows.indptr).max(initial=0)), WIDTH)), True
+        return np.empty((packs_of(outputs) * rows.longest, WIDTH)), True
 
     def pack_work(self, rows: Rows) -> tuple[np.ndarray, bool | None]:
-        return work_of_pack(int(np.diff(rows.indptr).max(initial=0))), True
-
-    def predictor_clock(self, state: State) -> tuple[float, ...]:
-        return self.clock(state)
+        return work_of_pack(rows.longest), True
 
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "theta": float(state.now[THETA])}

@@ -310,7 +310,7 @@ class LazyImplicitFtrl(PlainEngine):
         return room_to_search(rows)
 
     def pack_aims(self, rows: Rows) -> np.ndarray:
-        return work_of_pack(5 * int(np.diff(rows.indptr).max(initial=0)))
+        return work_of_pack(5 * rows.longest)
 
     def check(self, state: State) -> None:
         super().check(state)

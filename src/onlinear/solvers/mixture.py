@@ -580,8 +580,7 @@ class LazyMixture(Engine):
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         l2, table, V, (parts, models) = float(self.penalty.l2), state.kept["table"], state.arrays["models"], self.shape(state)
         shape = (-1,) if models == 1 else (-1, WIDTH)
-        longest = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
-        room = np.zeros(ENTRIES + (parts - 2) * models * longest)
+        room = np.zeros(ENTRIES + (parts - 2) * models * rows.longest)
         arrays = (*(state.arrays[name] for name in COUNTS), V, V.reshape(shape), table, table[:ZERO].reshape(shape))
         rooms = (np.empty(len(rows.values) + BEHIND), room, room.reshape(shape))
         return learn_mixture, (

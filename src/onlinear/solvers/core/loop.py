@@ -72,8 +72,7 @@ from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_s
 
 def room_to_search(rows: Rows) -> np.ndarray:
     """Room for the numbers of the longest row, where a solver searches for theta."""
-    most = len(rows.values) if rows.count == 1 else int(np.diff(rows.indptr).max(initial=0))
-    return np.empty(6 * (most + 3))
+    return np.empty(6 * (rows.longest + 3))
 
 
 @kernel

@@ -6,7 +6,6 @@ potentials of the first clock and closes the sums of the block (MATH 11.1, 11.3;
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import part_sum, record
-from onlinear.compiled import kernel, load
+from onlinear.compiled import function, kernel, load
 from onlinear.files import trust
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
@@ -39,17 +38,41 @@ from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 CLOSE = 1e-9  # between numbers of a clock that say the same
 
 
-@kernel
-def read(penalty, clock, V, columns, out):
+@function
+def write_weights(penalty, clock, V, columns, out):
     for e in range(columns.shape[0]):
         out[e] = penalty.weight(V[columns[e]], clock) + 0.0
 
 
-@kernel
-def read_sums(table, c, V, B, A, columns, out):
+@function
+def write_sums(table, c, V, B, A, columns, out):
     for e in range(columns.shape[0]):
         j = columns[e]
         out[e] = A[j] + (B[j] + part_sum(table, c, V[j]))
+
+
+@kernel
+def read(penalty, clock, V, columns, out):
+    write_weights(penalty, clock, V, columns, out)
+
+
+@kernel
+def read_sums(table, c, V, B, A, columns, out):
+    write_sums(table, c, V, B, A, columns, out)
+
+
+@kernel
+def read_after_row(penalty, solver, V, columns, now, out):
+    """The weights after the last row; ``solver``: of one whose predictor is that of the next clock, else None."""
+    clock = load(penalty.start(), now, CLOCK)
+    if solver is not None:
+        clock = penalty.tick(clock, solver.lam_at(int(now[T])))
+    write_weights(penalty, clock, V, columns, out)
+
+
+@kernel
+def read_sums_after_row(table, V, B, A, columns, now, out):
+    write_sums(table, int(now[T] - now[VISIT]), V, B, A, columns, out)
 
 
 @kernel
@@ -126,11 +149,11 @@ class Step(NamedTuple):
 
 
 class PotentialEngine(Engine):
-    """Runs the loop of loop.py over (V, B, A). Final classes say from which clock the predictor is read."""
+    """Runs the loop of loop.py over (V, B, A)."""
 
     explicit: bool | None = None  # whether a step can overshoot, so that the loop watches for numbers that are not finite
     keeps_clock: bool | None = None  # whether the clock before the last step is kept
-    reads_next = False
+    reads_next = False  # whether the predictor is read from the next clock
 
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)
@@ -149,9 +172,10 @@ class PotentialEngine(Engine):
         """The clock after the last row."""
         return load(self.penalty.start(), state.now, CLOCK)
 
-    @abstractmethod
     def predictor_clock(self, state: State) -> tuple[float, ...]:
         """The clock at which the predictor after the last row is read."""
+        clock = self.clock(state)
+        return self.penalty.tick(clock, self.solver.lam_at(state.t)) if self.reads_next else clock
 
     def potentials(self, state: State) -> np.ndarray:
         """Every feature's potential."""
@@ -232,6 +256,14 @@ class PotentialEngine(Engine):
         B, A = (state.vectors()[name] for name in "BA")
         read_sums(state.table, state.t - int(state.now[VISIT]), self.potentials(state), B, A, columns, out)
         return out
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        V = self.potentials(state)
+        B, A = (state.vectors().get(name) for name in "BA")
+        last = read_after_row, (self.penalty, self.solver if self.reads_next else None, V)
+        if self.average is None or self.average.post or self.masked:
+            return last, None
+        return last, (read_sums_after_row, (state.table, V, B, A))
 
     def visits(self) -> Callable[[int], bool]:
         return sums_due if self.average is not None else lambda t: t % LONGEST_BLOCK == 0

@@ -76,6 +76,7 @@ class Job(NamedTuple):
     s: np.ndarray
     scores: np.ndarray
     means: np.ndarray | None = None  # (outputs, n): the scores of the averages
+    own: np.ndarray | None = None  # (n,): the target of 1, where a loss joins the outputs
 
 
 def scores_means(engine: Engine) -> bool:
@@ -95,6 +96,10 @@ class InTurn:
     def grow(self, size: int) -> None:
         for state in self._states:
             state.grow(size)
+
+    def call(self, job: Job) -> Any:
+        """None: several kernels learn the rows, or none."""
+        return None
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
@@ -186,18 +191,30 @@ class Pack(Rooms):
             found |= {half: mine[place :: len(names)] for place, half in enumerate(names)}
         return found
 
+    def call(self, job: Job) -> Any:
+        """The kernel that learns the rows, and its arguments; None where more than that is to be done."""
+        if any(state.kept for state in self._states):
+            return None
+        side = self._side(job)
+        return self._engine.pack(side) if self._engine.packs else beside(self._engine, side)
+
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
-        self._bind()
-        engine, mine = self._engine, slice(self._place, self._place + len(self._states))
-        given = job.rows, job.largest, job.y, self._targets, job.s
-        means = job.means[mine] if job.means is not None and scores_means(engine) else None
-        side = Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means)
-        if engine.packs:
-            done, culprit = engine.learn_pack(self._states, side)
+        side = self._side(job)
+        if self._engine.packs:
+            done, culprit = self._engine.learn_pack(self._states, side)
         else:
-            done, culprit = learn_beside(engine, side, means)
+            run, args = beside(self._engine, side)
+            done, culprit = run(*args)
         return done, self._place + culprit if culprit >= 0 else -1
+
+    def _side(self, job: Job) -> Abreast:
+        """The rows, and the states side by side."""
+        self._bind()
+        mine = slice(self._place, self._place + len(self._states))
+        given = job.rows, job.largest, job.y, self._targets, job.s
+        means = job.means[mine] if job.means is not None and scores_means(self._engine) else None
+        return Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means)
 
 
 class Joint(Rooms):
@@ -208,27 +225,30 @@ class Joint(Rooms):
     def __init__(self, outputs: Sequence[Output], place: int) -> None:
         super().__init__(outputs)
         self._mine = slice(place, place + len(outputs))
-        self._targets = [output.target for output in outputs]
+
+    def call(self, job: Job) -> Any:
+        """The kernel that learns the rows, and its arguments."""
+        self._bind()
+        assert job.own is not None
+        memory = {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
+        means = None if job.means is None or not scores_means(self._engine) else job.means[self._mine]
+        side = Joined(job.rows, job.largest, job.own, job.s, memory, self._now, job.scores[self._mine], means)
+        return self._engine.join(self._states, side)
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
-        self._bind()
-        own = job.y[self._targets].argmax(axis=0)
-        memory = {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
-        means = None if job.means is None or not scores_means(self._engine) else job.means[self._mine]
-        side = Joined(job.rows, job.largest, own, job.s, memory, self._now, job.scores[self._mine], means)
-        run, args = self._engine.join(self._states, side)
+        run, args = self.call(job)
         done, culprit = run(*args)
         return done, self._mine.start + culprit if culprit >= 0 else -1
 
 
-def learn_beside(engine: Engine, side: Abreast, means: np.ndarray | None) -> tuple[int, int]:
-    """``learn_pack`` by the kernel that the engine has beside the driver."""
+def beside(engine: Engine, side: Abreast) -> Any:
+    """What ``pack`` gives, of the kernel that the engine has beside the driver."""
     first = next(iter(side.vectors))
     B, A = (side.vectors.get(name) for name in "BA")
-    averaged = (engine.average, B, A, means) if type(engine) in AVERAGED else ()
+    averaged = (engine.average, B, A, side.means) if type(engine) in AVERAGED else ()
     arrays = side.strengths, engine.solver, side.vectors[first], side.now, side.scores
-    return KERNELS[type(engine)](*side.job, engine.loss, *arrays, *averaged)
+    return KERNELS[type(engine)], (*side.job, engine.loss, *arrays, *averaged)
 
 
 def in_lines(rows: int) -> np.ndarray:
@@ -262,6 +282,12 @@ class Team:
         for group in self._groups:
             group.grow(size)
 
+    def calls(self, job: Job) -> list[Any] | None:
+        """The kernels that learn the rows, each with its arguments, rows and largest first; they give a number of rows, and an
+        output or -1. None where more than that is to be done."""
+        found = [group.call(job) for group in self._groups]
+        return None if any(call is None for call in found) else found
+
     def learn(
         self,
         rows: Rows,
@@ -276,7 +302,9 @@ class Team:
 
         Give the number of rows learned (all, unless a state stopped being finite) and the output that stopped (or -1).
         """
-        job = Job(rows, largest, np.ascontiguousarray(y.T), s, scores, means)
+        targets = np.ascontiguousarray(y.T)
+        own = targets.argmax(axis=0) if any(isinstance(group, Joint) for group in self._groups) else None
+        job = Job(rows, largest, targets, s, scores, means, own)
         work = len(rows.values) * len(scores)
         heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
         found = in_threads(lambda group: group.learn(job), heaviest_first, self._threads, work)

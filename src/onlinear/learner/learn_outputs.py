@@ -1,0 +1,164 @@
+"""One row after another for several outputs that are learned side by side, by a few compiled calls each.
+
+A row is checked and scaled by one call, learned by one for each pack of outputs (``solvers.packs``), and its losses are added
+by one more. The caller handles all other cases, as for ``learn_one.OneRow``; both give what a block of one row gives, to the
+bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onlinear.compiled import Held, function, opened
+from onlinear.learner.core import NO_NUMBER, Core
+from onlinear.learner.learn_one import ARRAY, MOVED, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, row_like
+from onlinear.learner.loss_sums import add_loss, as_taken
+from onlinear.learner.race import compare_row
+from onlinear.learner.side_by_side import SideBySide
+from onlinear.rows import Rows
+from onlinear.solvers.core.engine import is_joint
+from onlinear.solvers.packs.team import Job
+
+
+def take_row(here, indices, values):  # type: ignore[no-untyped-def]
+    """Check a row and its targets, and put it in its scales: its largest absolute value, or -1 where ``report`` says why it is
+    not learned. ``start`` is what Held.compile is given."""
+    limits, rows, scales, (target, y), units, now, report = opened(here)
+    report[0] = REFUSED
+    for k in range(y.shape[0]):
+        if not allowed(y[k, 0], limits[2]):
+            return -1.0
+    largest = start(limits, rows, scales, target, now, report, indices, values, y[0, 0])  # type: ignore[name-defined]  # noqa: F821
+    if largest < 0.0 or not in_units(units, largest, target, report):
+        return -1.0
+    return largest
+
+
+def learn_outputs(here, largest):  # type: ignore[no-untyped-def]
+    """Whether outputs have learned the row and stayed finite; ``learn`` is what Held.compile is given."""
+    rows, rest = opened(here)
+    done, _ = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
+    return done == 1
+
+
+@function
+def raced(race, loss, last, means, y, s, t):  # type: ignore[no-untyped-def]
+    """Add the row to the race, where there is one."""
+    if race is not None:
+        longest, sums = race
+        compare_row(loss, last, means, last, means, y, s, 0, t, longest, sums)
+
+
+def end_row(here):  # type: ignore[no-untyped-def]
+    """Add the losses of the row that was learned."""
+    loss, last, means, (y, by_row), s, losses, race, report = opened(here)
+    for k in range(y.shape[0]):
+        add_loss(loss, last[k, 0], y[k, 0], s[0], losses[k])
+    raced(race, loss, last, means, by_row, s, report[1])
+
+
+class OutputsOfRow(RowRoom):
+    """Learns single rows of up to ``capacity`` non-zeros for a core of several outputs, without batches."""
+
+    def __init__(self, core: Core, capacity: int, alone: Callable[[], SideBySide]) -> None:
+        super().__init__(core, capacity, alone)
+        self._joint = is_joint(core.loss)
+        self._y, self._own = np.empty((core.n_outputs, 1)), np.zeros(1, np.int64)
+        self._scores = np.empty((1 if core.race is None else 2, core.n_outputs, 1))
+        self._types: Any = None  # of the arrays that ``_take`` takes
+        self._compiled: dict[Any, Any] = {}
+        plain = core.units is None or not (core.units.targets or core.units.clip)
+        self._serves = plain and self._calls(self._rows) is not None  # whether all outputs are learned in packs
+
+    def learn(self, indices: Any, values: Any, y: Any) -> np.ndarray | None:
+        """Learn the row and give its scores before the step; None, and nothing is learned, for a row that needs the slower way
+        of a block."""
+        if type(indices) is not ARRAY or type(values) is not ARRAY or type(y) is not ARRAY:
+            return None
+        if not self._serves or y.shape != (len(self._y),) or y.dtype.char != "d" or indices.ndim != 1 or values.ndim != 1:
+            return None
+        core = self._core
+        if core.moves != self._seen and not self._bind():
+            return None
+        if (indices.dtype, values.dtype) != self._types and not self._choose(indices, values):
+            return None
+        self._y[:, 0] = y
+        if self._joint:
+            self._own[0] = y.argmax()
+        largest = self._take(self._held.here, indices, values)
+        if largest < 0.0:
+            return self._look(indices, values, y)
+        try:
+            finite = all(run(held.here, largest) for run, held in self._packs)
+        except NO_NUMBER:
+            finite = False
+        if not finite:
+            core.diverge("", int(self._report[1]) + 1)
+        if self._joint:
+            self._scores[...] = as_taken(core.loss, self._scores, 1)
+        run, held = self._end
+        run(held.here)
+        return self._scores[0, :, 0].copy()
+
+    def _look(self, indices: np.ndarray, values: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+        """What is to be done with a row that was not learned at once."""
+        report = self._report[0]
+        if report == WIDER and self._widened():
+            return self.learn(indices, values, y)
+        if report in (MOVED, SIZED):
+            return self._learn_moved(self._y.T, report == SIZED, self._ready)
+        return None
+
+    def _calls(self, rows: Rows) -> list[Any] | None:
+        """What learns a row that stands there."""
+        means = None if self._core.race is None else self._scores[1]
+        team = self._core.team()
+        assert team is not None
+        return team.calls(Job(rows, 0.0, self._y, self._s, self._scores[0], means, self._own))
+
+    def _bind(self) -> bool:
+        """Hold the arrays as they stand now; False where that is not possible."""
+        core = self._core
+        core.refuse_if_diverged()
+        if not self._has_settled():
+            return False
+        core.follow_units(core.units)
+        self._begin, self._ready, scales = self._ways_of_scales()
+        calls = self._calls(self._ready)
+        if calls is None:
+            return False
+        state, by_row = core.states[0], self._y.T
+        limits = self._limits(state.size, self._engine.lasts(state))
+        race = None if core.race is None else (float(core.race.longest), core.race.losses)
+        taken = (self._target, self._y), self._ways_of_moves(by_row, None), state.now, self._report
+        ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
+        try:
+            self._held = Held(limits, self._ready, scales, *taken)
+            self._end = self._run(Held(core.raw_loss, *ended), end_row, {})
+            self._packs = [
+                self._run(Held(self._ready, args[2:]), learn_outputs, {"learn": kernel}, 1.0) for kernel, args in calls
+            ]
+        except TypeError:
+            return False
+        self._types = None
+        self._seen = core.moves
+        return True
+
+    def _run(self, held: Held, text: Any, functions: dict[str, Any], *others: Any) -> tuple[Any, Held]:
+        """The code for what is held, and this."""
+        key = text, held.kind, *functions.values(), *(np.result_type(other) for other in others)
+        if key not in self._compiled:
+            self._compiled[key] = held.compile(text, functions, *others)
+        return self._compiled[key], held
+
+    def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
+        """Take the code for arrays of these types; False where there is none."""
+        others = row_like(indices, values)
+        if others is None:
+            return False
+        self._take, _ = self._run(self._held, take_row, {"start": self._begin}, *others)
+        self._types = indices.dtype, values.dtype
+        return True
