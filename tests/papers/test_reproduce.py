@@ -239,6 +239,12 @@ def test_a_comparison_is_decided_by_rule(done, left, sign, right, holds, why):
     assert bool(found.why) == (holds is None)
 
 
+def test_a_level_that_only_one_repetition_reaches_decides_nothing(done):
+    found = bench(done, one=[-2.0, 2.0]).decide("", "first_below(one['SGD'], 0.5) < 3")
+    assert found.holds is None
+    assert found.why.startswith("within two standard errors of ∞")
+
+
 def test_and_or_of_undecided_parts(done):
     found = bench(done, one=[1, 2, 3], two=[2, 2, 2.5])
     tie = "final(one['SGD']) < final(two['SGD'])"

@@ -193,8 +193,12 @@ class Bench:
         return Settled(None, shown, f"within two standard errors of {number(error)}")
 
     def each(self, whole: float, left: ast.expr, right: ast.expr, text: str) -> np.ndarray:
-        """The jackknife's pseudo-values of left - right: of two means, their difference in each repetition."""
-        less = np.array([self.of(left, names, text) - self.of(right, names, text) for names in self.less], dtype=float)
+        """The jackknife's pseudo-values of left - right: of two means, their difference in each repetition.
+
+        nan where it is no number without that repetition, as of a level that only some repetitions reach.
+        """
+        found = [self.of(left, names, text) - self.of(right, names, text) for names in self.less]
+        less = np.array([value if _is_number(value) else np.nan for value in found])
         return len(less) * whole - (len(less) - 1) * less
 
     def of(self, node: ast.expr, names: Names, text: str) -> Any:
