@@ -3,8 +3,9 @@
     python benchmarks/crossover.py --data FOLDER [--sets rcv1-ccat,a9a] [--plot FILE.svg] [--json FILE]
 
 All minimise mean_i log(1 + exp(-y_i <w, x_i>)) + l1 |w|_1 without an intercept. onlinear makes 1, 2, 4, ... passes, towards
-a certified gap 1 to 12; the others run to 1, 2, 4, ... iterations, each from the start. A point is (median seconds of three runs, (F - F*) / F*), F* the smallest
-objective that any run here reached, LIBLINEAR at tolerance 1e-10 among them. Scaling: rows as they are stored, for all.
+a certified gap 1 to 12; the others run to 1, 2, 4, ... iterations, each from the start. A point is
+(median seconds of three runs, (F - F*) / F*), F* the smallest objective that any run here reached,
+LIBLINEAR at tolerance 1e-10 among them. Scaling: rows as they are stored, for all.
 """
 
 from __future__ import annotations
