@@ -9,13 +9,14 @@ import pytest
 import scipy.sparse as sp
 from deadly import Deadly
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier as Local
-from onlinear import streams
+from onlinear import PenaltyPath, streams
 from onlinear.cli import app
 from onlinear.models.evaluation import evaluate
-from onlinear.shards import Blocks, fit
+from onlinear.shards import Blocks, fit, rotate
 from onlinear.shards import Local as Loop
 from onlinear.streams import StreamError
 
@@ -70,6 +71,18 @@ def test_blocks_of_collections_give_the_bytes_of_a_loop(client, alone, tmp_path,
     model = on_dask.OnlineClassifier(**SETTINGS, client=client).fit(x, y)
     assert bytes_of(model.to_local(), tmp_path) == bytes_of(alone, tmp_path)
     assert model.history_[-1].gap == alone.dual_gap_
+
+
+def test_a_path_has_the_bytes_of_one_machine(client, tmp_path):
+    penalties = ["l1=1e-4", "l1=1e-2", "none"]
+    alone = PenaltyPath(Local(), penalties).partial_fit(X, Y, classes=[0, 1])
+    for _, x, y in collections():
+        path = on_dask.PenaltyPath(Local(), penalties, client=client)
+        with pytest.raises(NotFittedError):
+            path.to_local()
+        assert bytes_of(path.fit(x, y).to_local(), tmp_path) == bytes_of(alone, tmp_path)
+    (model,) = rotate([Local()], on_dask.shards_of(client, x, y), on_dask.OnDask(client))
+    assert bytes_of(model, tmp_path) == bytes_of(Local().partial_fit(X, Y, classes=[0, 1]), tmp_path)
 
 
 def test_rounds_give_the_bytes_of_a_loop(client, tmp_path):

@@ -29,14 +29,16 @@ from dask.delayed import delayed as as_delayed
 from distributed import Client, KilledWorker, get_client
 from distributed.client import FutureCancelledError
 from distributed.protocol.pickle import dumps, loads
+from sklearn.exceptions import NotFittedError
 
 from onlinear.models.base import Model
 from onlinear.models.classifier import OnlineClassifier as LocalClassifier
 from onlinear.models.evaluation import Result
+from onlinear.models.path import PenaltyPath as LocalPath
 from onlinear.models.regressor import OnlineRegressor as LocalRegressor
-from onlinear.shards import Blocks, CorrectedRound, Round, Tree, evaluate, fit, open_shards, predict_to, refuse
+from onlinear.shards import Blocks, CorrectedRound, Round, Tree, evaluate, fit, open_shards, predict_to, refuse, rotate
 
-__all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "shards_of"]
+__all__ = ["OnDask", "OnlineClassifier", "OnlineRegressor", "PenaltyPath", "shards_of"]
 
 ATTEMPTS = 3  # at a round
 TOL = 1e-3  # where neither tol nor rounds are given
@@ -107,17 +109,29 @@ class OnDask:
                 return
             yield begun.popleft()[1].result()
 
+    def rotate(self, task: Callable[..., Any], shards: Sequence[Any], carried: Sequence[bytes], *asked: Any) -> list[bytes]:
+        """Each of ``carried`` after all shards in their order: it becomes ``task(shard, it, *asked)``. What a dead worker had
+        is made again from the graph."""
+        told = self._told(task, asked)
+        ends = []
+        for it in carried:
+            future = self.client.submit(bytes, it, pure=False)
+            for shard in shards:
+                future = self._begin(told, shard, future)
+            ends.append(future)
+        return list(self.client.gather(ends))
+
     def _told(self, task: Callable[..., Any], asked: tuple[Any, ...]) -> Any:
         """The future of a task and what it is asked, as workers hold it."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # the weights, which a lost worker needs again
             return self.client.submit(bytes, dumps((task, asked)), pure=False)
 
-    def _begin(self, told: Any, shard: Any) -> Any:
-        """The future of a task's result."""
+    def _begin(self, told: Any, shard: Any, carried: Any = None) -> Any:
+        """The future of a task's result; ``carried``: that of what the task is given beside the shard."""
         pieces = shard.pieces if isinstance(shard, Held) else ()
         what = shard.name if isinstance(shard, Held) else dumps(shard)
-        return self.client.submit(_run, told, what, *pieces, pure=False)
+        return self.client.submit(_run, told, what, carried, *pieces, pure=False)
 
     def _root(self, task: Callable[..., Any], shards: Sequence[Any], asked: tuple[Any, ...]) -> Any:
         """The future of all results as one."""
@@ -143,10 +157,11 @@ class _Result:
         return _Result(self.submit, self.submit(_merge, self.future, other.future, pure=False))
 
 
-def _run(told: bytes, what: str | bytes, *pieces: Any) -> Any:
+def _run(told: bytes, what: str | bytes, carried: bytes | None, *pieces: Any) -> Any:
     """A task, on a worker: of a shard, or of rows that are there under a name."""
     task, asked = loads(told)
-    return task(loads(what) if isinstance(what, bytes) else Blocks(what, _blocks(pieces)), *asked)
+    more = () if carried is None else (carried,)
+    return task(loads(what) if isinstance(what, bytes) else Blocks(what, _blocks(pieces)), *more, *asked)
 
 
 def _blocks(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -486,3 +501,83 @@ class OnlineRegressor(_OnCluster):
     """
 
     local = LocalRegressor
+
+
+class PenaltyPath:
+    """``onlinear.PenaltyPath`` on a Dask cluster: groups of eight penalties go from shard to shard, and learn each row by row.
+
+    The models have the bytes that one machine gives them, which reads the shards in their order: nothing is averaged.
+
+    Parameters
+    ----------
+    estimator : onlinear.OnlineClassifier or onlinear.OnlineRegressor
+        The settings of all models.
+    penalties : list of str, float or penalty objects
+        The K penalties.
+    client : distributed.Client, optional
+        The connection to the cluster. Default: that of the process; there must be one.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> from onlinear import OnlineClassifier
+    >>> from onlinear.dask import PenaltyPath
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> import dask.array as da
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     path = PenaltyPath(OnlineClassifier(), ["l1=1e-4", "l1=1e-2"], client=client)
+    ...     _ = path.fit(da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200))
+    >>> path.to_local().coefs_.shape
+    (2, 30)
+    """
+
+    def __init__(self, estimator: Any, penalties: Any, *, client: Client | None = None) -> None:
+        self.estimator, self.penalties, self.client = estimator, penalties, client
+        self._path: LocalPath | None = None
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Self:
+        """Train every model on all rows once, in the order of the shards.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **options
+            The rows, as ``shards_of`` takes them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For settings that ``partial_fit`` does not take, and for input that does not go together.
+        StreamError
+            For rows that cannot be read or learned, by shard, file and line.
+        DivergenceError
+            Where the state of a model stops being finite.
+        RuntimeError
+            For workers with other versions.
+        """
+        client = get_client() if self.client is None else self.client
+        path, runner = LocalPath(self.estimator, self.penalties), OnDask(client)
+        path.in_groups(1)  # refuses what cannot be
+        (self._path,) = rotate([path], shards_of(client, X, y, sample_weight, **options), runner)
+        return self
+
+    def to_local(self) -> LocalPath:
+        """The trained path, which needs no cluster.
+
+        Returns
+        -------
+        onlinear.PenaltyPath
+            Its best model, losses and weights are those of all rows.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first ``fit``.
+        """
+        if self._path is None:
+            raise NotFittedError("this path has not been trained: call fit first.")
+        return self._path

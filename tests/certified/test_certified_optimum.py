@@ -66,6 +66,21 @@ def test_prox_newton_reaches_the_optimum(loss):
             assert learner.objective(X, y, weights) <= best + 1e-7 * abs(best)
 
 
+@pytest.mark.parametrize("loss", KINKED)
+def test_steps_in_the_slopes_reach_the_optimum_of_losses_with_kinks(loss):
+    X, y, s = rows_for(loss)
+    weightings = (False, np.ones(N)), (True, np.ones(N)), (True, s)
+    for penalty, (fit_intercept, weights) in itertools.product((*PENALTIES, BOXES[1]), weightings):
+        learner = solved("prox-newton,tol=1e-4", loss, penalty, X, y, weights, fit_intercept, 200)
+        found = certificate(learner.states[0])
+        assert found.relative <= 1e-4, (penalty, fit_intercept, weights is s)
+        assert learner.objective(X, y, weights) == pytest.approx(found.objective, rel=1e-9)
+        if penalty == PENALTIES[3]:
+            other = certificate(solved("sdca,tol=1e-3", loss, penalty, X, y, weights, fit_intercept, 3000).states[0])
+            assert other.objective >= found.bound - 1e-9
+            assert other.bound <= found.objective + 1e-9
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_ascent_reaches_the_optimum(loss):
     X, y, s = rows_for(loss)
@@ -127,7 +142,7 @@ def test_few_and_many_columns_separable_rows_and_raw_scales(d):
 @pytest.mark.parametrize(
     ("solver", "loss", "penalty", "says"),
     [
-        ("prox-newton", "hinge", "l1=0.1", "has a kink: use 'sdca'"),
+        ("prox-newton", "hinge", BOXES[0], "needs l1 or l2 where the loss has kinks, as Hinge has: use 'sdca'"),
         ("prox-newton", "logistic", "tv=0.1", "takes l1, l2 and elastic-net"),
         ("sdca", "logistic", "none", "without a penalty a duality gap says nothing"),
     ],
@@ -172,5 +187,6 @@ def test_the_matrix_on_sparse_rows(loss, penalty):
 def test_the_matrix_of_losses_with_kinks(loss, penalty):
     X, y, s = one_hot(loss, 1500)
     for fit_intercept, weights in itertools.product((False, True), (np.ones(1500), s)):
-        learner = solved("sdca,tol=1e-4", loss, penalty, X, y, weights, fit_intercept, 20_000)
-        assert certificate(learner.states[0]).relative <= 1e-4, (fit_intercept, weights is s)
+        for solver, passes in (("sdca", 20_000), ("prox-newton", 300)):
+            learner = solved(f"{solver},tol=1e-4", loss, penalty, X, y, weights, fit_intercept, passes)
+            assert certificate(learner.states[0]).relative <= 1e-4, (solver, fit_intercept, weights is s)

@@ -508,8 +508,12 @@ class Named:
     name: str
     kind: str | None
 
+    @property
+    def shares(self):
+        return frozenset({self.kind} - {None})
 
-def test_of_tasks_with_the_same_kernels_the_first_runs_alone(tmp_path):
+
+def test_of_tasks_that_share_something_the_first_runs_alone(tmp_path):
     team, log = reproduce.Workers(1, Where(), Store(tmp_path)), []
     tasks = {f"{kind}{k}": Named(f"{kind}{k}", kind) for kind in (None, "a", "b") for k in range(3)}
     with Slowly(log) as team.pool:

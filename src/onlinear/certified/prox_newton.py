@@ -20,7 +20,7 @@ import numpy as np
 from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, Table, gram, pull_back, restrict, score_table
 from onlinear.certified.descent import descend
-from onlinear.certified.gap import Gap, dual_value
+from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import SOLVED, ByColumns, ByGram
 from onlinear.certified.passes import lowest_mean
 from onlinear.compiled import kernel
@@ -121,6 +121,11 @@ def stretch(loss, scores, moves, y, s, h):  # type: ignore[no-untyped-def]
 class ProxNewton:
     """One run: the rows, where it stands, and the best bound so far."""
 
+    floor = FLOOR
+    patience: float = CUTS  # steps that need raised curvatures before a start is left
+    hedges = False  # whether a step that was cut is taken where it brings F lower than one with curvatures raised
+    samples = True  # whether a coarse solution for some of the rows may come first
+
     def __init__(
         self, stored: Stored, width: int, loss: Any, penalty: Any, y: np.ndarray, s: np.ndarray, fit_intercept: bool
     ) -> None:
@@ -129,7 +134,7 @@ class ProxNewton:
         self.strengths = strengths_of(penalty)
         self.lowest, self.bound = lowest_mean(loss, y, s), -inf
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
-        self.damping, self.accuracy, self.early = 0.0, 1.0, True
+        self.damping, self.accuracy, self.early, self.reached = 0.0, 1.0, True, inf
         self.working = self.steps = self.cuts = 0
         sizes = np.diff(self.rows.starts).astype(np.float64)
         self.pairs = 0.5 * float(sizes @ sizes)  # of entries in one row
@@ -139,7 +144,7 @@ class ProxNewton:
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
         before, iterations, passes = Gap(inf, -inf), 0, 0
         warm = bool(w.any())
-        if not warm and len(self.y) >= SAMPLED * np.count_nonzero(self.stored.counts):
+        if self.samples and not warm and len(self.y) >= SAMPLED * np.count_nonzero(self.stored.counts):
             (w, b), passes, warm = self.sample(limits.tol)
         self.stand(w, b)
         while True:
@@ -151,7 +156,7 @@ class ProxNewton:
             self.settle(before, gap)
             before = gap
             self.step(gap, limits.tol)
-            if warm and self.cuts >= CUTS:
+            if warm and self.cuts >= self.patience:
                 warm, before, self.early, self.steps = False, Gap(inf, -inf), True, 0
                 self.stand(np.zeros(self.width), 0.0)
         return Solution(self.w, self.b, self.theta, gap, iterations, passes + iterations)
@@ -176,17 +181,19 @@ class ProxNewton:
         return (run.w, run.b), run.steps // SHARE + 1, bool(run.w.any())
 
     def certify(self) -> Gap:
-        """Balance b, take slopes, curvatures and gradient, and find the gap."""
+        """Take slopes, curvatures and gradient, and find the gap."""
+        self.look()
+        self.bound = max(self.bound, dual_value(self.loss, self.penalty, self.theta, self.y, self.s, self.g, self.lowest))
+        return Gap(self.mean + penalised(self.strengths, self.w), self.bound, self.lowest)
+
+    def look(self) -> None:
+        """Balance b, and take slopes, curvatures, gradient and mean loss."""
         if self.fit_intercept:
             self.b, self.theta = balanced(self.loss, self.scores, self.y, self.s, self.b)
         else:
             slopes_at(self.loss, self.scores, self.y, self.s, self.b, self.theta)
-        mean = bend(self.loss, self.scores, self.y, self.s, self.b, self.h)
-        n = len(self.y)
-        pull_back(*self.rows, np.where(self.s != 0.0, self.s * self.theta, 0.0) / n, self.g)
-        self.bound = max(self.bound, dual_value(self.loss, self.penalty, self.theta, self.y, self.s, self.g, self.lowest))
-        self.mean = float(mean)
-        return Gap(self.mean + penalised(self.strengths, self.w), self.bound, self.lowest)
+        self.mean = float(bend(self.loss, self.scores, self.y, self.s, self.b, self.h))
+        pull_back(*self.rows, weighted_slopes(self.s, self.theta) / len(self.y), self.g)
 
     def settle(self, before: Gap, gap: Gap) -> None:
         """Decide how accurate the next model must be: coarse while F falls, finer each time that the gap does not halve."""
@@ -221,16 +228,25 @@ class ProxNewton:
         self.working = len(W)
         if not len(W):
             return
-        least = FLOOR / len(self.y) + self.damping * float(self.h.max(initial=0.0))
-        h = np.maximum(self.h, least * (self.s > 0.0))
+        h = self.curvatures(W)
+        shorter = None
         for models in range(STRETCHED + 1):
             d, moves = self.minimise(W, h, target)
             t = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
             if t > 0.0:
                 break
+            if self.hedges and shorter is None:
+                shorter = d, moves, self.search(W, d, moves, SEARCHES), self.reached
             stretch(self.loss, self.scores + self.b, moves, self.y, self.s, h)
+        if shorter is not None and shorter[3] < self.reached:
+            d, moves, t, _ = shorter
         self.cuts += models > 0
         self.go(W, d, moves, t)
+
+    def curvatures(self, W: np.ndarray) -> np.ndarray:
+        """Those of the rows, (n,), in a model of some columns."""
+        least = self.floor / len(self.y) + self.damping * float(self.h.max(initial=0.0))
+        return np.maximum(self.h, least * (self.s > 0.0))
 
     def prefers_gram(self, m: int, entries: int, pairs: float, coarse: bool) -> bool:
         """Whether H costs less than the epochs over columns that it spares."""
@@ -256,23 +272,27 @@ class ProxNewton:
         entries, n = int(self.stored.counts[W].sum()), len(self.y)
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2
+        pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * (np.count_nonzero(h) / n)
         if self.prefers_gram(m, entries, pairs, target < 0.0):
             small = self.rows_within(W, entries)
             H = gram(small, h, m)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-            descend(model, g, w, d, np.diag(H)[:last].copy(), self.strengths, m, 400, 0.02, 0.3 * target, 200, 1e-8)
+            descend(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m, 400, 0.02, 0.3 * target, 200, 1e-8)
         else:
             columns, diagonal = self.stored.columns, np.empty(last)
             small = self.rows_within(W, entries) if target >= 0.0 else Table(np.zeros(1, np.int64), *NO_ENTRIES)
             square_columns(*columns, W, h, diagonal)
             model = ByColumns(*columns, W, h, np.zeros(n), small, np.zeros((2, m + 1)))
-            descend(model, g, w, d, diagonal, self.strengths, m, 40 if target < 0.0 else 300, 0.15, target, 100, 1e-3, 3)
+            descend(model, g, w, d, diagonal, self.near(), m, 40 if target < 0.0 else 300, 0.15, target, 100, 1e-3, 3)
             if target < 0.0:
                 return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
         moves = np.empty(n)
         score_table(*small, np.ascontiguousarray(d[:m]), moves)
         return d, moves + (d[m] if self.fit_intercept else 0.0)
+
+    def near(self) -> Strengths:
+        """l1, l2 and bounds within which the model is believed."""
+        return self.strengths
 
     def search(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, trials: int) -> float:
         """The first of 1, 1/2, 1/4 ... of d at which F falls enough by Armijo's rule; 0 where none of so many does."""
@@ -283,8 +303,10 @@ class ProxNewton:
         for _ in range(trials):
             found = value_along(self.loss, scores, moves, t, self.y, self.s) + penalised(self.strengths, old + t * step)
             if found <= value + 0.01 * t * min(slope, 0.0) + 1e-14 * abs(value):
+                self.reached = float(found)
                 return t
             t *= 0.5
+        self.reached = inf
         return 0.0
 
     def go(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, t: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -657,6 +658,28 @@ class Learner(Core):
         header, arrays = self.freeze()
         arrays = {name: array.copy() for name, array in arrays.items()}
         return _thawed, (header, arrays, {role: spec for role, spec in self.spec.items() if not isinstance(spec, str)})
+
+    @classmethod
+    def together(cls, learners: Sequence[Learner]) -> Learner:
+        """A learner of all outputs of several, which have learned the same rows with the same settings.
+
+        Parameters
+        ----------
+        learners : sequence of Learner
+            Learners whose outputs do not learn from one another.
+
+        Returns
+        -------
+        Learner
+            It has the bytes of one that learned all outputs itself.
+
+        Raises
+        ------
+        ValueError
+            For learners with ``average="adaptive"``, ``uncertainty``, ``clip`` or relative targets.
+        """
+        header, arrays = stored_learner.together([learner.freeze() for learner in learners])
+        return cls.thaw(header, arrays)
 
     @classmethod
     def thaw(cls, header: Header, arrays: Arrays, **parts: Any) -> Learner:

@@ -5,6 +5,7 @@ A file is believed in nothing: types, shapes and ranges are checked before a ker
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,37 @@ def arrays_of(core: Core) -> Arrays:
         for r, copy in enumerate(core.spread.copies):
             arrays |= {f"{COPY}{r}.{name}": array for name, array in arrays_of(copy).items()}
     return arrays
+
+
+def together(frozen: Sequence[tuple[Header, Arrays]]) -> tuple[Header, Arrays]:
+    """The header and arrays of a learner of all outputs of several, which have learned the same rows with the same settings.
+
+    Raises ValueError where what outputs learn depends on the others.
+    """
+    header, first = frozen[0]
+    if "race" in first or "uncertainty" in header or "clip" in header or header.get("targets", RAW) != RAW:
+        raise ValueError("outputs that learn from one another cannot be put together.")
+    arrays: Arrays = {name: array for name, array in first.items() if not _is_of_outputs(name)}
+    for name in _OF_OUTPUTS & first.keys():
+        arrays[name] = np.concatenate([own[name] for _, own in frozen])
+    for name, kept in (("units.sizes", 1), ("units.steps", 1)):  # numbers of the rows before those of the outputs
+        if name in first:
+            arrays[name] = np.concatenate([first[name][..., :kept], *(own[name][..., kept:] for _, own in frozen)], axis=-1)
+    outputs = 0
+    for settings, own in frozen:
+        for name, array in own.items():
+            place, _, rest = name.partition(".")
+            if place.isdigit():
+                arrays[f"{outputs + int(place)}.{rest}"] = array
+        outputs += settings["n_outputs"]
+    return header | {"n_outputs": outputs}, arrays
+
+
+_OF_OUTPUTS = {"losses", "units.zero", "units.spread"}  # one row or number for each
+
+
+def _is_of_outputs(name: str) -> bool:
+    return name in _OF_OUTPUTS or name in ("units.sizes", "units.steps") or name.partition(".")[0].isdigit()
 
 
 def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,8 @@ class Certifying:
         solver = self.solver
         if not names_certified(solver):
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
-            solver = f"{'prox-newton' if hasattr(loss, 'curvature') else 'sdca'},tol={tol!r}"
+            ascends = not (penalty.l1 > 0.0 and penalty.l2 == 0.0) and not hasattr(loss, "curvature")
+            solver = f"{'sdca' if ascends else 'prox-newton'},tol={tol!r}"
         elif self.tol is not None:
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
             name = split(solver, "solver", SOLVERS)[0] if isinstance(solver, str) else None

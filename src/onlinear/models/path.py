@@ -335,6 +335,28 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
         return tags
 
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    def in_groups(self, size: int) -> list[PenaltyPath]:
+        """Paths of up to ``size`` of the penalties each, not trained; ``take`` puts them together again once they are."""
+        self._new_models()
+        if self._tol is not None:
+            raise ValueError(f"tol={self._tol!r}: a path to optima needs all rows at once, and groups learn row by row.")
+        penalties = list(self.penalties)
+        starts = range(0, len(penalties), size)
+        return [type(self)(self.estimator, penalties[k : k + size], grow=self.grow, n_jobs=self.n_jobs) for k in starts]
+
+    def take(self, groups: list[PenaltyPath]) -> PenaltyPath:
+        """Become what groups of its penalties are together, which have been trained on the same rows."""
+        fitted = [group.trained() for group in groups]
+        self._models, self._group = [model for models, _ in fitted for model in models], None
+        self._tally = Tally.together([tally for _, tally in fitted])
+        return self
+
+    def trained(self) -> tuple[list[Online], Tally]:
+        """The trained models, and what was counted."""
+        return self._fitted(), self._tally
+
     # --- files -------------------------------------------------------------------------------------------------------
 
     @in_turn

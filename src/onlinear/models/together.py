@@ -118,6 +118,13 @@ class Tally:
         """Nothing yet, for so many penalties."""
         return cls(np.zeros(penalties), np.zeros(penalties))
 
+    @classmethod
+    def together(cls, tallies: list[Tally]) -> Tally:
+        """Those of groups of penalties, of the same rows, as one."""
+        first = tallies[0]
+        wrong, later = (np.concatenate([getattr(tally, name) for tally in tallies]) for name in ("wrong", "later_loss"))
+        return cls(wrong, later, first.counted, first.later_rows)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """All that is counted, by name."""
         counts = np.array([self.counted, self.later_rows], dtype=np.float64)

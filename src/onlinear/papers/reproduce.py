@@ -33,7 +33,7 @@ class Workers:
 
     def __init__(self, jobs: int, where: Where, store: Store) -> None:
         self.where, self.store = where, store
-        self.compiled: set[Hashable] = {None}  # kinds of tasks whose kernels are on disk
+        self.made: set[Hashable] = set()  # what tasks share and finished ones have put on disk
         self.pool = (
             None
             if jobs == 1
@@ -55,32 +55,29 @@ class Workers:
         return [found[key] for key in keys]
 
     def _perform(self, tasks: dict[str, Task]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Results as they come. Of tasks that need the same kernels the first runs alone, so that one process compiles them."""
+        """Results as they come. What several tasks need, kernels and an optimum, the first makes while the others wait."""
         folder = str(self.store.folder)
         if self.pool is None:
             for key, task in tasks.items():
                 yield key, perform(task, self.where, folder)
             return
-        held: dict[Hashable, list[tuple[str, Task]]] = {}
-        waiting: dict[Future[dict[str, Any]], tuple[str, Hashable]] = {}
-
-        def submit(key: str, task: Task) -> None:
-            waiting[self.pool.submit(perform, task, self.where, folder)] = key, task.kind  # type: ignore[union-attr]
-
-        for key, task in tasks.items():
-            if task.kind in held and task.kind not in self.compiled:
-                held[task.kind].append((key, task))
-            else:
-                held.setdefault(task.kind, [])
-                submit(key, task)
+        held, making = tasks, set[Hashable]()
+        waiting: dict[Future[dict[str, Any]], str] = {}
         try:
-            while waiting:
+            while held or waiting:
+                left = {}
+                for key, task in held.items():
+                    if making & task.shares:
+                        left[key] = task
+                    else:
+                        making |= task.shares - self.made
+                        waiting[self.pool.submit(perform, task, self.where, folder)] = key
+                held = left
                 for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    key, kind = waiting.pop(done)
+                    key = waiting.pop(done)
                     yield key, done.result()
-                    self.compiled.add(kind)
-                    for other in held.pop(kind, []):
-                        submit(*other)
+                    self.made |= tasks[key].shares
+                    making -= self.made
         except BrokenExecutor:
             raise ValueError(
                 "a process ended early (memory?); start again with fewer --jobs: finished runs are kept."

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,10 +48,11 @@ class RunSpec:
     seconds: float | None = None
 
     @property
-    def kind(self) -> Hashable:
-        """What the kernels of a run depend on, as far as it is known in advance."""
+    def shares(self) -> frozenset[Hashable]:
+        """What other runs need too and the first of them makes: kernels, as far as they are known, and the optimum."""
         parts = (text.split(",")[0] for text in (self.solver, self.loss, self.penalty, self.average or ""))
-        return self.data.name, self.intercept, self.scale, *parts
+        kernels = (self.data.name, self.intercept, self.scale, *parts)
+        return frozenset({kernels, (self.data.name, self.data_seed, self.loss, self.penalty)})
 
     def key(self, where: Where) -> str:
         """The run's name in the store."""
@@ -66,7 +67,7 @@ class FactSpec:
     data_seed: int
     facts: tuple[str, ...]
 
-    kind = None  # it compiles nothing that many tasks share
+    shares: ClassVar[frozenset[Hashable]] = frozenset()
 
     def key(self, where: Where) -> str:
         """The facts' name in the store."""
@@ -81,7 +82,7 @@ class MapSpec:
     data_seed: int
     rows: int | None = None
 
-    kind = None
+    shares: ClassVar[frozenset[Hashable]] = frozenset()
 
     def key(self, where: Where) -> str:
         """The map's name in the store."""

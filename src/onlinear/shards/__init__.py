@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from onlinear.shards.checkpoints import Keeper
 from onlinear.shards.fitting import CorrectedRound, Round, fit, refuse
+from onlinear.shards.rotation import advance, rotate
 from onlinear.shards.runners import Local, Runner, Tree
 from onlinear.shards.scoring import evaluate, predict, predict_to
 from onlinear.shards.sources import Blocks, File, Shard, open_shards
@@ -31,6 +32,7 @@ __all__ = [
     "Start",
     "Survey",
     "Tree",
+    "advance",
     "correct",
     "evaluate",
     "fit",
@@ -40,5 +42,6 @@ __all__ = [
     "predict",
     "predict_to",
     "refuse",
+    "rotate",
     "survey",
 ]

@@ -8,9 +8,9 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol
@@ -31,6 +31,9 @@ class Runner(Protocol):
 
     def map(self, task: Task, shards: Sequence[Any], *asked: Any) -> Generator[Any, None, None]:
         """The results of ``task(shard, *asked)`` in the order of the shards."""
+
+    def rotate(self, task: Task, shards: Sequence[Any], carried: Sequence[bytes], *asked: Any) -> list[bytes]:
+        """Each of ``carried`` after all shards in their order: it becomes ``task(shard, it, *asked)``."""
 
 
 class Tree:
@@ -115,6 +118,46 @@ class Local:
         else:
             yield from (task(shard, *asked) for shard in shards)
 
+    def rotate(self, task: Task, shards: Sequence[Shard], carried: Sequence[bytes], *asked: Any) -> list[bytes]:
+        """Each of ``carried`` after all shards in their order: it becomes ``task(shard, it, *asked)``."""
+        if self._pool is None and (self.processes or self.workers > 1):
+            with self:
+                return self._rotate(partial(_carry, task, asked), shards, list(carried))
+        if self._pool is None:
+            return [reduce(lambda it, shard: task(shard, it, *asked), shards, each) for each in carried]
+        return self._rotate(partial(_carry, task, asked), shards, list(carried))
+
+    def _rotate(self, call: Task, shards: Sequence[Shard], carried: list[bytes]) -> list[bytes]:
+        """``rotate`` on the pool: what is carried goes on to its next shard as soon as it is back from the one before."""
+        place, deaths = [0] * len(carried), 0
+        running: dict[Future[Any], int] = {}
+        waiting = [k for k in range(len(carried)) if shards]
+        while waiting or running:
+            assert self._pool is not None
+            try:
+                running |= {self._pool.submit(call, shards[place[k]], carried[k]): k for k in waiting}
+                waiting = []
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    carried[running[future]] = future.result()
+                    k = running.pop(future)
+                    place[k] += 1
+                    waiting += [k] * (place[k] < len(shards))
+            except BrokenProcessPool as error:
+                deaths += 1
+                self._begin_again(deaths, error)
+                waiting, running = [k for k in range(len(carried)) if place[k] < len(shards)], {}
+        return carried
+
+    def _begin_again(self, deaths: int, error: BrokenProcessPool) -> None:
+        """Start new workers after a death; raises RuntimeError after too many."""
+        if deaths == ATTEMPTS:
+            raise RuntimeError(
+                f"worker processes died {deaths} times. Do they lack memory? Make smaller shards, or run fewer workers."
+            ) from error
+        warnings.warn("a worker process died; what it had is done again.", RuntimeWarning, stacklevel=4)
+        self.__exit__()
+        self.__enter__()
+
     def _in_order(self, call: Task, shards: Sequence[Shard]) -> Generator[Any, None, None]:
         rest, deaths = iter(shards), 0
         begun: deque[tuple[Shard, Future[Any] | None]] = deque()  # None: to be begun again
@@ -129,14 +172,8 @@ class Local:
                 result = future.result()
             except BrokenProcessPool as error:
                 deaths += 1
-                if deaths == ATTEMPTS:
-                    raise RuntimeError(
-                        f"worker processes died {deaths} times. Do they lack memory? Make smaller shards, or run fewer workers."
-                    ) from error
-                warnings.warn("a worker process died; what it had is done again.", RuntimeWarning, stacklevel=2)
+                self._begin_again(deaths, error)
                 begun = deque((shard, None) for shard, _ in begun)
-                self.__exit__()
-                self.__enter__()
                 continue
             begun.popleft()
             yield result
@@ -163,3 +200,7 @@ def _end_with_parent() -> None:
 
 def _call(task: Task, asked: Sequence[Any], shard: Shard) -> Any:
     return task(shard, *asked)
+
+
+def _carry(task: Task, asked: Sequence[Any], shard: Shard, it: bytes) -> bytes:
+    return task(shard, it, *asked)  # type: ignore[no-any-return]

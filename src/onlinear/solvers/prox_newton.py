@@ -6,7 +6,10 @@ with g the gradient and H the curvatures of the mean loss at w, t by Armijo's ru
 ``tol``, and says so; passes are counted, not believed.
 
 Source: Lee, Sun, Saunders, SIAM J. Optim. 24 (2014), 1420-1443.
-Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``curvature`` and ``conjugate``; the rows at once.
+Losses with kinks are solved inside proximal steps in their slopes (MATH 20.8).
+
+Cost:   O(nnz) an iteration and the work of the model. Needs: a loss with ``conjugate``, and ``curvature`` or
+``theta``; the rows at once.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.certified.columns import Stored
+from onlinear.certified.kinks import Kinked
 from onlinear.certified.prox_newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
 from onlinear.solvers.core.certified import CertifiedEngine
-from onlinear.solvers.core.engine import Engine, Problem
+from onlinear.solvers.core.engine import Engine, Problem, needs_theta
 
 
 class ProxNewton(NamedTuple):
@@ -33,8 +37,10 @@ class ProxNewton(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         if not hasattr(problem.loss, "curvature"):
-            name = type(problem.loss).__name__
-            raise ValueError(f"{problem.name} needs a loss with curvature; {name} has a kink: use 'sdca'.")
+            needs_theta(problem)
+            if problem.penalty.l1 == problem.penalty.l2 == 0.0:
+                name = type(problem.loss).__name__
+                raise ValueError(f"{problem.name} needs l1 or l2 where the loss has kinks, as {name} has: use 'sdca'.")
         return ProxNewtonEngine(self, problem)
 
 
@@ -42,10 +48,19 @@ class ProxNewtonEngine(CertifiedEngine):
     """Runs it on one output."""
 
     implicit = False
-    rounds = True
+
+    @property
+    def rounds(self) -> bool:  # type: ignore[override]
+        """Whether sums over rows suffice: slopes of losses with kinks have to be kept."""
+        return self.smooth
+
+    @property
+    def smooth(self) -> bool:
+        return hasattr(self.problem.loss, "curvature")
 
     def optimum(
         self, rows: Stored, y: np.ndarray, s: np.ndarray, w: np.ndarray, b: float, limits: Limits, tell: Tell | None
     ) -> Solution:
-        run: Any = Run(rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept)
+        kind: Any = Run if self.smooth else Kinked
+        run = kind(rows, len(w), self.problem.loss, self.penalty, y, s, self.problem.fit_intercept)
         return run.solve(w, b, limits, tell)  # type: ignore[no-any-return]

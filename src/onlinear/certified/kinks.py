@@ -1,0 +1,159 @@
+r"""Proximal steps in the slopes, for losses with kinks: a stored problem of any penalty to a certified gap (MATH 20.8).
+
+    theta <- argmax D(theta) - (mu / 2n) sum_i s_i (theta_i - t_i)^2,   t <- theta
+
+is the problem whose losses are max_theta a theta - l*(theta) - (mu/2)(theta - t_i)^2. They are smooth; at score a their slope
+is the implicit step of the online methods, from the score with the row's last slope in it, theta(a + mu t_i, mu, y_i). So
+prox-Newton solves it: rows at a kink have curvature 1/mu, others none. Every theta certifies the loss itself, and mu falls.
+For piecewise linear losses the slopes that are strictly between settle after finitely many steps.
+
+Source: Rockafellar, Math. Oper. Res. 1, 1976 (the method of multipliers as proximal steps of the dual).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.certified.balance import balanced
+from onlinear.certified.columns import Stored, pull_back
+from onlinear.certified.gap import Gap, dual_value, weighted_slopes
+from onlinear.certified.passes import sum_conjugates
+from onlinear.certified.prox_newton import (
+    Limits,
+    ProxNewton,
+    Report,
+    Solution,
+    Strengths,
+    Tell,
+    penalised,
+    slopes_at,
+    square_columns,
+    value_along,
+)
+from onlinear.compiled import adopt, bind_loss
+
+FIRST = 2.0  # mu of the first step, in mean losses to a mean squared slope
+SMALLER = 0.3  # mu of each step to that before
+INNER, LAST = 0.2, 0.3  # the gap of a step, relative to the certified one, and the least, relative to tol
+MOST = 20  # iterations of a step
+DAMPED = 0.05  # curvatures of the first model, and of columns without, to the largest
+FAR = 8.0  # times the largest weight: no model is believed farther away
+NEAR = 1e-3  # of mu: between what scores a slope is differentiated
+
+
+class Envelope(NamedTuple):
+    """min_s l(s) + (a - s)^2 / (2 mu) = max_theta a theta - l*(theta) - mu theta^2 / 2, of a loss by address."""
+
+    loss: Any
+    mu: float
+
+    def value(self, a: float, y: float) -> float:
+        """l(a - mu theta) + mu theta^2 / 2."""
+        theta = self.loss.theta(a, self.mu, y)
+        return self.loss.value(a - self.mu * theta, y) + 0.5 * self.mu * theta * theta  # type: ignore[no-any-return]
+
+    def slope(self, a: float, y: float) -> float:
+        """theta(a, mu, y)."""
+        return self.loss.theta(a, self.mu, y)  # type: ignore[no-any-return]
+
+    def curvature(self, a: float, y: float) -> float:
+        """The change of theta about a."""
+        off = NEAR * self.mu
+        return (self.loss.theta(a + off, self.mu, y) - self.loss.theta(a - off, self.mu, y)) / (2.0 * off)  # type: ignore[no-any-return]
+
+
+adopt(Envelope)
+
+
+class Kinked(ProxNewton):
+    """One run: prox-Newton's, of smooth losses that change from step to step, and the best weights and bound of the loss."""
+
+    floor = 0.0  # rows without curvature cost nothing
+    patience, hedges, samples = inf, True, False
+
+    def __init__(
+        self, stored: Stored, width: int, loss: Any, penalty: Any, y: np.ndarray, s: np.ndarray, fit_intercept: bool
+    ) -> None:
+        super().__init__(stored, width, loss, penalty, y, s, fit_intercept)
+        self.kinked, self.by_address = loss, bind_loss(loss)
+        self.shift, self.best, self.certified = np.zeros(len(y)), (np.zeros(width), 0.0), Gap(inf, -inf, self.lowest)
+
+    def solve(self, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
+        """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
+        mu, passes, stopped = self.begin(w, b), 1, False
+
+        def told(report: Report) -> bool:
+            nonlocal stopped
+            now = Report(self.certified, passes + report.passes, report.nonzeros, report.working)
+            stopped = tell is not None and tell(now)
+            return stopped or self.certified.relative <= limits.tol
+
+        while self.certified.relative > limits.tol and passes < limits.passes and not stopped:
+            self.loss, self.bound, self.accuracy, self.steps = Envelope(self.by_address, mu), -inf, 1.0, 0
+            self.early, self.damping = passes == 1, DAMPED if passes == 1 else 0.0
+            enough = max(INNER * min(1.0, self.certified.relative), LAST * limits.tol)
+            most = min(MOST, limits.passes - passes)
+            found = super().solve(self.w, self.b, Limits(enough, most), told)
+            if not np.isfinite(found.gap.objective):
+                break
+            passes += found.passes
+            mu *= SMALLER if found.gap.relative <= enough else 1.0
+            self.shift = mu * self.theta
+        return Solution(*self.best, self.theta, self.certified, passes, passes)
+
+    def begin(self, w: np.ndarray, b: float) -> float:
+        """Certify the start by the slopes there; give the first mu."""
+        super().stand(w, b)
+        if self.fit_intercept:
+            self.b, self.theta = balanced(self.kinked, self.scores, self.y, self.s, b)
+        else:
+            slopes_at(self.by_address, self.scores, self.y, self.s, b, self.theta)
+        pull_back(*self.rows, weighted_slopes(self.s, self.theta) / len(self.y), self.g)
+        mean = self.judge(self.scores + self.b)
+        steepness = float(np.mean(weighted_slopes(self.s, self.theta * self.theta)))
+        return FIRST * mean / steepness if steepness > 0.0 and mean > 0.0 else 1.0
+
+    def stand(self, w: np.ndarray, b: float) -> None:
+        """Go to w and b; scores hold the slopes of the last step."""
+        super().stand(w, b)
+        self.scores += self.shift
+
+    def judge(self, scores: np.ndarray) -> float:
+        """Certify the loss itself at the weights and slopes; give its mean."""
+        mean = float(value_along(self.by_address, scores, scores, 0.0, self.y, self.s))
+        value, (best, bound, lowest) = mean + penalised(self.strengths, self.w), self.certified
+        if value < best:
+            best, self.best = value, (self.w.copy(), self.b)
+        found = dual_value(self.kinked, self.penalty, self.theta, self.y, self.s, self.g, lowest)
+        self.certified = Gap(best, max(bound, found), lowest)
+        return mean
+
+    def certify(self) -> Gap:
+        """The gap of the step's problem, in units of the certified one."""
+        self.look()
+        self.judge(self.scores - self.shift + self.b)
+        c, n = self.penalty.reach(-self.g), len(self.y)
+        theta = c * self.theta
+        kept = 0.5 * self.loss.mu * theta * theta - self.shift * theta
+        lost = float(sum_conjugates(self.kinked, self.theta, self.y, self.s, c) + weighted_slopes(self.s, kept).sum()) / n
+        self.bound = max(self.bound, -lost - float(self.penalty.conjugate(-c * self.g)))
+        value = self.mean + penalised(self.strengths, self.w)
+        return Gap(value, self.bound, value - (self.certified.objective - self.lowest))
+
+    def curvatures(self, W: np.ndarray) -> np.ndarray:
+        """Those of the rows, damped where they are of columns that are to leave 0 and have no curvature."""
+        h, columns, diagonal = super().curvatures(W), self.stored.columns, np.zeros(len(W))
+        square_columns(*columns, W, h, diagonal)
+        for j in W[(diagonal == 0.0) & (self.w[W] == 0.0)]:
+            rows = columns.places[columns.starts[j] : columns.starts[j + 1]]
+            h[rows] = np.maximum(h[rows], DAMPED * float(self.h.max(initial=0.0)) * (self.s[rows] > 0.0))
+        return h
+
+    def near(self) -> Strengths:
+        """l1, l2, and bounds beyond which rows that are flat now are not."""
+        l1, l2, lower, upper = self.strengths
+        far = FAR * float(np.abs(self.w).max(initial=0.0)) or inf
+        return l1, l2, max(lower, -far), min(upper, far)
