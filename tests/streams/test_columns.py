@@ -617,10 +617,13 @@ CSV = [
     ("y,x\n1,2\n1\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 1\."),
     ("y,x\n1,2\n1,2,3\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 3\."),
     ("y,x\n1,2\n1,\xff\n", r"a\.csv:3: expected UTF-8 text in column 'x', got "),
+    ("\x89PNG\n1,2\n", r"a\.csv:1: expected names of columns in UTF-8, got b'.x89PNG"),
+    ("y,x\n1,2\n1,2,\xff\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 3: '1,2,"),
     ("y,x\n1,\n1,\n", "has no value that tells its type"),
 ]
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("text", "message"), CSV)
 def test_csv_that_is_wrong(tmp_path, text, message):
     path = tmp_path / "a.csv"

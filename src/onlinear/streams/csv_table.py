@@ -50,6 +50,7 @@ class CsvTable(Table):
         if not self._file.whole and head.count(b"\n") < 2:
             raise self._error(ValueError("straddling"))
         first = head.find(b"\n") + 1
+        self._check_names(head[:first] if first else head)
         columns = 1 + head.count(self._delimiter.encode(), 0, first or len(head))
         if columns > MOST_COLUMNS:
             raise StreamError(f"{self.place.name}:1: expected at most {MOST_COLUMNS:,} columns, got {columns:,}.")
@@ -57,7 +58,9 @@ class CsvTable(Table):
         key = self._delimiter, head
         schema = self._settings.schemas.get(key)
         if schema is None:
-            schema = self._open_csv(pa.BufferReader(head), {}, None, lambda row: "skip").schema
+            # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
+            wrong = (lambda row: "skip") if _is_utf8(head) else None
+            schema = self._open_csv(pa.BufferReader(head), {}, None, wrong).schema
             self._settings.schemas.clear()
             self._settings.schemas[key] = schema
         try:
@@ -65,6 +68,14 @@ class CsvTable(Table):
         except UnicodeError as error:
             raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {first_line(error)}") from None
         return pa.schema([(field.name, self._settings.types.get(field.name) or _widen(field.type)) for field in schema])
+
+    def _check_names(self, line: bytes) -> None:
+        """Refuse a line of names that is not UTF-8."""
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            found = line[error.start : error.start + 16]
+            raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {found!r}.") from None
 
     @property
     def position(self) -> int:
@@ -116,7 +127,7 @@ class CsvTable(Table):
         except ERRORS as error:
             raise self._error(error) from None
 
-    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str]) -> Any:
+    def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str] | None) -> Any:
         try:
             return pacsv.open_csv(
                 file,
@@ -142,6 +153,9 @@ class CsvTable(Table):
             return StreamError(
                 f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?"
             )
+        if found := re.fullmatch(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
+            fields = f"expected {found[2]} values as in the line of names, got {found[3]}"
+            return StreamError(f"{name}:{found[1]}: {fields}: {found[4][:40]!a}.")
         found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+).*: (.*)", message, re.DOTALL)
         if found is None:
             return StreamError(f"{name}: {message}")
@@ -203,6 +217,14 @@ def _open_bytes(place: Place) -> Any:
         return place.filesystem.open_input_stream(place.path, compression="detect")
     except ERRORS as error:
         raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _widen(kind: Any) -> Any:
