@@ -485,6 +485,8 @@ class Learner(Core):
         t = self.states[0].t
         self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
         held = self._score is not None and self._score.now is self.states[0].now and self._score.t == t
+        if not held:
+            self._score = None
         if not held and self._read_since[1] > patience * (1 + self.size // WORTH):
             self._score = OneScore(*self._predictors(), self.states[0].now, bound_of(self.growing, self.size))
         return found
@@ -658,6 +660,21 @@ class Learner(Core):
         header, arrays = self.freeze()
         arrays = {name: array.copy() for name, array in arrays.items()}
         return _thawed, (header, arrays, {role: spec for role, spec in self.spec.items() if not isinstance(spec, str)})
+
+    def unlearned(self, n_features: int) -> Learner:
+        """A learner of the same settings that has learned nothing, of so many columns.
+
+        Parameters
+        ----------
+        n_features : int
+            The columns.
+
+        Returns
+        -------
+        Learner
+            Its weights are 0, also where this one was given a ``start``.
+        """
+        return type(self)(**self.spec, **stored_learner.settings(stored_learner.header_of(self)), n_features=n_features)
 
     @classmethod
     def together(cls, learners: Sequence[Learner]) -> Learner:

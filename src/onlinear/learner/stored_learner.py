@@ -100,9 +100,16 @@ def arguments(header: Header, arrays: Arrays, parts: dict[str, Any]) -> dict[str
     _refuse_implausible(header, arrays)
     return {
         **{role: stored_parts.restore(role, header["spec"][role], parts) for role in stored_parts.ROLES},
+        **settings(header),
+        "n_features": None if header["growing"] else header["size"],
+    }
+
+
+def settings(header: Header) -> dict[str, Any]:
+    """The arguments of a header but for the parts and the number of columns."""
+    return {
         "scale": header["scale"],
         "fit_intercept": header["fit_intercept"],
-        "n_features": None if header["growing"] else header["size"],
         "n_outputs": header["n_outputs"],
         "targets": header.get("targets", RAW),
         "weights": header.get("weights", RAW),

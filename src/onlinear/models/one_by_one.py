@@ -132,8 +132,15 @@ class OneByOne:
     def score_dict(self, row: Mapping[str, Any]) -> Any:
         """The score of a row, a float or (K,). Lists all weights where that is worth it."""
         learner, reader = self.learner_, self._reader()
-        columns, values = as_arrays(reader.row(row, False))
-        found = learner.predict_one(columns, values)
+        if isinstance(learner, Final):
+            found = learner.predict_one(*as_arrays(reader.row(row, False)))
+        else:
+            lock = learner.lock  # the arrays are those of all rows of these names
+            lock.acquire()
+            try:
+                found = learner.predict_one(*reader.arrays(row, False))
+            finally:
+                lock.release()
         held, now = self._row_scores, steps_of(learner)
         if learner.n_outputs == 1 and (held is None or held.learner is not learner or held.t != now):
             t, reads = self._row_reads

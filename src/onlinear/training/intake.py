@@ -115,6 +115,9 @@ def drop_held(block: Block) -> Block:
     return block if block.held is None else block.take(np.flatnonzero(~block.held))
 
 
-def no_rows() -> Source:
-    """Rows to compile with."""
-    return Source(0, 0, 0, 0.0, Rows(np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0)))
+def rows_to_compile_with(outputs: int) -> tuple[Source, np.ndarray, np.ndarray]:
+    """Three rows of two columns, targets (3, outputs) that every loss takes, and weights."""
+    rows = Rows(np.array([0, 2, 4, 5], np.uint64), np.array([0, 1, 0, 1, 0], np.uint32), np.ones(5))
+    targets = np.full((3, outputs), -1.0, order="F")
+    targets[:, 0] = 1.0
+    return Source(3, 2, 2, 1.0, rows), targets, np.ones(3)

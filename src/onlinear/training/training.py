@@ -32,7 +32,7 @@ from onlinear.streams.labels import Labels
 from onlinear.streams.weighted import ClassWeighted
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.held_out import Best, HeldOut
-from onlinear.training.intake import Intake, drop_held, no_rows, refuse_wide
+from onlinear.training.intake import Intake, drop_held, refuse_wide, rows_to_compile_with
 from onlinear.training.options import CLASSIFY, Options, choose_task
 from onlinear.training.pieces import Pieces
 from onlinear.training.place import Place
@@ -208,12 +208,14 @@ class Training:
         self._checkpoint_time = time.monotonic()
 
     def warm_up(self) -> None:
-        """Compile what the run needs, so that its time is that of learning; learning no rows changes nothing."""
+        """Compile what the run needs, so that its time is that of learning: another learner learns a few rows."""
         if self.learner.engine.batch:
             return
-        self.learner.learn_checked(no_rows(), np.zeros((0, self.learner.n_outputs), order="F"), np.zeros(0))
-        self.learner.weights()
-        self.learner.predict(np.zeros((0, max(1, self.learner.size))))
+        other, (source, y, weights) = self.learner.unlearned(2), rows_to_compile_with(self.learner.n_outputs)
+        with suppress(DivergenceError):
+            other.learn_checked(source, y, weights)
+            other.weights()
+            other.predict(np.ones((1, 2)))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
