@@ -1,4 +1,4 @@
-"""What a call with one row as a dict costs, beside River's: ten numbers by name, the least of forty runs in turns, in microseconds.
+"""What a call with one row as a dict costs, beside River's: ten numbers by name, microseconds, the least of forty runs.
 
 python benchmarks/one_by_one.py [--write docs/one-by-one.md] [--json FILE]
 """
