@@ -52,6 +52,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
     "crosses": [DATA, ("--write", "{root}/docs/tutorials/crosses.md"), JSON],
     "expansions": [DATA, ("--write", "{root}/docs/tutorials/words-and-bins.md"), JSON],
+    "shards": [("--write", "{root}/docs/many-machines.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
 OWN_PAGE = (
@@ -65,6 +66,7 @@ OWN_PAGE = (
     "forgetting",
     "crosses",
     "expansions",
+    "shards",
     "defaults",
 )  # they write where their tables stand
 IF_NAMED = ("defaults",)
