@@ -73,7 +73,7 @@ def test_a_number_has_one_heading(name: str) -> None:
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, "family", "faithful"])
 def test_the_tests_that_a_page_names_exist(name: str) -> None:
     text = page(name)
     assert missing_tests(text) == []

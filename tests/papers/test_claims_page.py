@@ -41,6 +41,13 @@ def test_a_folder_of_one_experiment_adds_its_claims_in_their_place(script):
     assert script.merged([first, later]) == [first[0], later[0], first[1]]
 
 
+def test_the_page_of_faithfulness_names_every_experiment_of_the_papers():
+    text = (ROOT / "docs/faithful.md").read_text(encoding="utf-8")
+    lists = text.split("## Planted faults")[0]
+    named = {name for line in re.findall(r"^\|.*\|$", lists, re.MULTILINE) for name in re.findall(r"`(p\d/[\w-]+)`", line)}
+    assert named == {name for name in experiments.names() if not name.startswith("ours/")}
+
+
 def test_the_page_has_every_claim_once(script):
     _, full, quick = re.split("\n## (?:Full|Quick) runs\n", (ROOT / "docs/claims.md").read_text())
     for table in (full, quick):

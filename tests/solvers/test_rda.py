@@ -131,6 +131,23 @@ def test_what_is_lazy_and_why_not():
     assert "couples" in learner("total-variation,tv=0.1", n_features=3).engine.why
 
 
+@pytest.mark.parametrize("average", ["none", "uniform", "weighted-t1"])
+def test_a_logarithmic_auxiliary_term(average):
+    """From the definition: w = -soft(G, l1 t) / (l2 t + gamma (1 + log t)), each gradient at its own w."""
+    X, y, s = stream(2)
+    run = Learner("rda,gamma=1.5,logarithmic=true", "logistic", "elastic-net,l1=0.01,l2=0.1", average, n_features=X.shape[1])
+    run.learn(X, y, s)
+    G, w, total, weight = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0
+    for t, (x, label, importance) in enumerate(zip(X.toarray(), y, s, strict=True), 1):
+        om = {"none": 0.0, "uniform": 1.0, "weighted-t1": t + 1.0}[average]
+        total, weight = total + om * w, weight + om
+        G = G - importance * label / (1.0 + np.exp(label * (w @ x))) * x
+        w = -np.sign(G) * np.maximum(np.abs(G) - 0.01 * t, 0.0) / (0.1 * t + 1.5 * (1.0 + np.log(t)))
+    close(run.weights(), w)
+    if average != "none":
+        close(run.weights(average=True), total / weight)
+
+
 def test_refusals_name_what_is_missing():
     with pytest.raises(ValueError, match="l2 must be above 0"):
         learner("l1,l1=0.1", gamma=0.0)

@@ -13,6 +13,7 @@ from onlinear.solvers.batch_drs import BatchDrs
 from onlinear.solvers.core.engine import Problem
 from onlinear.solvers.drs import Drs
 from onlinear.solvers.oadm import Oadm
+from onlinear.solvers.rda import Rda
 
 
 def problem(seed=0):
@@ -125,14 +126,21 @@ def test_powers_outside_their_range_are_refused(solver, words):
 
 @pytest.mark.parametrize(
     ("part", "old"),
-    [(Drs(0.5, 1.4), [0.5, 1.4, False, 0.0]), (BatchDrs(0.5, 1.4), [0.5, 1.4]), (Oadm(0.5, 2.0), [0.5, 2.0, 0.0])],
+    [
+        (Drs(0.5, 1.4), [0.5, 1.4, False, 0.0]),
+        (BatchDrs(0.5, 1.4), [0.5, 1.4]),
+        (Oadm(0.5, 2.0), [0.5, 2.0, 0.0]),
+        (Rda(2.0), [2.0]),
+    ],
 )
 def test_files_name_an_added_field_where_it_is_set(part, old):
     spec = store(part)
     assert spec["fields"] == old
     assert restore("solver", spec, {}) == part
-    newer = part._replace(**{type(part).added[0]: 0.5})
-    assert store(newer)["fields"] == [*old, 0.5]
+    name = type(part).added[0]
+    value = True if type(part)._field_defaults[name] is False else 0.5
+    newer = part._replace(**{name: value})
+    assert store(newer)["fields"] == [*old, value]
     assert restore("solver", store(newer), {}) == newer
     with pytest.raises(ValueError, match="of this release"):
         restore("solver", spec | {"fields": old[:-1]}, {})

@@ -3,7 +3,8 @@ r"""Regularised dual averaging (RDA).
     w_{t+1} = argmin_w  <G_t, w> + t r(w) + (beta_t/2) |w|^2,       G_t = sum_{j <= t} g_j,  g_j = l'(<w_j, x_j>, y_j) x_j
             = -soft(G_t, l1 t) / (l2 t + beta_t)                    for the elastic net                        (MATH 6.1, 6.2)
 
-with beta_t = gamma sqrt t; gamma = 0, the strongly convex case, needs l2 > 0. The intercept is -G_b / (gamma_b sqrt t) with
+with beta_t = gamma sqrt t, or gamma (1 + log t) with logarithmic=true. Where the penalty is strongly convex, Xiao takes
+the latter or gamma = 0, which needs l2 > 0. The intercept has no penalty: it is -G_b / (gamma_b sqrt t) in each case, with
 gamma_b = gamma, or 1 where gamma = 0 (MATH 17).
 
 Source: Xiao, JMLR 11, 2010; in Tao, Gao, Chu, Wu, IEEE TNNLS 25(10), 2014, eq. (13) (whose print omits the index of w_j).
@@ -18,7 +19,7 @@ Cost:   O(nnz(x_t)) per row.   Needs: a built-in separable penalty (without boun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite, sqrt
+from math import isfinite, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,11 +55,17 @@ GRADIENT_BIAS = OWN  # G of the intercept
 
 
 class Rda(NamedTuple):
-    """Settings of dual averaging: beta_t = gamma sqrt t."""
+    """Settings of dual averaging: beta_t = gamma sqrt t, or gamma (1 + log t)."""
 
     gamma: float = 1.0
+    logarithmic: bool = False
 
     letters = ("G",)
+    added = ("logarithmic",)
+
+    def beta(self, t):
+        """The weight of the auxiliary term after t > 0 rows."""
+        return self.gamma * (1.0 + log(t)) if self.logarithmic else self.gamma * sqrt(t)
 
     def step(self, U, x, y, s, t, loss, penalty):
         w = self.predictor(U, t, penalty)
@@ -71,7 +78,7 @@ class Rda(NamedTuple):
     def predictor(self, U, t, penalty):
         G, w, m = U[0], np.zeros(U.shape[1]), t - 1
         if m > 0:
-            w[1:] = penalty.primal(G[1:], float(m), self.gamma * sqrt(m))
+            w[1:] = penalty.primal(G[1:], float(m), self.beta(m))
             w[0] = intercept(G[0], m, self.gamma)
         return w
 
@@ -123,15 +130,15 @@ def threshold(penalty, t):
 
 
 @function
-def shrink(penalty, gamma, t):
-    """1 / (l2 t + gamma sqrt t), and 0 before the first row."""
-    return shrink_after(penalty, gamma, t) if t > 0 else 0.0
+def shrink(penalty, solver, t):
+    """1 / (l2 t + beta_t), and 0 before the first row."""
+    return shrink_after(penalty, solver, t) if t > 0 else 0.0
 
 
 @function
-def shrink_after(penalty, gamma, t):
-    """1 / (l2 t + gamma sqrt t), t > 0."""
-    return 1.0 / (penalty.l2 * t + gamma * sqrt(t))
+def shrink_after(penalty, solver, t):
+    """1 / (l2 t + beta_t), t > 0."""
+    return 1.0 / (penalty.l2 * t + solver.beta(t))
 
 
 @function
@@ -191,7 +198,7 @@ def visit(table, t, l1, G, B, A, now):
 
 
 @kernel
-def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, gamma, average, G, B, A, table, now, scores):
+def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, solver, average, G, B, A, table, now, scores):
     indptr, indices, values = rows
     t, one, l1 = int(now[T]), now[ONE], penalty.l1
     careful = largest > HUGE or now[CAREFUL] > 0.0
@@ -200,8 +207,8 @@ def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, gamma, average, G
     for i in range(y.shape[0]):
         if B is not None and sums_due(t) and now[VISIT] != t:
             visit(table, t, l1, G, B, A, now)
-        Q, inverse = threshold(penalty, t), shrink(penalty, gamma, t)
-        b = intercept(now[GRADIENT_BIAS], t, gamma)
+        Q, inverse = threshold(penalty, t), shrink(penalty, solver, t)
+        b = intercept(now[GRADIENT_BIAS], t, solver.gamma)
 
         begin, end = indptr[i], indptr[i + 1]
         product = nothing()
@@ -272,10 +279,10 @@ def read_sums(table, first, c, l1, G, B, A, columns, out):
 
 
 @kernel
-def replay(penalty, gamma, average, first, last, table):
+def replay(penalty, solver, average, first, last, table):
     """The prefix table of steps first+1 .. last."""
     for t in range(first + 1, last + 1):
-        record(table, t - first, average.om(t), threshold(penalty, t - 1), shrink(penalty, gamma, t - 1))
+        record(table, t - first, average.om(t), threshold(penalty, t - 1), shrink(penalty, solver, t - 1))
 
 
 class LazyRda(Engine):
@@ -294,15 +301,15 @@ class LazyRda(Engine):
     def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
         state.prepare(len(y))
         G, B, A = (state.vectors().get(name) for name in "GBA")
-        parts = (self.loss, self.penalty, self.bounds, self.solver.gamma, self.average)
+        parts = (self.loss, self.penalty, self.bounds, self.solver, self.average)
         return learn_rows_rda, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
 
     def eta(self, t: int) -> float:
-        return auxiliary_step(self.solver.gamma, self.penalty, t)
+        return auxiliary_step(self.solver, self.penalty, t)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        Q, inverse = threshold(self.penalty, state.t), shrink(self.penalty, self.solver.gamma, state.t)
+        Q, inverse = threshold(self.penalty, state.t), shrink(self.penalty, self.solver, state.t)
         read(state.vectors()["G"], Q, inverse, self.bounds, columns, out)
         return out
 
@@ -323,7 +330,7 @@ class LazyRda(Engine):
         if self.average is not None:
             state.table = np.zeros((3, 65))
             state.prepare(0)
-            replay(self.penalty, self.solver.gamma, self.average, int(state.now[VISIT]), state.t, state.table)
+            replay(self.penalty, self.solver, self.average, int(state.now[VISIT]), state.t, state.table)
 
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), "G": state.vectors()["G"].copy()}
@@ -333,15 +340,16 @@ class Primal(Dense):
     """RDA by its dense step, for penalties without a closed form that a coordinate could follow alone."""
 
     def eta(self, t: int) -> float:
-        return auxiliary_step(self.solver.gamma, self.penalty, t)
+        return auxiliary_step(self.solver, self.penalty, t)
 
     def variables(self, state: State) -> dict[str, Any]:
         return {"w": self.weights(state, everything(state)), **super().variables(state)}
 
 
-def auxiliary_step(gamma: float, penalty: Any, t: int) -> float:
+def auxiliary_step(solver: Rda, penalty: Any, t: int) -> float:
     """What plays the part of a step size: t / (l2 t + beta_t) of the mean gradient."""
-    return 1.0 / (float(getattr(penalty, "l2", 0.0)) + gamma / sqrt(t))
+    beta = solver.gamma / sqrt(t) if not solver.logarithmic else solver.beta(t) / t
+    return 1.0 / (float(getattr(penalty, "l2", 0.0)) + beta)
 
 
 adopt(Rda)

@@ -2,7 +2,7 @@ r"""Regularised dual averaging with a past that fades: ``rda`` and ``adagrad-rda
 
     G_j := gamma G_j + g_j  with each row                                                                      (MATH 18.8)
 
-    rda:          w_j = -soft(G_j, T_t l1) / (T_t l2 + beta_t),                beta_t = gamma_rda sqrt(T_t)
+    rda:          w_j = -soft(G_j, T_t l1) / (T_t l2 + beta_t),                beta_t as rda's, of T_t
     adagrad-rda:  w_j = -soft(G_j, T_t l1) / (sigma_j + T_t l2),               sigma_j = (beta + sqrt n_j) / eta
 
 where n_j, the sum of squares, fades as G_j does. The centre of both is 0: a weight that rests goes there.
@@ -49,9 +49,13 @@ class FadingRda(NamedTuple):
     """The settings of ``rda``, and the half-life in rows."""
 
     gamma: float = 1.0
+    logarithmic: bool = False
     half_life: float = 1e4
 
     letters = ("w", "G", "last")
+
+    def settings(self):
+        return Rda(self.gamma, self.logarithmic)
 
     def begin(self, U, penalty):
         Rda().begin(U, penalty)
@@ -60,7 +64,7 @@ class FadingRda(NamedTuple):
         before, now = rows_kept(t - 1.0, self.half_life), rows_kept(t + 0.0, self.half_life)
         keeps = exp2(-1.0 / self.half_life)
         return FadingStep(
-            1.0, 0.0, b, clock, before * penalty.l1, 0.0, shrink(penalty, self.gamma, before), now, t - 1.0, keeps
+            1.0, 0.0, b, clock, before * penalty.l1, 0.0, shrink(penalty, self.settings(), before), now, t - 1.0, keeps
         )
 
     def weight_of(self, v, c, penalty):
@@ -103,7 +107,7 @@ class LazyFadingRda(Ages):
 
     def eta(self, t: int) -> float:
         kept = rows_kept(t + 0.0, self.solver.half_life)
-        return float(kept * shrink(self.penalty, self.solver.gamma, kept))
+        return float(kept * shrink(self.penalty, self.solver.settings(), kept))
 
 
 class FadingAdagradRda(NamedTuple):

@@ -22,7 +22,6 @@ from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, t
 def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, scores):
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
-    gamma = solver.gamma
     t, one = int(now[T, 0]), now[ONE, 0]
     penalty = ElasticNet(lanes(strengths, 0), lanes(strengths, 1))
     work = np.zeros((5, WIDTH))
@@ -30,8 +29,8 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
         if t > 0:
-            put_lanes(work, 2, shrink_after(penalty, gamma, t))
-            put_lanes(work, 3, intercept_after(lanes(now, GRADIENT_BIAS), t, gamma) * one)
+            put_lanes(work, 2, shrink_after(penalty, solver, t))
+            put_lanes(work, 3, intercept_after(lanes(now, GRADIENT_BIAS), t, solver.gamma) * one)
         sums, dead = empty_sum(), threshold(penalty, t)
         for k in range(indptr[i], indptr[i + 1]):
             fetch_lanes(G, indices[min(k + AHEAD, last)])
