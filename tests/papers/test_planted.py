@@ -43,20 +43,21 @@ PLANTED = {
     "p4/table2": ("sign", "hrmd-w", ["a9a", "covtype"]),
     "p5/fig2a-low": ("sign", "csgd", None),
     "p5/fig2b-high": ("sign", "csgd", None),
-    "p5/fig2c-spectrum": ("sign", "", None),
+    "p5/fig2c-spectrum": ("lag", "csgd", None),
     "p5/fig2d-centred": ("sign", "ncsgd", None),
     "p5/fig3": ("lag", "c-adaline", None),
     "p5/fig4": ("lag", "c-adaline", None),
     "p5/mean": ("stuck", "csgd", None),
-    "p5/phase": ("sign", "csgd", None),
+    "p5/phase": ("sign", "csgd,eta", None),
     "p5/theorems": ("sign", "csgd", None),
     "ours/gain": ("sign", "fiol", None),
     "ours/leading": ("sign", "leading", ["decaying"]),
     "ours/regret": ("lag", "2sgd", ["regression"]),
     "ours/solvers": ("sign", "implicit-sgd", ["spambase"]),
-    "ours/support": ("sign", "comid", ["text-like"]),
+    "ours/support": ("lag", "comid", ["text-like"]),
 }
 
+VERDICTS = ("reproduced", "mostly", "partly", "not decided", "not reproduced")
 FAULTS = {
     "sign": "labels of the other sign",
     "lag": "each row with the label of the one before",
@@ -147,8 +148,13 @@ def both(name: str, data: object, folder: Path) -> tuple[dict[str, str], dict[st
         return right, verdicts(name, keep, where, store)
 
 
+def fallen(right: dict[str, str], planted: dict[str, str]) -> list[str]:
+    """The claims that a fault makes less true, those that fall farthest first."""
+    falls = {text: VERDICTS.index(planted[text]) - VERDICTS.index(right[text]) for text in right}
+    return sorted((text for text in right if falls[text] > 0), key=lambda text: -falls[text])
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_solver_turns_a_verdict(name, tmp_path, data):
-    right, planted = both(name, data, tmp_path)
-    assert right != planted
+    assert fallen(*both(name, data, tmp_path))

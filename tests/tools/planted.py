@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "papers"))
 
-from test_planted import FAULTS, PLANTED, both  # noqa: E402  the folder of the test is found first
+from test_planted import FAULTS, PLANTED, both, fallen  # noqa: E402  the folder of the test is found first
 
 PAGE = ROOT / "docs" / "faithful.md"
 BEGIN, END = "<!-- planted -->\n", "<!-- /planted -->"
-HEAD = "| experiment | planted | verdicts that turn | one of them |\n|---|---|---|---|"
+HEAD = "| experiment | planted | verdicts that turn | the one that falls farthest |\n|---|---|---|---|"
 
 
 def row(name: str, data: str) -> str:
@@ -24,9 +24,9 @@ def row(name: str, data: str) -> str:
     fault, solver, _ = PLANTED[name]
     with tempfile.TemporaryDirectory() as folder:
         right, planted = both(name, data, Path(folder))
-    turned = [text for text in right if right[text] != planted[text]]
-    first = f"{turned[0].replace('|', chr(92) + '|')}: {right[turned[0]]}, now {planted[turned[0]]}"
-    return f"| `{name}` | `{solver or 'all'}`: {FAULTS[fault]} | {len(turned)} of {len(right)} | {first} |"
+    turned, falls = sum(right[text] != planted[text] for text in right), fallen(right, planted)
+    first = f"{falls[0].replace('|', chr(92) + '|')}: {right[falls[0]]}, now {planted[falls[0]]}" if falls else "none falls"
+    return f"| `{name}` | `{solver or 'all'}`: {FAULTS[fault]} | {turned} of {len(right)} | {first} |"
 
 
 def main(data: str) -> None:
