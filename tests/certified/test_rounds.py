@@ -67,7 +67,7 @@ def test_sums_depend_neither_on_cuts_nor_on_the_container():
     loss = build_loss("logistic")
     places = np.full(X.shape[1], -1)
     places[[1, 4, 6]] = np.arange(3)
-    point = Point(np.linspace(-1.0, 1.0, X.shape[1]), 0.3, np.full(X.shape[1], 0.1), -0.1, places, 1e-12)
+    point = Point(np.linspace(-1.0, 1.0, X.shape[1]), 0.3, np.full(X.shape[1], 0.1), -0.1, places, 1e-12, 8 * 4**2)
     whole = sums_of(loss, point, X, y, s)
     for cuts in ([1, 2, 90], [N - 1], list(range(N))):
         for mine, its in zip(arrays(whole), arrays(sums_of(loss, point, X, y, s, cuts)), strict=True):
@@ -96,7 +96,7 @@ def wide(n=40, d=300):
 def test_rows_that_take_less_room_than_curvatures_are_kept(scaled):
     X, y, s = wide()
     loss, scales = build_loss("logistic"), np.linspace(0.5, 2.0, X.shape[1]) if scaled else None
-    point = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, np.arange(X.shape[1]), 1e-12)
+    point = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, np.arange(X.shape[1]), 1e-12, 1 << 20)
     whole = sums_of(loss, point, X, y, s)
     assert whole.kept
     assert not whole.hessian.any()
@@ -113,7 +113,7 @@ def test_rows_that_take_less_room_than_curvatures_are_kept(scaled):
 def test_curvatures_take_the_place_of_rows_that_would_take_more_room():
     X, y, s = wide()
     places = np.where(np.arange(X.shape[1]) < 10, np.arange(X.shape[1]), -1)
-    point, loss = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, places, 1e-12), build_loss("logistic")
+    point, loss = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, places, 1e-12, 8 * 12**2), build_loss("logistic")
     few, whole = (sums_of(loss, point, X[:n], y[:n], s[:n]) for n in (5, len(y)))
     assert few.kept
     assert whole.kept is None
@@ -129,6 +129,40 @@ def test_a_small_working_set_needs_more_rounds(monkeypatch):
     found = run("logistic", "l2=0.05", X, y, s, True, tol=1e-4, most=300, start=np.linspace(-1.0, 1.0, X.shape[1]))
     assert found.done
     assert found.crowded
+
+
+def own_columns(n):
+    """Rows with two columns of their own each, and one that all share."""
+    r = np.random.default_rng(3)
+    X = np.zeros((n, 2 * n + 1))
+    X[np.arange(n), 2 * np.arange(n)], X[np.arange(n), 2 * np.arange(n) + 1], X[:, -1] = 1.0 + r.random((3, n))
+    return X, np.where(r.random(n) < 0.5, 1.0, -1.0), np.ones(n)
+
+
+@pytest.mark.parametrize(("largest", "most", "tol"), [(20, 8, 1e-6), (10, 25, 0.1)])
+def test_more_columns_at_the_optimum_than_curvatures_have_room_for(monkeypatch, largest, most, tol):
+    """While the rows of a larger working set have that room, they are kept; where they have not, its columns take turns."""
+    monkeypatch.setattr(rounds, "LARGEST", largest)
+    X, y, s = own_columns(30)
+    found = run("logistic", "l1=1e-3", X, y, s, True, tol=tol, most=most)
+    assert found.done
+    assert np.count_nonzero(found.w) > largest
+    assert found.crowded == (largest == 10)
+    learner = solved("prox-newton,tol=1e-9", "logistic", "l1=1e-3", X, y, s, True)
+    assert learner.objective(X, y, s) == pytest.approx(found.value, rel=tol)
+
+
+def test_sums_without_room_hold_neither_rows_nor_curvatures():
+    X, y, s = wide()
+    places, loss = np.arange(X.shape[1]), build_loss("logistic")
+    point = Point(np.zeros(X.shape[1]), 0.1, np.empty(0), 0.0, places, 1e-12, 3000)
+    few, whole = (sums_of(loss, point, X[:n], y[:n], s[:n]) for n in (3, len(y)))
+    assert few.kept
+    assert whole.all_kept() is None
+    assert whole.hessian.size == 0
+    merged = few.merged(sums_of(loss, point, X[3:], y[3:], s[3:]))
+    for one, other in zip(arrays(merged), arrays(whole), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
 def test_a_start_far_away_reaches_the_optimum_and_a_weight_of_an_empty_column_turns_to_0():

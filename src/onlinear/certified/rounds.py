@@ -7,7 +7,8 @@ Where the rows in the columns of W_k take less room than curvatures, w_(k+1) is 
 
 A round asks about ``point`` and takes the ``Sums`` of all rows there, wherever they were made. A point that does not bring the
 objective down is left for the best of the shorter steps, whose losses came with the sums; curvatures are then raised. Memory is
-O(d + |W|^2), whatever the number of rows.
+O(d + |W|^2), whatever the number of rows. A working set may be larger than curvatures have room for while its rows have that
+room; where they do not, the columns that are farthest from their optimum take turns.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ from onlinear.certified.sums import SHARES, Kept, Point, Sums
 from onlinear.files import trust
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
+GROWTH = 2  # times the weights that are not 0: columns of a working set whose rows are kept
 WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
 WIDER = 0.5  # far from the optimum, where rows are kept, which cost less in more columns
 FAR = 8.0  # times the largest weight: no step goes farther
 WITHIN = 100  # iterations on rows that are kept
 TRUSTED = 0.8  # a gap below which they go on from where the rounds stand; from weights far too large 0 is the better start
 EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
-NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "rounds")
+NUMBERS = ("b", "value", "bound", "lowest", "trial_b", "slope", "damping", "curvature", "rounds", "wide")
 
 
 class Rounds:
     """Where one output stands between two readings of the rows; all of it is in ``state``.
 
     w, b: the last point that brought F down, and its F; trial, trial_b: the point that is asked about. ``scales``: what columns
-    are divided by, 0 for those left out. ``outputs``: how many share the memory.
+    are divided by, 0 for those left out. ``outputs``: how many share the memory. wide: 1.0 while the rows of
+    every working set had room.
     """
 
     def __init__(
@@ -59,8 +62,8 @@ class Rounds:
         w = self._thinned(w)
         self.w, self.b, self.value, self.bound, self.lowest = w, b, inf, -inf, 0.0
         self.trial, self.trial_b, self.slope = w.copy(), b, 0.0
-        self.damping, self.curvature, self.rounds = 0.0, 1.0, 0
-        self.working = self._largest(np.flatnonzero(w), np.abs(w))
+        self.damping, self.curvature, self.rounds, self.wide = 0.0, 1.0, 0, 1.0
+        self.working = self._largest(np.flatnonzero(w), np.abs(w), self.room)
 
     def _thinned(self, w: np.ndarray) -> np.ndarray:
         """A copy of a start; with l1 the largest weights alone where there are more than a working set takes."""
@@ -85,7 +88,7 @@ class Rounds:
     @property
     def crowded(self) -> bool:
         """Whether the working set is as large as it may be."""
-        return len(self.working) >= self.room
+        return not self.wide and len(self.working) >= self.room
 
     def point(self) -> Point:
         """What the next reading asks about."""
@@ -95,7 +98,7 @@ class Rounds:
         step = in_scales(self.trial - self.w, self.scales) if moved else np.empty(0)
         step_b = self.trial_b - self.b if moved else 0.0
         floor = max(1e-12, self.damping * self.curvature)
-        return Point(in_scales(self.trial, self.scales), self.trial_b, step, step_b, places, floor)
+        return Point(in_scales(self.trial, self.scales), self.trial_b, step, step_b, places, floor, 8 * (self.room + 1) ** 2)
 
     def take(self, sums: Sums) -> None:
         """Take the sums of all rows at ``point``, which are used up: certify, and choose the next point."""
@@ -125,10 +128,12 @@ class Rounds:
     def _step(self, g: np.ndarray, sums: Sums, n: int) -> None:
         """Minimise on the working set, F itself where its rows are kept and else the model, and choose the next one."""
         kept = sums.all_kept()
-        if kept is None:
-            self._minimise_model(g, sums, n)
-        else:
+        if kept is not None:
             self._minimise_within(kept)
+        elif len(sums.hessian):
+            self._minimise_model(g, sums, n)
+        else:  # the rows had no room: from here to a set whose curvatures have
+            self.wide, self.trial, self.trial_b, self.slope = 0.0, self.w.copy(), self.b, 0.0
         wide = WIDE if kept is None else WIDER
         self.working = self._next(g, min(NARROW, max(wide, 1.0 - self.gap.relative)))
 
@@ -187,16 +192,17 @@ class Rounds:
         moves = (-g > near) & (upper > 0.0) | (g > near) & (lower < 0.0)
         stays = (self.w != 0.0) | (self.trial != 0.0)
         off = np.where(stays, np.abs(g + l2 * self.w + l1 * np.sign(self.trial)), np.abs(g) - l1)
-        few = np.count_nonzero(stays) <= self.room
-        return self._largest(np.flatnonzero(moves | stays), np.where(stays, inf, off) if few else off)
+        most = max(self.room, GROWTH * int(np.count_nonzero(stays))) if self.wide else self.room
+        held = self.wide or np.count_nonzero(stays | (off > 0.0)) <= most
+        return self._largest(np.flatnonzero(moves | stays), np.where(stays, inf, off) if held else off, most)
 
-    def _largest(self, columns: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """At most ``room`` of some columns, ascending: those with the largest ``by``."""
+    def _largest(self, columns: np.ndarray, by: np.ndarray, most: int) -> np.ndarray:
+        """At most so many of some columns, ascending: those with the largest ``by``."""
         if self.scales is not None:
             columns = columns[self.scales[columns] > 0.0]
-        if len(columns) <= self.room:
+        if len(columns) <= most:
             return columns
-        return np.sort(columns[np.argsort(-by[columns], kind="stable")[: self.room]])
+        return np.sort(columns[np.argsort(-by[columns], kind="stable")[:most]])
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -213,7 +219,7 @@ class Rounds:
         working = trust.array(state, "working", np.float64, None)
         for name, values in (("numbers", numbers), ("w", w), ("trial", trial), ("working", working)):
             trust.finite(name, values)
-        trust.must(len(working) <= self.room and trust.ascending(working, d) and np.all(working % 1.0 == 0.0), "a working set")
+        trust.must(len(working) <= d and trust.ascending(working, d) and np.all(working % 1.0 == 0.0), "a working set")
         for name, value in zip(NUMBERS, numbers.tolist(), strict=True):
             setattr(self, name, value)
         trust.must(1.0 <= self.rounds < 2.0**53, "a number of rounds")

@@ -9,7 +9,8 @@ and the loss at shorter steps. They are functions of the point and the rows alon
     total = left.merged(right)                of parts of the rows: the same bits if the parts and the tree are the same
 
 All is in the units of the rows that are given; who asks divides by the scales of columns. Curvatures on a working set stand for
-the rows in its columns; while these rows take less room, and no other column has a weight, they are kept in place of them.
+the rows in its columns; while these rows take less room, and no other column has a weight, they are kept in place of them. Of a
+working set whose curvatures have no room, rows are kept while they have it; then the sums hold neither.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ class Point(NamedTuple):
     step_b: float
     places: np.ndarray  # (d,) or (0,) int64: the number of a column in the working set, ascending, or -1; empty for no set
     floor: float  # the least curvature of a row
+    room: int  # bytes that curvatures, or the rows kept in their place, may take
 
     @classmethod
     def at(cls, w: np.ndarray, b: float) -> Point:
         """A point without a step and a working set: loss, gradient and bound alone."""
-        return cls(w, b, np.empty(0), 0.0, np.empty(0, np.int64), 0.0)
+        return cls(w, b, np.empty(0), 0.0, np.empty(0, np.int64), 0.0, 0)
 
     @property
     def working(self) -> int:
@@ -67,41 +69,47 @@ class Sums:
     """Sums over rows at a point. A total is a sum and its correction (Neumaier).
 
     totals (TOTALS, 2); gradients (2, d) of rows with a positive slope, and of the others; hessian (m + 1, m + 1), the upper
-    triangle, the intercept last; kept: the rows in its place, None where they take more room; n: the rows.
+    triangle, the intercept last, or (0, 0); kept: the rows in its place, None where they take more ``room``; n: the rows.
     """
 
-    def __init__(self, totals: np.ndarray, gradients: np.ndarray, hessian: np.ndarray, kept: list[Kept] | None, n: int) -> None:
+    def __init__(
+        self, totals: np.ndarray, gradients: np.ndarray, hessian: np.ndarray, kept: list[Kept] | None, n: int, room: int
+    ) -> None:
         self.totals, self.gradients, self.hessian, self.kept, self.n = totals, gradients, hessian, kept, n
+        self.room = room
 
     @classmethod
     def of(cls, point: Point) -> Sums:
         """The sums of no rows."""
         m = point.working + 1 if len(point.places) else 0
         alone = m > 0 and not np.any(point.w[point.places < 0])
-        return cls(np.zeros((TOTALS, 2)), np.zeros((2, len(point.w))), np.zeros((m, m)), [] if alone else None, 0)
+        room = min(8 * m * m, point.room)
+        hessian = np.zeros((m, m) if 8 * m * m == room else (0, 0))
+        return cls(np.zeros((TOTALS, 2)), np.zeros((2, len(point.w))), hessian, [] if alone else None, 0, room)
 
     def add(self, loss: Any, point: Point, rows: Rows, y: np.ndarray, s: np.ndarray) -> None:
         """Add rows of the point's columns, in order, with targets and what multiplies their losses, (n,)."""
         h = np.zeros(len(y))
         add_rows(loss, rows, y, s, point, self.totals, self.gradients, h)
         self.n += len(y)
-        if len(self.hessian):
+        if len(self.hessian) or self.kept is not None:
             self._add_kept([Kept(_within(rows, point.places), y.copy(), s.copy(), h)])
 
     def _add_kept(self, more: list[Kept]) -> None:
         """Keep rows, or add their curvatures where they take more room than those of all columns."""
         if self.kept is not None:
             self.kept += more
-            if sum(rows.room for rows in self.kept) <= self.hessian.nbytes:
+            if sum(rows.room for rows in self.kept) <= self.room:
                 return
             more, self.kept = self.kept, None
-        for rows in more:
-            add_curvatures(*rows.entries, rows.h, self.hessian)
+        if len(self.hessian):
+            for rows in more:
+                add_curvatures(*rows.entries, rows.h, self.hessian)
 
     def merged(self, other: Sums) -> Sums:
         """The sums of the rows of both, at the same point."""
         totals, gradients = self.totals + other.totals, self.gradients + other.gradients
-        found = Sums(totals, gradients, self.hessian + other.hessian, None, self.n + other.n)
+        found = Sums(totals, gradients, self.hessian + other.hessian, None, self.n + other.n, self.room)
         if self.kept is not None and other.kept is not None:
             found.kept = []
         found._add_kept((self.kept or []) + (other.kept or []))
@@ -165,7 +173,7 @@ def _within(rows: Rows, places: np.ndarray) -> Table:
 def add_rows(loss, rows, y, s, point, totals, gradients, h):  # type: ignore[no-untyped-def]
     """Add rows to sums, row by row, and give their curvatures h (n,)."""
     starts, columns, values = rows
-    w, b, step, step_b, _, floor = point
+    w, b, step, step_b, _, floor, _ = point
     moves = step.shape[0] > 0
     for i in range(y.shape[0]):
         if s[i] == 0.0:
