@@ -52,6 +52,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
     "crosses": [DATA, ("--write", "{root}/docs/tutorials/crosses.md"), JSON],
     "expansions": [DATA, ("--write", "{root}/docs/tutorials/words-and-bins.md"), JSON],
+    "rounds": [DATA, ("--write", "{root}/docs/many-machines.md"), JSON],
     "shards": [("--write", "{root}/docs/many-machines.md"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
@@ -66,6 +67,7 @@ OWN_PAGE = (
     "forgetting",
     "crosses",
     "expansions",
+    "rounds",
     "shards",
     "defaults",
 )  # they write where their tables stand
