@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "profile_kernels": [JSON],
     "kinds": [JSON],
     "cliffs": [JSON],
+    "batches": [JSON],
     "dense": [DATA, JSON],
     "classes": [DATA, JSON],
     "extension": [JSON],

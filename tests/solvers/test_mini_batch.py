@@ -15,6 +15,7 @@ from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.rows import Rows
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.batch_dual import BatchDual, Start
+from onlinear.solvers.core.batch_loop import Room, unite
 from onlinear.solvers.core.mini_batch import COLUMNS, ENDS, SCORES, TARGETS, VALUES, WEIGHTS
 
 ETA, L1, L2 = 0.3, 0.02, 0.1
@@ -136,6 +137,20 @@ def test_an_unfinished_batch_waits(data):
         np.testing.assert_array_equal(learner.weights(), full.weights())
         assert learner.t == n
     np.testing.assert_array_equal(learner.predict(X), full.predict(X))
+
+
+@pytest.mark.parametrize("size", [0, 50], ids=["table", "direct"])
+def test_columns_are_numbered_as_they_come(size):
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 50, 0.3, "csr", random_state=rng, data_rvs=rng.standard_normal)
+    X.sort_indices()
+    rows, room = Rows(X.indptr.astype(np.uint64), X.indices.astype(np.uint32), X.data), Room.of(X.nnz, size)
+    for first, k in ((0, 10), (10, 30), (0, 40)):
+        begin, end = X.indptr[[first, first + k]]
+        columns, at = np.unique(X.indices[begin:end], return_index=True)
+        count = int(unite(rows, first, k, room))
+        np.testing.assert_array_equal(room.columns[:count], columns[np.argsort(at)])
+        np.testing.assert_array_equal(room.columns[room.places[: end - begin]], X.indices[begin:end])
 
 
 def test_one_row_a_batch_is_the_solver_itself(data, tmp_path):

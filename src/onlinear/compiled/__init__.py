@@ -37,7 +37,7 @@ from onlinear.compiled.lanes import (
     where,
 )
 from onlinear.compiled.loss_address import BoundLoss, bind_loss, with_fields_at
-from onlinear.compiled.methods import adopt, function, kept_function, kernel, lane_by_lane
+from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import (
     chosen,
     fetch_lanes,
@@ -73,6 +73,7 @@ __all__ = [
     "bind_loss",
     "borrowed",
     "chosen",
+    "composed",
     "empty",
     "fetch",
     "fetch_lanes",

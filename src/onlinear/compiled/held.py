@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from onlinear.compiled.home import COMPILED
-from onlinear.compiled.methods import all_ours, compiler, function
+from onlinear.compiled.methods import all_ours, calling, compiler, function
 
 
 class Held:
@@ -84,9 +83,7 @@ _held_kinds: dict[Any, Any] = {}  # by what tells the types of the arguments apa
 @cache
 def _with_functions(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...], ours: bool) -> Any:
     """A copy of ``text`` with functions of its own, under a name of its own: the disk cache goes by that."""
-    known = {name: getattr(call, "dispatcher" if ours else "fresh", call) for name, call in functions}
-    copy = FunctionType(text.__code__, {**text.__globals__, **known}, text.__name__)
-    copy.__qualname__ = ".".join([text.__qualname__, *(f"{call.__module__}.{call.__name__}" for _, call in functions)])
+    copy = calling(text, {name: getattr(call, "dispatcher" if ours else "fresh", call) for name, call in functions})
     if not COMPILED:
         return copy
     return compiler().kept(copy) if ours else compiler().anew(copy)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from importlib import import_module
+from types import FunctionType
 from typing import Any, TypeVar
 
 from onlinear.compiled.home import COMPILED, is_ours
@@ -113,6 +114,36 @@ def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
 def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over rows. Kept on disk unless an argument is a part from outside the package; releases the GIL."""
     return Kernel(text, nogil=True, no_cfunc_wrapper=True) if COMPILED else text
+
+
+class Composed(Kernel):
+    """A kernel that calls others by names which its text leaves open."""
+
+    def __init__(self, text: Callable[..., Any], functions: dict[str, Any]) -> None:
+        super().__init__(calling(text, functions), nogil=True, no_cfunc_wrapper=True)
+        self._functions = functions
+
+    @cached_property
+    def fresh(self) -> Any:
+        functions = {name: getattr(call, "fresh", call) for name, call in self._functions.items()}
+        return compiler().anew(calling(self._text, functions), **self._options)
+
+
+def calling(text: Callable[..., Any], functions: dict[str, Any]) -> Callable[..., Any]:
+    """A copy of ``text`` with functions of its own, under a name of its own: the disk cache goes by that."""
+    copy = FunctionType(text.__code__, {**text.__globals__, **functions}, text.__name__)
+    copy.__qualname__ = ".".join([text.__name__, *(f"{call.__module__}.{call.__name__}" for call in functions.values())])
+    return copy
+
+
+@cache
+def _composed(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...]) -> Any:
+    return Composed(text, dict(functions)) if COMPILED else calling(text, dict(functions))
+
+
+def composed(text: Callable[..., Any], **functions: Any) -> Callable[..., Any]:
+    """The kernel of ``text``, which calls ``functions`` by their names: one for each choice of them."""
+    return _composed(text, tuple(functions.items()))  # type: ignore[no-any-return]
 
 
 def all_ours(arg: Any) -> bool:

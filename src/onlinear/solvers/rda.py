@@ -279,6 +279,24 @@ def read_sums(table, first, c, l1, G, B, A, columns, out):
 
 
 @kernel
+def read_after_row(penalty, solver, bounds, G, columns, now, out):
+    t = int(now[T])
+    read(G, threshold(penalty, t), shrink(penalty, solver, t), bounds, columns, out)
+
+
+@kernel
+def read_sums_after_row(table, l1, G, B, A, columns, now, out):
+    first = int(now[VISIT])
+    read_sums(table, first, int(now[T]) - first, l1, G, B, A, columns, out)
+
+
+@function
+def intercept_after_row(solver, now):
+    """The intercept after the last row."""
+    return intercept(now[GRADIENT_BIAS], now[T], solver.gamma)
+
+
+@kernel
 def replay(penalty, solver, average, first, last, table):
     """The prefix table of steps first+1 .. last."""
     for t in range(first + 1, last + 1):
@@ -315,6 +333,16 @@ class LazyRda(Engine):
 
     def bias(self, state: State) -> float:
         return float(intercept(state.now[GRADIENT_BIAS], state.t, self.solver.gamma))
+
+    def bias_reader(self, state: State) -> tuple[Any, tuple[Any, ...]]:
+        return intercept_after_row, (self.solver,)
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        G, B, A = (state.vectors().get(name) for name in "GBA")
+        last = read_after_row, (self.penalty, self.solver, self.bounds, G)
+        if self.average is None or self.average.post or self.masked:
+            return last, None
+        return last, (read_sums_after_row, (state.table, self.penalty.l1, G, B, A))
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))

@@ -81,6 +81,12 @@ def mean_score(average, t, sums, p):  # type: ignore[no-untyped-def]
     return sums / weight if weight > 0.0 else p
 
 
+@function
+def read_bias(now):  # type: ignore[no-untyped-def]
+    """The intercept, of a run that keeps it as it is."""
+    return now[BIAS]
+
+
 class Bound(NamedTuple):
     """The most features of which an array holds numbers, and how many numbers a feature has once there are more."""
 
@@ -419,6 +425,10 @@ class Engine(ABC):
         """What writes the weights of columns, and what the weighted sums of an average: a kernel and its arguments before the
         columns, after which come ``state.now`` and where it writes. None where there is no such kernel."""
         return None, None
+
+    def bias_reader(self, state: State) -> tuple[Any, tuple[Any, ...]]:
+        """What gives the intercept: a function for kernels and its arguments before ``state.now``."""
+        return read_bias, ()
 
     def variables(self, state: State) -> dict[str, Any]:
         """The solver's quantities after the last row, by the paper's letters."""

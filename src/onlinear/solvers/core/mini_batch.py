@@ -23,6 +23,7 @@ from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
 from onlinear.solvers.core.batch_dual import ENOUGH, BatchDual
+from onlinear.solvers.core.batch_loop import Batches, learn_whole
 from onlinear.solvers.core.engine import ONE, Engine, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
@@ -213,18 +214,48 @@ class MiniBatchEngine(Engine):
     ) -> int:
         waiting, first, n = state.waiting, 0, len(y)
         while first < n:
-            part = slice(first, min(n, first + self.rows - waiting.count))
-            piece = rows_of(rows, part)
-            self._score(state, piece, scores[part], None if means is None else means[part])
-            astray = np.flatnonzero(~np.isfinite(scores[part]))
-            if len(astray):
-                return first + int(astray[0])
-            waiting.take(piece, y[part], s[part], scores[part])
-            first = part.stop
-            if waiting.count == self.rows and not self._step(state):
-                return first - 1
+            whole = self._at_once(state, n - first, means is not None)
+            part = slice(first, min(n, first + (whole or self.rows - waiting.count)))
+            learn = self._learn_whole if whole else self._gather
+            mean = None if means is None else means[part]
+            done = learn(state, rows_of(rows, part), y[part], s[part], scores[part], mean)
+            first += done
+            if first < part.stop:
+                return first
         waiting.give(state)
         return n
+
+    def _at_once(self, state: State, left: int, means: bool) -> int:
+        """How many of the next rows are whole batches that compiled code takes at once."""
+        last, mean = self.inner.readers(state)
+        if state.waiting.count or left < self.rows or last is None or self.implicit:
+            return 0
+        return self.rows if means and mean is None else left // self.rows * self.rows
+
+    def _learn_whole(
+        self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, means: np.ndarray | None
+    ) -> int:
+        """Learn whole batches; how many rows were learned."""
+        if means is not None and self.inner.readers(state)[1] is None:
+            self._score(state, rows, scores, means)
+            means = None
+        values = rows.values.astype(np.float64, copy=False)
+        batches = Batches(rows._replace(values=values), np.ascontiguousarray(y), s, scores, means, self.rows)
+        return learn_whole(self.inner, self.loss, state, batches)
+
+    def _gather(
+        self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, means: np.ndarray | None
+    ) -> int:
+        """Let rows wait until a batch is full, then take its step; how many rows were learned."""
+        waiting = state.waiting
+        self._score(state, rows, scores, means)
+        astray = np.flatnonzero(~np.isfinite(scores))
+        if len(astray):
+            return int(astray[0])
+        waiting.take(rows, y, s, scores)
+        if waiting.count == self.rows and not self._step(state, means is not None):
+            return len(y) - 1
+        return len(y)
 
     def _score(self, state: State, rows: Rows, scores: np.ndarray, means: np.ndarray | None) -> None:
         """Fill in the scores of rows by the predictor, and of its average."""
@@ -234,32 +265,33 @@ class MiniBatchEngine(Engine):
             means[:] = self.inner.mean_bias(state)
             dot_rows(rows, self.inner.mean(state, rows.indices), means)
 
-    def _step(self, state: State) -> bool:
+    def _step(self, state: State, means: bool) -> bool:
         """Take the step of a full batch; whether it is finite."""
         waiting = state.waiting
         y, s, scores = waiting.numbers()
+        rows, waiting.count = waiting.rows, 0
+        if self._at_once(state, self.rows, means):
+            return self._learn_whole(state, rows, y, s, scores, np.empty(self.rows) if means else None) == self.rows
         slopes = np.empty(self.rows)
         if self._start is None:
             find_slopes(self.loss, scores, y, s, slopes)
         else:
-            found = self._thetas(state, y, s)
+            found = self._thetas(state, rows, y, s)
             if found is None:
                 waiting.unsolved = True
                 return False
             np.divide(found, self.rows, out=slopes)
-        row, largest = combined(waiting.rows, slopes)
+        row, largest = combined(rows, slopes)
         one = float(slopes.sum()) if self.problem.fit_intercept else 0.0
         if not isfinite(largest + one):
             return False
         state.now[ONE] = one
         done = self.inner.learn(state, row, largest, *self._one_row)
         state.now[ONE] = float(self.problem.fit_intercept)
-        waiting.clear()
         return done == 1 and isfinite(self.inner.bias(state))
 
-    def _thetas(self, state: State, y: np.ndarray, s: np.ndarray) -> np.ndarray | None:
+    def _thetas(self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray) -> np.ndarray | None:
         """The thetas of an implicit step for a full batch; None where they are not found."""
-        rows = state.waiting.rows
         start = self._start(self.inner, state, rows.indices)  # type: ignore[misc]
         one = float(self.problem.fit_intercept)
         own = self.problem.loss if self.loss == self._bound else None

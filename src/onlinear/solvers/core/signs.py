@@ -87,6 +87,11 @@ def read(h, t, V, last, columns, out):
         out[e] = drifted(V[j], h, t - last[j]) + 0.0
 
 
+@kernel
+def read_after_row(h, V, last, columns, now, out):
+    read(h, now[T], V, last, columns, out)
+
+
 class Signs(Engine):
     """Subgradient steps with an L1 penalty and a constant step, in O(non-zeros)."""
 
@@ -104,6 +109,10 @@ class Signs(Engine):
         h = self.eta(1) * self.penalty.l1
         read(h, float(state.t), state.arrays["V"], state.arrays["last"], columns, out)
         return out
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        h = self.eta(1) * self.penalty.l1
+        return (read_after_row, (h, state.arrays["V"], state.arrays["last"])), None
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         raise ValueError("sign(w) steps have no closed form for averages.")

@@ -1,0 +1,271 @@
+r"""The loop over mini-batches, in compiled code for every lazy solver: read, score, sum, step.
+
+A batch of k rows has few columns or many, which it may share. ``unite`` numbers them in the order in which they come, by a
+table of twice as many slots as the batch has entries; the weights are read once for each column; and the sum of the rows, each
+times its slope, becomes one row of the solver's own kernel. What belongs to a solver is called by name: its kernels that read
+and step, which are those of single rows.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.compiled import LANES, composed, function, kernel
+from onlinear.losses import weighted
+from onlinear.rows import Rows
+from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, LastRow, State, T
+
+MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
+BEHIND = int(LANES) - 1  # numbers that lanes write behind the last
+ONE_MORE, HALF = np.uint64(1), np.uint64(32)
+SPREAD, SHIFT = np.uint64(2654435761), np.uint64(15)  # of columns over the slots
+
+
+class Room(NamedTuple):
+    """Room for the columns of a batch: the place of each entry, and the columns in order, their weights, and their sums.
+
+    ``keys`` and ``spots`` are a table of columns; a key that does not begin with the number of the batch, ``batch[0]``, is of
+    an earlier one. Where ``direct`` has a number for each column, that says where the column is, and there is no table.
+    """
+
+    places: np.ndarray
+    columns: np.ndarray
+    weights: np.ndarray
+    sums: np.ndarray
+    keys: np.ndarray
+    spots: np.ndarray
+    batch: np.ndarray
+    direct: np.ndarray
+
+    @classmethod
+    def of(cls, entries: int, size: int) -> Room:
+        """Room for batches of so many entries, with a number for each of ``size`` columns."""
+        slots = 0 if size else 1 << max(4, (2 * entries - 1).bit_length())
+        columns, wide = np.empty(entries + BEHIND, np.uint32), np.empty((2, entries + BEHIND))
+        table = np.zeros(slots, np.uint64), np.empty(slots, np.uint32), np.zeros(1, np.uint64)
+        return cls(np.empty(entries, np.uint32), columns, *wide, *table, np.zeros(size, np.uint64))
+
+
+@function
+def slot_of(keys, batch, j):  # type: ignore[no-untyped-def]
+    """The slot of a column, or the empty one where it belongs."""
+    mask, key = np.uint64(keys.shape[0] - 1), (batch << HALF) + j
+    slot = (j * SPREAD >> SHIFT) & mask
+    while keys[slot] != key and keys[slot] >> HALF == batch:
+        slot = (slot + ONE_MORE) & mask
+    return slot
+
+
+@kernel
+def unite(rows, first, k, room):  # type: ignore[no-untyped-def]
+    """Number the columns of the k rows from row ``first`` on; how many there are."""
+    indptr, indices, _ = rows
+    places, columns, _, _, keys, spots, batch, direct = room
+    batch[0] += ONE_MORE
+    mark, count, start = batch[0] << HALF, np.uint64(0), indptr[first]
+    plain = direct.shape[0] > 0
+    for i in range(first, first + k):
+        place = np.uint64(0)
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if place >= count or columns[place] != j:  # not the column behind that of the entry before
+                if plain:
+                    place = count
+                    if direct[j] >= mark:
+                        place = direct[j] - mark
+                    else:
+                        direct[j] = mark + place
+                else:
+                    slot = slot_of(keys, batch[0], np.uint64(j))
+                    place = np.uint64(spots[slot])
+                    if keys[slot] != mark + np.uint64(j):
+                        place = count
+                        keys[slot], spots[slot] = mark + np.uint64(j), place
+                if place == count:
+                    columns[count] = j
+                    count += ONE_MORE
+            places[e - start] = place
+            place += ONE_MORE
+    return count
+
+
+@function
+def score_rows(rows, first, k, room, weights, bias, scores):  # type: ignore[no-untyped-def]
+    """Fill in the scores of k rows, whose columns are numbered; the first that is not finite, or k."""
+    indptr, _, values = rows
+    places, start = room[0], indptr[first]
+    for i in range(first, first + k):
+        score = bias
+        for e in range(indptr[i], indptr[i + 1]):
+            score += weights[places[e - start]] * values[e]
+        scores[i] = score
+        if not isfinite(score):
+            return i - first
+    return k
+
+
+@function
+def sum_rows(rows, first, room, count, slopes):  # type: ignore[no-untyped-def]
+    """Put the sum of the rows, each times its slope, where their columns are; the sum of the slopes."""
+    indptr, _, values = rows
+    places, sums, start, one = room[0], room[3], indptr[first], 0.0
+    for p in range(count):
+        sums[p] = 0.0
+    for i in range(slopes.shape[0]):
+        slope = slopes[i]
+        if slope != 0.0:
+            one += slope
+            for e in range(indptr[first + i], indptr[first + i + 1]):
+                sums[places[e - start]] += slope * values[e]
+    return one
+
+
+@function
+def as_row(room, count, row):  # type: ignore[no-untyped-def]
+    """Make one row of the sums that are not 0; the largest absolute value."""
+    starts, indices, values = row
+    columns, sums = room[1], room[3]
+    end, largest = np.uint64(0), 0.0
+    for p in range(count):
+        if sums[p] != 0.0:
+            indices[end], values[end] = columns[p], sums[p]
+            largest = max(largest, abs(sums[p]))
+            end += ONE_MORE
+    starts[1] = end
+    return largest
+
+
+@kernel
+def score_batch(rows, first, k, room, bias, scores):  # type: ignore[no-untyped-def]
+    """``score_rows`` by the weights in the room."""
+    return score_rows(rows, first, k, room, room[2], bias, scores)
+
+
+@kernel
+def sum_batch(rows, first, room, count, slopes, row):  # type: ignore[no-untyped-def]
+    """The sum of the rows, each times its slope, as one row; the sum of the slopes and the largest absolute value."""
+    one = sum_rows(rows, first, room, count, slopes)
+    return one, as_row(room, count, row)
+
+
+@kernel
+def mean_slopes(loss, first, scores, y, s, slopes):  # type: ignore[no-untyped-def]
+    """Fill in what each row adds to the mean of the slopes."""
+    k = slopes.shape[0]
+    for i in range(k):
+        slopes[i] = weighted(s[first + i], loss.slope(scores[first + i], y[first + i])) / k
+
+
+@kernel
+def score_by_mean(average, rows, first, k, room, count, now, means):  # type: ignore[no-untyped-def]
+    """The scores by the average of the predictors, whose sums are in the room; before the first step the scores stay."""
+    total = average.total(int(now[T]))
+    sums = room[3]
+    if total > 0.0 or now[T] > 0.0:
+        for p in range(count):
+            sums[p] = sums[p] / total if total > 0.0 else 0.0
+        bias = (now[BIAS_TOTAL] + now[BIAS_SUM]) / total if total > 0.0 else 0.0
+        score_rows(rows, first, k, room, sums, bias, means)
+
+
+@function
+def keep_nothing(row):  # type: ignore[no-untyped-def]
+    """Nothing of a row is needed once it is learned."""
+
+
+def learn_batches(job, room, row, reading, biasing, averaging, keeping, learning, now, ends):  # type: ignore[no-untyped-def]
+    """Learn batches until one is not finite; how many rows were learned. ``read``, ``bias``, ``read_sums``, ``keep`` and
+    ``learn`` are what ``composed`` is given; ``ends``: the last step before something else is due."""
+    rows, loss, y, s, scores, means, slopes = job
+    k, one = slopes.shape[0], now[ONE]
+    for first in range(0, y.shape[0] - k + 1, k):
+        if now[T] >= ends:
+            return first
+        count = int(unite(rows, first, k, room))
+        read(*reading, room[1][:count], now, room[2])  # type: ignore[name-defined]  # noqa: F821
+        done = score_batch(rows, first, k, room, bias(*biasing, now), scores)  # type: ignore[name-defined]  # noqa: F821
+        if done < k:
+            return first + done
+        if averaging is not None:
+            means[first : first + k] = scores[first : first + k]
+            average, sums = averaging
+            read_sums(*sums, room[1][:count], now, room[3])  # type: ignore[name-defined]  # noqa: F821
+            score_by_mean(average, rows, first, k, room, count, now, means)
+        mean_slopes(loss, first, scores, y, s, slopes)
+        mean, largest = sum_batch(rows, first, room, count, slopes, row)
+        done = 0
+        if isfinite(largest + mean * one):
+            keep(row, *keeping)  # type: ignore[name-defined]  # noqa: F821
+            now[ONE] = mean * one
+            done = learn(row, largest, *learning)  # type: ignore[name-defined]  # noqa: F821
+            now[ONE] = one
+        if done == 0 or not isfinite(bias(*biasing, now)):  # type: ignore[name-defined]  # noqa: F821
+            return first + k - 1
+    return y.shape[0]
+
+
+class Stepping(NamedTuple):
+    """An engine's kernels for a state as they stand, by name, and their arguments; ``last``: what keeps the last row."""
+
+    functions: dict[str, Any]
+    arguments: tuple[Any, ...]
+    last: LastRow | None
+
+    @classmethod
+    def of(cls, engine: Engine, state: State, row: Rows, means: bool) -> Stepping:
+        """How the engine steps by ``row``, whose entries change; with ``means`` the average is read too."""
+        (read, reading), summing = engine.readers(state)
+        bias, biasing = engine.bias_reader(state)
+        last = LastRow.of(state, len(row.indices))
+        keep, keeping = (keep_nothing, ()) if last is None else engine.keep(state, last)
+        learn, args = engine.call(state, row, 0.0, np.zeros(1), np.ones(1), np.empty(1))
+        functions = {"read": read, "bias": bias, "keep": keep, "learn": learn}
+        averaging = None
+        if means:
+            functions["read_sums"] = summing[0]
+            averaging = engine.average, summing[1]
+        return cls(functions, (reading, biasing, averaging, keeping, args[2:]), last)
+
+
+class Batches(NamedTuple):
+    """Rows of whole batches, with their targets, weights, and room for their scores; ``means``: by the average, if any."""
+
+    rows: Rows
+    y: np.ndarray
+    s: np.ndarray
+    scores: np.ndarray
+    means: np.ndarray | None
+    k: int
+
+    def after(self, done: int) -> Batches:
+        """The rows after the first ``done``."""
+        rows = self.rows._replace(indptr=self.rows.indptr[done:])
+        means = None if self.means is None else self.means[done:]
+        return Batches(rows, self.y[done:], self.s[done:], self.scores[done:], means, self.k)
+
+
+def learn_whole(engine: Engine, loss: Any, state: State, batches: Batches) -> int:
+    """Learn whole batches by a lazy engine whose rows have slope 1: how many rows were learned."""
+    k, n = batches.k, len(batches.y)
+    entries = max(1, int(np.diff(batches.rows.indptr[::k]).max()))
+    total = int(batches.rows.indptr[-1] - batches.rows.indptr[0])
+    room = Room.of(entries, state.size if state.size <= min(MOST_COLUMNS, FEWEST_VISITS * total) else 0)
+    row = Rows(np.zeros(2, np.uint64), np.empty(entries, np.uint32), np.empty(entries + BEHIND))
+    slopes, first = np.empty(k), 0
+    while first < n:
+        state.prepare((n - first) // k)
+        ends, left = engine.lasts(state), batches.after(first)
+        stepping = Stepping.of(engine, state, row, batches.means is not None)
+        job = (left.rows, loss, left.y, left.s, left.scores, left.means, slopes)
+        run = composed(learn_batches, **stepping.functions)
+        done = run(job, room, row, *stepping.arguments, state.now, ends)
+        if stepping.last is not None:
+            stepping.last.give(state)
+        first += done
+        if state.t < ends:
+            break
+        engine.turn(state)
+    return first
