@@ -14,7 +14,8 @@ from onlinear.files import model_file
 from onlinear.learner.parts import build_loss, build_penalty
 from onlinear.rows import Rows
 from onlinear.solvers import SOLVERS
-from onlinear.solvers.core.batch_dual import BatchDual, Start
+from onlinear.solvers.core import batch_dual
+from onlinear.solvers.core.batch_dual import DualRoom, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.batch_loop import Room, unite
 from onlinear.solvers.core.mini_batch import COLUMNS, ENDS, SCORES, TARGETS, VALUES, WEIGHTS
 
@@ -251,10 +252,11 @@ def test_a_step_that_is_not_finite_names_its_row():
 
 
 def test_a_batch_without_a_solution_says_so(monkeypatch):
-    monkeypatch.setattr(BatchDual, "thetas", lambda self: None)
+    monkeypatch.setattr(batch_dual, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(batch_dual, "MOST_ROWS_TAKEN", 0)
     learner = Learner("fiol,eta=2,batch=3", "hinge")
     with pytest.raises(DivergenceError, match=r"no implicit step .* duality gap of 1e-12 at row 2 .*Use a smaller step\.$"):
-        learner.learn(np.eye(3), np.ones(3))
+        learner.learn(np.ones((3, 3)), np.ones(3))
     with pytest.raises(DivergenceError, match="learns no more: no implicit step"):
         learner.learn(np.eye(3), np.ones(3))
 
@@ -363,11 +365,15 @@ def test_the_duality_gap_of_a_batch_is_closed(loss, penalty):
     s = rng.choice([0.0, 0.5, 1.0, 2.0], 24)
     rows = Rows(held.indptr.astype(np.uint64), held.indices.astype(np.uint32), held.data)
     own = build_loss(loss)
+    columns, places = np.unique(held.indices, return_inverse=True)
+    room, slopes = DualRoom.of(24, held.nnz), np.empty(24)
     for c in (0.1, 2.0, 30.0):
         v = rng.normal(size=6)
-        dual = BatchDual(own, bind_loss(own), rows, y, s, Start(v[held.indices], c, r), 0.3, 1.0)
-        theta = dual.thetas()
-        assert theta is not None
+        room.v[: len(columns)] = v[columns]
+        bound, settings = bind_loss(own), (0.3, 1.0, c, r, is_straight(r), most_rounds(24))
+        found = batch_thetas(rows, 0, places.astype(np.uint32), room, len(columns), bound, y, s, *settings, slopes)
+        assert found
+        theta = 24.0 * slopes
         point = v - c * (X.T @ theta) / 24
         w = np.clip(soft(point, c * r.l1) / (1.0 + c * r.l2), getattr(r, "lower", -np.inf), getattr(r, "upper", np.inf))
         z = X @ w + 0.3 - c * theta.mean()

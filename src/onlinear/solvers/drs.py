@@ -149,9 +149,9 @@ class Drs(NamedTuple):
         """Itself: a row moves it by its theta times its columns alone."""
         return self
 
-    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> Start:
         """(1 + kappa) x - kappa u."""
-        return split_start(self, engine, state, columns)
+        return split_start(self, engine, state)
 
     def dense_u(self, U: np.ndarray, t: int) -> np.ndarray:
         """u after t steps, from the dense step's vectors."""
@@ -174,13 +174,36 @@ def why_not_split(problem: Problem) -> str | None:
     return why_not_lazy(problem)
 
 
-def split_start(solver: Any, engine: Any, state: State, columns: np.ndarray) -> Start:
-    """Where the loss's step of a splitting method starts: v = (1 + kappa) x - kappa u."""
-    t = state.t
-    lam = solver.lam_at(t + 1)
+@function
+def reflected(x, u, kappa):
+    """Where the loss's step of a splitting method starts."""
+    return (1.0 + kappa) * x - kappa * u
+
+
+@kernel
+def start_reflected(penalty, solver, V, columns, now, weights, v):
+    """Where the implicit step of a batch starts, from the weights and the potentials of u; its size."""
+    t = int(now[T])
+    clock, lam = load(penalty.start(), now, CLOCK), solver.lam_at(t + 1)
     kappa = lam / solver.lam_at(t)
-    u = solver.dense_u(state.arrays["U"][:, 1:][:, columns], t) if isinstance(engine, Dense) else engine.read_u(state, columns)
-    return Start((1.0 + kappa) * engine.weights(state, columns) - kappa * u, lam, ElasticNet())
+    for p in range(columns.shape[0]):
+        v[p] = reflected(weights[p], penalty.weight(V[columns[p]], clock), kappa)
+    return lam
+
+
+def split_start(solver: Any, engine: Any, state: State) -> Start:
+    """Where the loss's step of a splitting method starts: v = (1 + kappa) x - kappa u."""
+    if isinstance(engine, Exact):
+        return Start(ElasticNet(), (start_reflected, (engine.penalty, solver, engine.potentials(state))))
+
+    def at(columns: np.ndarray) -> tuple[np.ndarray, float]:
+        t = state.t
+        lam = solver.lam_at(t + 1)
+        is_dense = isinstance(engine, Dense)
+        u = solver.dense_u(state.arrays["U"][:, 1:][:, columns], t) if is_dense else engine.read_u(state, columns)
+        return reflected(engine.weights(state, columns), u, lam / solver.lam_at(t)), lam
+
+    return Start(ElasticNet(), None, at)
 
 
 def first_dual(penalty: Any, w: np.ndarray) -> np.ndarray:

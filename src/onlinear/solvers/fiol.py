@@ -59,6 +59,7 @@ from onlinear.solvers.core.engine import (
     Engine,
     Problem,
     State,
+    T,
     everything,
     needs_theta,
 )
@@ -408,6 +409,14 @@ for _inner in INNER.values():
     adopt(type(_inner))
 
 
+@kernel
+def start_at_weights(schedule, columns, now, weights, v):
+    """Where the implicit step of a batch starts: at the weights; its size."""
+    for p in range(columns.shape[0]):
+        v[p] = weights[p]
+    return schedule.at(int(now[T]) + 1)
+
+
 class Fiol(NamedTuple):
     """Settings of fully implicit online learning: the step sizes and the search for the root."""
 
@@ -483,9 +492,9 @@ class Fiol(NamedTuple):
         """COMID, which moves from the thetas of a batch as FIOL does."""
         return Comid(self.schedule)
 
-    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> Start:
         """The weights: the penalty is part of the step."""
-        return Start(engine.weights(state, columns), engine.solver.schedule.at(state.t + 1), engine.penalty)
+        return Start(engine.penalty, (start_at_weights, (engine.solver.schedule,)))
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -19,17 +19,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt
+from onlinear.compiled import adopt, kernel
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import Dense, dot
-from onlinear.solvers.core.engine import THETA, Engine, Preset, Problem, State, everything, is_joint, needs_theta
+from onlinear.solvers.core.engine import (
+    THETA,
+    Engine,
+    Preset,
+    Problem,
+    State,
+    T,
+    everything,
+    is_joint,
+    needs_theta,
+)
 from onlinear.solvers.core.scaled_vector import Scaled, check_subgradient, forward, why_signs_are_dense
 from onlinear.solvers.core.signs import Signs
 from onlinear.solvers.fiol import Fiol
 from onlinear.solvers.sgd import Sgd
+
+
+@kernel
+def start_after_penalty(schedule, penalty, columns, now, weights, v):
+    """Where the implicit step of a batch starts: at the weights after the penalty's explicit step; its size."""
+    eta = schedule.at(int(now[T]) + 1)
+    for p in range(columns.shape[0]):
+        v[p] = weights[p] - eta * (penalty.l1 * np.sign(weights[p]) + penalty.l2 * weights[p])
+    return eta
 
 
 class ImplicitSgd(NamedTuple):
@@ -69,10 +88,15 @@ class ImplicitSgd(NamedTuple):
         """SGD, which moves from the thetas of a batch as implicit SGD does."""
         return Sgd(self.schedule)
 
-    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> Start:
         """The weights after the penalty's explicit step."""
-        w, eta, r = engine.weights(state, columns), engine.solver.schedule.at(state.t + 1), engine.penalty
-        return Start(w - eta * (r.l1 * np.sign(w) + r.l2 * w), eta, ElasticNet())
+        schedule, penalty = engine.solver.schedule, engine.penalty
+
+        def at(columns: np.ndarray) -> tuple[np.ndarray, float]:
+            weights, v = engine.weights(state, columns), np.empty(len(columns))
+            return v, start_after_penalty(schedule, penalty, columns, state.now, weights, v)
+
+        return Start(ElasticNet(), None if isinstance(engine, Dense) else (start_after_penalty, (schedule, penalty)), at)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -106,17 +106,21 @@ class Oadm(NamedTuple):
         """Itself: a row moves it by its theta times its columns alone."""
         return self
 
-    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> Start:
         """(rho z - mu + eta w) / (rho + eta)."""
         rho, eta = self.rho_at(state.t + 1), self.bregman_at(state.t + 1)
-        if isinstance(engine, LazyOadm):
-            w, a, _ = engine.settled(state, columns)
-            z = engine.penalty.prox(a, 1.0 / rho)
-            mu = rho * (a - z)
-        else:
-            z, w, mu = state.arrays["U"][:, 1:][:, columns]
         c = 1.0 / (rho + eta)
-        return Start(c * (rho * z - mu + eta * w), c, ElasticNet())
+
+        def at(columns: np.ndarray) -> tuple[np.ndarray, float]:
+            if isinstance(engine, LazyOadm):
+                w, a, _ = engine.settled(state, columns)
+                z = engine.penalty.prox(a, 1.0 / rho)
+                mu = rho * (a - z)
+            else:
+                z, w, mu = state.arrays["U"][:, 1:][:, columns]
+            return c * (rho * z - mu + eta * w), c
+
+        return Start(ElasticNet(), None, at)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -87,9 +87,9 @@ class Sadmm(NamedTuple):
         """Itself: a row moves it by its theta times its columns alone."""
         return self
 
-    def loss_start(self, engine: Engine, state: State, columns: np.ndarray) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> Start:
         """(1 + kappa) x - kappa u."""
-        return split_start(self, engine, state, columns)
+        return split_start(self, engine, state)
 
     def dense_u(self, U: np.ndarray, t: int) -> np.ndarray:
         """u = z + mu / rho after t steps, from the dense step's vectors."""

@@ -1,111 +1,126 @@
-r"""The implicit step on the mean loss of k rows, by the dual of the k rows (MATH 21.2).
+r"""The implicit step on the mean loss of k rows, by the dual of the k rows (MATH 21.2), in compiled code.
 
     w(theta) = prox_{c r}(v - (c/k) sum_i theta_i x_i),   z_i = <w(theta), x_i>,   theta_i in s_i dl(z_i, y_i)
 
 An epoch takes the rows in turn. While the others stay, z_i is a line in theta_i on each piece of the prox: the step (2.2) of
 the loss on the line at theta_i is taken until the piece reproduces it, as FIOL does for one row. That climbs the concave dual.
-Between epochs a step of Newton's method for theta = P(theta),
+After it come steps of Newton's method for theta = P(theta),
 
     P_i = s_i theta(z_i + Q_i theta_i, s_i Q_i, y_i),   Q_i = (c/k) |x_i|^2 / (1 + c l2),
 
-is kept where it brings the two closer. The step ends where all rows reproduce their theta to the last digits, or where the
-duality gap is at most 1e-12 of its terms.
+each kept where it brings the two closer; where one does not by far, the next is an epoch again. With K the k x k matrix of
+-dz_i / dtheta_j and D the slopes of P, a step solves I + D^1/2 (K - Q) D^1/2 by Cholesky's factors. It ends where all rows
+reproduce their theta to the last digits, or where the duality gap is at most 1e-12 of its terms. The gap is that of P(theta),
+whose conjugates follow from where the loss has these slopes: s l*(t/s) = t z' - s l(z'), z' = z + Q (theta - t).
 """
 
 from __future__ import annotations
 
-from math import inf, nan
+from collections.abc import Callable
+from math import inf, isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinear.compiled import function, kernel
 from onlinear.losses import weighted
-from onlinear.rows import Rows
 
 REPRODUCED = 1e-14
-ENOUGH = 1e-12  # also of the relative duality gap, where a further round brings the rows little closer
+# Of the relative duality gap, where a further round brings the rows little closer; and after many such rounds.
+WANTED, ENOUGH, PATIENCE = 2.5e-13, 1e-12, 8
 MOST_ROUNDS, MOST_ROWS_TAKEN, MOST_SEGMENTS = 200, 1 << 15, 60
 DAMPINGS = 0.0, 1e-9, 1e-6, 1e-4, 1e-2, 1.0
 STEP = 1e-7  # of the difference that stands for the slope of P
+FAST = 0.1  # a step of Newton's after which the next needs no epoch brings the rows so much closer
 
 
 class Start(NamedTuple):
-    """Where the step of the loss starts: the weights v at the columns, the step size c, and the penalty of the prox."""
+    """Where the implicit step of a batch starts, v, and the penalty of its prox.
 
-    v: np.ndarray
-    c: float
+    ``reader``: of a lazy engine, a kernel that writes v and gives the step size c, and its arguments before the columns,
+    ``state.now``, the weights at the columns, and where it writes. None for others, of which ``at`` gives v at columns, and c.
+    """
+
     penalty: Any
+    reader: tuple[Any, tuple[Any, ...]] | None = None
+    at: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
 
 
-class Job(NamedTuple):
-    """A batch as kernels take it: the rows, whose columns are places of ``v``, and what they share."""
+B, ONE, SIZE, THRESHOLD, SHRINK = range(5)  # shared by the rows: the intercept, its feature, c/k, c l1, 1/(1 + c l2)
+# Numbers of rows. Behind THETA and TRIED stand the answers and their slopes. Typed, so that code is compiled once for both.
+Y, S, Q, THETA, ANSWER, SLOPE, TRIED, MORE = map(np.int64, (0, 1, 2, 3, 4, 5, 6, 9))
 
-    indptr: np.ndarray
-    places: np.ndarray
-    values: np.ndarray
-    y: np.ndarray
-    s: np.ndarray
+
+class DualRoom(NamedTuple):
+    """Room for the dual of a batch: what its rows share; v and the sums of theta x at its columns; where its rows end; its
+    entries by place, with the end of each place; numbers of its rows; and two matrices."""
+
+    sizes: np.ndarray
     v: np.ndarray
-    b: float
-    one: float
-    step: float  # c/k
-    threshold: float
-    shrink: float
+    G: np.ndarray
+    indptr: np.ndarray
+    ends: np.ndarray
+    owners: np.ndarray
+    values: np.ndarray
+    numbers: np.ndarray
+    matrices: np.ndarray
+
+    @classmethod
+    def of(cls, k: int, entries: int) -> DualRoom:
+        """Room for k rows of so many entries."""
+        by_place = np.empty(entries, np.uint64), np.empty(entries, np.uint32), np.empty(entries)
+        rows = np.empty((10, k)), np.empty((2, k, k))
+        return cls(np.empty(5), *np.empty((2, entries)), np.empty(k + 1, np.uint64), *by_place, *rows)
 
 
 @function
-def point(job, penalty, j, g):  # type: ignore[no-untyped-def]
-    """The weight at place j where the thetas sum to g there, and whether it follows g."""
-    return penalty.land(job.v[j] - job.step * g, job.threshold, job.shrink)
+def point(room, penalty, j):  # type: ignore[no-untyped-def]
+    """The weight at place j, and whether it follows the sum of theta x there."""
+    sizes = room.sizes
+    return penalty.land(room.v[j] - sizes[SIZE] * room.G[j], sizes[THRESHOLD], sizes[SHRINK])
 
 
 @function
-def score_of(job, penalty, i, G, total):  # type: ignore[no-untyped-def]
-    """z_i, from the sums G of theta x at each place and of theta."""
-    z = (job.b - job.step * total) * job.one
-    for k in range(job.indptr[i], job.indptr[i + 1]):
-        w, _ = point(job, penalty, job.places[k], G[job.places[k]])
-        z += w * job.values[k]
-    return z
+def score_of(room, places, values, penalty, i, total):  # type: ignore[no-untyped-def]
+    """z_i, from the sums of theta x at each place and of theta; and -dz_i / dtheta_i at these pieces of the prox."""
+    sizes, indptr = room.sizes, room.indptr
+    z, D = (sizes[B] - sizes[SIZE] * total) * sizes[ONE], sizes[ONE]
+    for k in range(indptr[i], indptr[i + 1]):
+        w, free = point(room, penalty, places[k])
+        z += w * values[k]
+        D += sizes[SHRINK] * free * values[k] * values[k]
+    return z, sizes[SIZE] * D
 
 
 @function
-def answer(job, loss, i, z, theta, Q):  # type: ignore[no-untyped-def]
+def answer(room, loss, i, z, theta, D):  # type: ignore[no-untyped-def]
     """The row's own theta where its score is z at theta."""
-    return weighted(job.s[i], loss.theta(z + Q * theta, job.s[i] * Q, job.y[i]))
+    s = room.numbers[S, i]
+    return weighted(s, loss.theta(z + D * theta, s * D, room.numbers[Y, i]))
 
 
 @kernel
-def add_up(job, theta, G):  # type: ignore[no-untyped-def]
+def add_up(room, places, values, at):  # type: ignore[no-untyped-def]
     """Fill in the sums of theta x; give the sum of theta."""
-    G[:] = 0.0
-    total = 0.0
-    for i in range(theta.shape[0]):
-        for k in range(job.indptr[i], job.indptr[i + 1]):
-            G[job.places[k]] += theta[i] * job.values[k]
-        total += theta[i]
+    numbers, G, total = room.numbers, room.G, 0.0
+    for p in range(room.ends.shape[0]):
+        G[p] = 0.0
+    for i in range(numbers.shape[1]):
+        for k in range(room.indptr[i], room.indptr[i + 1]):
+            G[places[k]] += numbers[at, i] * values[k]
+        total += numbers[at, i]
     return total
 
 
-@function
-def slope_of(job, penalty, i, G):  # type: ignore[no-untyped-def]
-    """-dz_i / dtheta_i at the pieces of the prox where the sums are G."""
-    D = job.step * job.one
-    for k in range(job.indptr[i], job.indptr[i + 1]):
-        _, free = point(job, penalty, job.places[k], G[job.places[k]])
-        D += job.step * job.shrink * free * job.values[k] * job.values[k]
-    return D
-
-
 @kernel
-def epoch(job, loss, penalty, theta, G, total):  # type: ignore[no-untyped-def]
-    """Take the rows in turn: each gets the theta that is best while the others stay. Give the sum of theta."""
+def epoch(room, places, values, loss, penalty, straight):  # type: ignore[no-untyped-def]
+    """Take the rows in turn: each gets the theta that is best while the others stay."""
+    theta, total = room.numbers[THETA], add_up(room, places, values, THETA)
     for i in range(theta.shape[0]):
         low, high = -inf, inf
         for _ in range(MOST_SEGMENTS):
-            z, D = score_of(job, penalty, i, G, total), slope_of(job, penalty, i, G)
-            new = answer(job, loss, i, z, theta[i], D)
+            z, D = score_of(room, places, values, penalty, i, total)
+            new = answer(room, loss, i, z, theta[i], room.numbers[Q, i] if straight else D)
             if abs(new - theta[i]) <= REPRODUCED * abs(theta[i]):
                 break
             if new > theta[i]:
@@ -115,141 +130,233 @@ def epoch(job, loss, penalty, theta, G, total):  # type: ignore[no-untyped-def]
             if not low < new < high:
                 new = 0.5 * (low + high)
             move = new - theta[i]
-            for k in range(job.indptr[i], job.indptr[i + 1]):
-                G[job.places[k]] += move * job.values[k]
+            for k in range(room.indptr[i], room.indptr[i + 1]):
+                room.G[places[k]] += move * values[k]
             total += move
             theta[i] = new
-    return total
+            if straight:
+                break
 
 
 @kernel
-def answer_all(job, loss, penalty, Q, theta, G, total, scores, found, slope):  # type: ignore[no-untyped-def]
-    """Fill in the scores of all rows at theta, their answers, and how these change with the score."""
-    for i in range(theta.shape[0]):
-        z = scores[i] = score_of(job, penalty, i, G, total)
-        found[i] = answer(job, loss, i, z, theta[i], Q[i])
-        h = STEP * max(1.0, abs(z + Q[i] * theta[i]))
-        slope[i] = (answer(job, loss, i, z + h, theta[i], Q[i]) - answer(job, loss, i, z - h, theta[i], Q[i])) / (2.0 * h)
+def look(room, places, values, loss, penalty, at):  # type: ignore[no-untyped-def]
+    """Fill in the answers of all rows at a theta, and how these change with the score; how far theta is from them, and the
+    largest of them."""
+    numbers, total, far, size = room.numbers, add_up(room, places, values, at), 0.0, 0.0
+    for i in range(numbers.shape[1]):
+        theta, D = numbers[at, i], numbers[Q, i]
+        z, _ = score_of(room, places, values, penalty, i, total)
+        h = STEP * max(1.0, abs(z + D * theta))
+        rise = -0.0
+        for side in range(3):  # below, above, and here
+            found = answer(room, loss, i, z + (h if side == 1 else -h if side == 0 else 0.0), theta, D)
+            rise = found - rise if side < 2 else rise
+        numbers[at + 1, i], numbers[at + 2, i] = found, max(rise / (2.0 * h), 0.0)
+        gone = abs(found - theta)
+        if not isfinite(gone):
+            return inf, inf
+        far, size = max(far, gone), max(size, abs(found))
+    return far, size
 
 
 @kernel
-def products(job, penalty, order, owner, G, K):  # type: ignore[no-untyped-def]
-    """Fill in -dz_i / dtheta_j at the pieces of the prox where the sums are G; ``order`` sorts the entries by place."""
-    K[:] = job.step * job.one
-    begin = 0
-    while begin < order.shape[0]:
-        place, end = job.places[order[begin]], begin
-        while end < order.shape[0] and job.places[order[end]] == place:
-            end += 1
-        _, free = point(job, penalty, place, G[place])
-        if free != 0.0:
+def sort_entries(room, places, values):  # type: ignore[no-untyped-def]
+    """Fill in the entries by place, rows ascending; and Q, which needs all of them."""
+    ends, sizes, n = room.ends, room.sizes, np.uint64(0)
+    for p in range(ends.shape[0]):
+        ends[p] = 0
+    for k in range(places.shape[0]):
+        ends[places[k]] += np.uint64(1)
+    for p in range(ends.shape[0]):
+        here = ends[p]
+        ends[p] = n
+        n += here
+    for i in range(room.numbers.shape[1]):
+        D = sizes[ONE]
+        for k in range(room.indptr[i], room.indptr[i + 1]):
+            x, to = values[k], ends[places[k]]
+            room.owners[to], room.values[to] = i, x
+            ends[places[k]] = to + np.uint64(1)
+            D += sizes[SHRINK] * x * x
+        room.numbers[Q, i] = sizes[SIZE] * D
+
+
+@kernel
+def products(room, penalty, straight):  # type: ignore[no-untyped-def]
+    """Fill in the upper half of K, of -dz_i / dtheta_j at the pieces of the prox where the sums are."""
+    K, owners, values, sizes, begin = room.matrices[0], room.owners, room.values, room.sizes, np.uint64(0)
+    n = K.shape[0]
+    for i in range(n):
+        for j in range(i, n):
+            K[i, j] = sizes[SIZE] * sizes[ONE]
+    for p in range(room.ends.shape[0]):
+        end = room.ends[p]
+        _, free = point(room, penalty, p)
+        if straight or free != 0.0:
             for a in range(begin, end):
-                x = job.step * job.shrink * job.values[order[a]]
-                for e in range(begin, end):
-                    K[owner[order[a]], owner[order[e]]] += x * job.values[order[e]]
+                x, row = sizes[SIZE] * sizes[SHRINK] * values[a], K[owners[a]]
+                if end - begin == n:
+                    for e in range(a, end):
+                        row[e - begin] += x * values[e]
+                else:
+                    for e in range(a, end):
+                        row[owners[e]] += x * values[e]
         begin = end
 
 
 @kernel
-def eliminate(J, x):  # type: ignore[no-untyped-def]
-    """Turn x into the solution of J solution = x, by Gauss's elimination with pivots; J is used up."""
+def solve(M, x):  # type: ignore[no-untyped-def]
+    """Turn x into the solution of M solution = x, by the factors of the upper half of M, which is used up; False where M is not
+    positive."""
     n = x.shape[0]
     for p in range(n):
-        best = p
-        for i in range(p + 1, n):
-            if abs(J[i, p]) > abs(J[best, p]):
-                best = i
+        row = M[p]
+        if not row[p] > 0.0:
+            return False
+        by = 1.0 / sqrt(row[p])
         for j in range(p, n):
-            J[p, j], J[best, j] = J[best, j], J[p, j]
-        x[p], x[best] = x[best], x[p]
-        if J[p, p] == 0.0:
-            x[:] = nan
-            return
+            row[j] *= by
+        x[p] *= by
         for i in range(p + 1, n):
-            f = J[i, p] / J[p, p]
+            f = row[i]
             if f != 0.0:
-                for j in range(p, n):
-                    J[i, j] -= f * J[p, j]
+                below = M[i]
+                for j in range(i, n):
+                    below[j] -= f * row[j]
                 x[i] -= f * x[p]
     for p in range(n - 1, -1, -1):
+        total, row = x[p], M[p]
         for j in range(p + 1, n):
-            x[p] -= J[p, j] * x[j]
-        x[p] /= J[p, p]
+            total -= row[j] * x[j]
+        x[p] = total / row[p]
+    return True
 
 
-class BatchDual:
-    """The dual of one batch. ``loss`` is ``own`` as kernels take it; None stands for one without a conjugate."""
+@kernel
+def newton_step(numbers, matrices, damping):  # type: ignore[no-untyped-def]
+    """Fill in the theta that a damped step of Newton's method reaches; whether there is one."""
+    K, M, q = matrices[0], matrices[1], numbers[MORE]
+    n = q.shape[0]
+    for i in range(n):
+        q[i] = 0.0
+    for i in range(n):
+        root, mine, row, to = sqrt(numbers[SLOPE, i]), numbers[ANSWER, i] - numbers[THETA, i], K[i], M[i]
+        rest = row[i] - numbers[Q, i]
+        total = rest * mine
+        for j in range(i + 1, n):
+            total += row[j] * (numbers[ANSWER, j] - numbers[THETA, j])
+            q[j] += row[j] * mine
+            to[j] = root * row[j] * sqrt(numbers[SLOPE, j])
+        to[i] = damping + numbers[SLOPE, i] * rest
+        q[i] = root * (q[i] + total)
+    if not solve(M, q):
+        return False
+    for i in range(n):
+        gone = numbers[ANSWER, i] - numbers[THETA, i] - sqrt(numbers[SLOPE, i]) * q[i]
+        numbers[TRIED, i] = numbers[THETA, i] + gone / damping
+    return True
 
-    def __init__(
-        self, own: Any, loss: Any, rows: Rows, y: np.ndarray, s: np.ndarray, start: Start, b: float, one: float
-    ) -> None:
-        columns, places = np.unique(rows.indices, return_inverse=True)
-        first = np.searchsorted(rows.indices, columns, sorter=(order := np.argsort(rows.indices, kind="stable")))
-        k, penalty = rows.count, start.penalty
-        self._own, self._loss, self._penalty, self._order = own, loss, penalty, order
-        shrink = 1.0 / (1.0 + start.c * penalty.l2)
-        v = np.ascontiguousarray(start.v[order[first]])
-        sizes = start.c / k, start.c * penalty.l1, shrink
-        self._job = Job(rows.indptr, places.astype(np.int64), rows.values, y, s, v, b, one, *sizes)
-        lengths = np.diff(rows.indptr).astype(np.int64)
-        self._owner = np.repeat(np.arange(k), lengths)
-        squares = np.bincount(self._owner, np.square(rows.values), k)
-        self._Q = start.c / k * (shrink * squares + one)
-        self._G, self._scores = np.zeros(len(columns)), np.zeros(k)
-        self._place = 0  # of the damping that helped last
 
-    def thetas(self) -> np.ndarray | None:
-        """The theta of each row, nan where one is not finite; None where no number of rounds reproduces them."""
-        job, loss, penalty, Q, G = self._job, self._loss, self._penalty, self._Q, self._G
-        theta, best, idle = np.zeros(len(Q)), np.inf, 0
-        for _ in range(max(MOST_ROUNDS, MOST_ROWS_TAKEN // len(Q))):
-            epoch(job, loss, penalty, theta, G, add_up(job, theta, G))
-            far, found, slope = self._look(theta)
-            size = float(np.abs(found).max())
-            idle = 0 if far < 0.5 * best else idle + 1
-            best = min(best, far)
-            if far <= REPRODUCED * size or (idle > 1 and (far <= ENOUGH * size or self.gap(theta) <= ENOUGH)):
-                return theta
-            if not np.isfinite(far):
-                return np.full(len(theta), nan)
-            self._newton(theta, far, found, slope)
-        return theta if self.gap(theta) <= ENOUGH else None
+@kernel
+def close_gap(room, places, values, loss, penalty, enough):  # type: ignore[no-untyped-def]
+    """Turn theta into its answers where the duality gap there is small, relative to the losses and products that it is the
+    difference of; whether it is."""
+    look(room, places, values, loss, penalty, THETA)
+    numbers, gap, size = room.numbers, 0.0, 0.0
+    for at in (THETA, ANSWER):
+        total = add_up(room, places, values, at)
+        for i in range(numbers.shape[1]):
+            s, y, t = numbers[S, i], numbers[Y, i], numbers[ANSWER, i]
+            z, _ = score_of(room, places, values, penalty, i, total)
+            if at == THETA:
+                numbers[MORE, i] = z + numbers[Q, i] * (numbers[THETA, i] - t)  # where the loss has this slope
+            elif s > 0.0:
+                value, conjugate = s * loss.value(z, y), t * numbers[MORE, i] - s * loss.value(numbers[MORE, i], y)
+                gap += value + conjugate - t * z
+                size += abs(value) + abs(conjugate) + abs(t * z)
+    closed = gap <= enough * size
+    if closed:
+        for i in range(numbers.shape[1]):
+            numbers[THETA, i] = numbers[ANSWER, i]
+    return closed
 
-    def gap(self, theta: np.ndarray) -> float:
-        """The duality gap at theta, relative to the losses and products that it is the difference of."""
-        if not hasattr(self._own, "conjugate"):
-            return inf
-        self._look(theta)
-        gap = size = 0.0
-        for z, t, y, s in zip(self._scores.tolist(), theta.tolist(), self._job.y.tolist(), self._job.s.tolist(), strict=True):
-            if s > 0.0:
-                terms = s * float(self._own.value(z, y)), s * float(self._own.conjugate(t / s, y)), -t * z
-                gap, size = gap + sum(terms), size + sum(map(abs, terms))
-        return gap / size if size > 0.0 else 0.0
 
-    def _look(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """How far the rows are from their answers, these, and their slopes."""
-        found, slope = np.empty((2, len(theta)))
-        total = add_up(self._job, theta, self._G)
-        answer_all(self._job, self._loss, self._penalty, self._Q, theta, self._G, total, self._scores, found, slope)
-        return float(np.abs(found - theta).max()), found, slope
+@kernel
+def find_thetas(room, places, values, loss, penalty, straight, most):  # type: ignore[no-untyped-def]
+    """Fill in the theta of each row, nan where one is not finite; False where ``most`` rounds do not reproduce them.
 
-    def _newton(self, theta: np.ndarray, far: float, found: np.ndarray, slope: np.ndarray) -> None:
-        """Move theta by a step of Newton's method, shortened where it leads away; leave it where that does not help.
+    ``straight``: the prox has one piece. The rows of a batch may depend on each other, so the steps of Newton's method are
+    those of Levenberg and Marquardt.
+    """
+    numbers = room.numbers
+    for i in range(numbers.shape[1]):
+        numbers[THETA, i] = 0.0
+    sort_entries(room, places, values)
+    if straight:
+        products(room, penalty, straight)
+    best, far, size, idle, place, fast = inf, inf, 0.0, 0, 0, False
+    for _ in range(most):
+        if not fast:
+            epoch(room, places, values, loss, penalty, straight)
+            far, size = look(room, places, values, loss, penalty, THETA)
+        idle = 0 if far < 0.5 * best else idle + 1
+        best = min(best, far)
+        if not isfinite(far):
+            numbers[THETA, 0] = nan
+            return True
+        if far <= REPRODUCED * size or (idle > PATIENCE and far <= ENOUGH * size):
+            return True
+        if idle > 1 and close_gap(room, places, values, loss, penalty, ENOUGH if idle > PATIENCE else WANTED):
+            return True
+        if not straight:
+            products(room, penalty, straight)
+        fast = False
+        for at in range(max(0, place - 1), len(DAMPINGS)):
+            if newton_step(numbers, room.matrices, 1.0 + DAMPINGS[at]):
+                gone, largest = look(room, places, values, loss, penalty, TRIED)
+                if gone < far:
+                    for i in range(numbers.shape[1]):
+                        for part in range(3):
+                            numbers[THETA + part, i] = numbers[TRIED + part, i]
+                    fast, far, size, place = gone < FAST * far, gone, largest, at
+                    break
+    return close_gap(room, places, values, loss, penalty, ENOUGH)
 
-        The rows of a batch may depend on each other, so the step is that of Levenberg and Marquardt.
-        """
-        K = np.empty((len(theta), len(theta)))
-        products(self._job, self._penalty, self._order, self._owner, self._G, K)
-        K[np.diag_indices_from(K)] -= self._Q
-        J, move = slope[:, None] * K, np.empty(len(theta))
-        for place in range(max(0, self._place - 1), len(DAMPINGS)):
-            system = J.copy()
-            system[np.diag_indices_from(J)] += 1.0 + DAMPINGS[place]
-            move[:] = found - theta
-            eliminate(system, move)
-            new = theta + move
-            if self._look(new)[0] < far:
-                self._place = place
-                theta[:] = new
-                return
+
+@kernel
+def batch_thetas(  # type: ignore[no-untyped-def]
+    rows, first, places, room, count, loss, y, s, b, one, c, penalty, straight, most, slopes
+):
+    """Fill in what each row of a batch adds to the mean of the thetas; False where these are not found. The step, of size c,
+    starts at the v in the room."""
+    indptr, _, values = rows
+    k, start = slopes.shape[0], indptr[first]
+    for i in range(k + 1):
+        room.indptr[i] = indptr[first + i] - start
+    for i in range(k):
+        room.numbers[Y, i], room.numbers[S, i] = y[first + i], s[first + i]
+    sizes, end = room.sizes, start + room.indptr[k]
+    sizes[B], sizes[ONE], sizes[SIZE], sizes[THRESHOLD], sizes[SHRINK] = (
+        b,
+        one,
+        c / k,
+        c * penalty.l1,
+        1.0 / (1.0 + c * penalty.l2),
+    )
+    mine = DualRoom(
+        sizes, room.v, room.G, room.indptr, room.ends[:count], room.owners, room.values, room.numbers, room.matrices
+    )
+    done = find_thetas(mine, places[: room.indptr[k]], values[start:end], loss, penalty, straight, most)
+    for i in range(k):
+        slopes[i] = room.numbers[THETA, i] / k
+    return done
+
+
+def is_straight(penalty: Any) -> bool:
+    """Whether the prox has one piece."""
+    return bool(penalty.l1 == 0.0 and penalty.weight_bounds is None)
+
+
+def most_rounds(k: int) -> int:
+    """The rounds after which a batch of k rows counts as one without a solution."""
+    return max(MOST_ROUNDS, MOST_ROWS_TAKEN // k)

@@ -16,6 +16,7 @@ import numpy as np
 from onlinear.compiled import LANES, composed, function, kernel
 from onlinear.losses import weighted
 from onlinear.rows import Rows
+from onlinear.solvers.core.batch_dual import DualRoom, Start, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, LastRow, State, T
 
 MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
@@ -176,15 +177,16 @@ def keep_nothing(row):  # type: ignore[no-untyped-def]
     """Nothing of a row is needed once it is learned."""
 
 
-def learn_batches(job, room, row, reading, biasing, averaging, keeping, learning, now, ends):  # type: ignore[no-untyped-def]
-    """Learn batches until one is not finite; how many rows were learned. ``read``, ``bias``, ``read_sums``, ``keep`` and
-    ``learn`` are what ``composed`` is given; ``ends``: the last step before something else is due."""
+def learn_batches(job, room, row, reading, biasing, averaging, starting, keeping, learning, now, ends, report):  # type: ignore[no-untyped-def]
+    """Learn batches until one is not finite; how many rows were learned. ``read``, ``bias``, ``read_sums``, ``start``, ``keep``
+    and ``learn`` are what ``composed`` is given; ``ends``: the last step before something else is due. ``starting``: of an
+    implicit step. ``report``: 1 where none was found."""
     rows, loss, y, s, scores, means, slopes = job
     k, one = slopes.shape[0], now[ONE]
     for first in range(0, y.shape[0] - k + 1, k):
         if now[T] >= ends:
             return first
-        count = int(unite(rows, first, k, room))
+        count = np.int64(unite(rows, first, k, room))
         read(*reading, room[1][:count], now, room[2])  # type: ignore[name-defined]  # noqa: F821
         done = score_batch(rows, first, k, room, bias(*biasing, now), scores)  # type: ignore[name-defined]  # noqa: F821
         if done < k:
@@ -194,7 +196,15 @@ def learn_batches(job, room, row, reading, biasing, averaging, keeping, learning
             average, sums = averaging
             read_sums(*sums, room[1][:count], now, room[3])  # type: ignore[name-defined]  # noqa: F821
             score_by_mean(average, rows, first, k, room, count, now, means)
-        mean_slopes(loss, first, scores, y, s, slopes)
+        if starting is None:
+            mean_slopes(loss, first, scores, y, s, slopes)
+        if starting is not None:
+            args, penalty, straight, most, dual = starting
+            c = start(*args, room[1][:count], now, room[2], dual[1])  # type: ignore[name-defined]  # noqa: F821
+            b = bias(*biasing, now)  # type: ignore[name-defined]  # noqa: F821
+            if not batch_thetas(rows, first, room[0], dual, count, loss, y, s, b, one, c, penalty, straight, most, slopes):
+                report[0] = 1
+                return first + k - 1
         mean, largest = sum_batch(rows, first, room, count, slopes, row)
         done = 0
         if isfinite(largest + mean * one):
@@ -215,19 +225,22 @@ class Stepping(NamedTuple):
     last: LastRow | None
 
     @classmethod
-    def of(cls, engine: Engine, state: State, row: Rows, means: bool) -> Stepping:
+    def of(cls, engine: Engine, state: State, row: Rows, means: bool, implicit: Implicit | None) -> Stepping:
         """How the engine steps by ``row``, whose entries change; with ``means`` the average is read too."""
         (read, reading), summing = engine.readers(state)
         bias, biasing = engine.bias_reader(state)
         last = LastRow.of(state, len(row.indices))
         keep, keeping = (keep_nothing, ()) if last is None else engine.keep(state, last)
-        learn, args = engine.call(state, row, 0.0, np.zeros(1), np.ones(1), np.empty(1))
+        learn, learning = engine.call(state, row, 0.0, np.zeros(1), np.ones(1), np.empty(1))
         functions = {"read": read, "bias": bias, "keep": keep, "learn": learn}
-        averaging = None
+        averaging = starting = None
+        if implicit is not None:
+            functions["start"], args = implicit.start
+            starting = args, implicit.penalty, is_straight(implicit.penalty), most_rounds(implicit.k), implicit.room
         if means:
             functions["read_sums"] = summing[0]
             averaging = engine.average, summing[1]
-        return cls(functions, (reading, biasing, averaging, keeping, args[2:]), last)
+        return cls(functions, (reading, biasing, averaging, starting, keeping, learning[2:]), last)
 
 
 class Batches(NamedTuple):
@@ -247,25 +260,47 @@ class Batches(NamedTuple):
         return Batches(rows, self.y[done:], self.s[done:], self.scores[done:], means, self.k)
 
 
-def learn_whole(engine: Engine, loss: Any, state: State, batches: Batches) -> int:
-    """Learn whole batches by a lazy engine whose rows have slope 1: how many rows were learned."""
+class Implicit(NamedTuple):
+    """How the implicit steps of batches of k rows start, and the penalty of their prox."""
+
+    start: tuple[Any, tuple[Any, ...]]
+    penalty: Any
+    k: int
+    room: DualRoom
+
+
+def entries_of(rows: Rows, k: int) -> int:
+    """The most entries of k rows that make a batch, and 1 at least."""
+    return max(1, int(np.diff(rows.indptr[::k]).max()))
+
+
+def room_for(entries: int) -> Rows:
+    """Room for one row of so many entries."""
+    return Rows(np.zeros(2, np.uint64), np.empty(entries, np.uint32), np.empty(entries + BEHIND))
+
+
+def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, batches: Batches) -> tuple[int, bool]:
+    """Learn whole batches by a lazy engine whose rows have slope 1: how many rows were learned, and whether an implicit step
+    was not found. ``start``: of implicit steps."""
     k, n = batches.k, len(batches.y)
-    entries = max(1, int(np.diff(batches.rows.indptr[::k]).max()))
+    entries = entries_of(batches.rows, k)
     total = int(batches.rows.indptr[-1] - batches.rows.indptr[0])
     room = Room.of(entries, state.size if state.size <= min(MOST_COLUMNS, FEWEST_VISITS * total) else 0)
-    row = Rows(np.zeros(2, np.uint64), np.empty(entries, np.uint32), np.empty(entries + BEHIND))
-    slopes, first = np.empty(k), 0
+    row, slopes, report, first = room_for(entries), np.empty(k), np.zeros(1, np.int64), 0
+    implicit = None
+    if start is not None and start.reader is not None:
+        implicit = Implicit(start.reader, start.penalty, k, DualRoom.of(k, entries))
     while first < n:
         state.prepare((n - first) // k)
         ends, left = engine.lasts(state), batches.after(first)
-        stepping = Stepping.of(engine, state, row, batches.means is not None)
+        stepping = Stepping.of(engine, state, row, batches.means is not None, implicit)
         job = (left.rows, loss, left.y, left.s, left.scores, left.means, slopes)
         run = composed(learn_batches, **stepping.functions)
-        done = run(job, room, row, *stepping.arguments, state.now, ends)
+        done = run(job, room, row, *stepping.arguments, state.now, ends, report)
         if stepping.last is not None:
             stepping.last.give(state)
         first += done
-        if state.t < ends:
+        if report[0] or state.t < ends:
             break
         engine.turn(state)
-    return first
+    return first, bool(report[0])

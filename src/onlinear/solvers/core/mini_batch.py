@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import adopt, bind_loss, kernel
+from onlinear.compiled import adopt, bind_loss
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.losses import weighted
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
-from onlinear.solvers.core.batch_dual import ENOUGH, BatchDual
-from onlinear.solvers.core.batch_loop import Batches, learn_whole
+from onlinear.solvers.core.batch_dual import ENOUGH, DualRoom, batch_thetas, is_straight, most_rounds
+from onlinear.solvers.core.batch_loop import Batches, Room, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
 from onlinear.solvers.core.engine import ONE, Engine, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
@@ -144,39 +143,6 @@ def longer(array: np.ndarray, length: int) -> np.ndarray:
     return bigger
 
 
-@kernel
-def find_slopes(loss, scores, y, s, slopes):  # type: ignore[no-untyped-def]
-    """Fill in what each row adds to the mean of the slopes."""
-    for i in range(slopes.shape[0]):
-        slopes[i] = weighted(s[i], loss.slope(scores[i], y[i])) / slopes.shape[0]
-
-
-@kernel
-def add_equal(columns, terms, out_columns, out):  # type: ignore[no-untyped-def]
-    """Sum the terms of equal columns, which stand together, in order; how many sums are not 0, and the largest."""
-    count, largest, k = 0, 0.0, 0
-    while k < columns.shape[0]:
-        j, total = columns[k], 0.0
-        while k < columns.shape[0] and columns[k] == j:
-            total += terms[k]
-            k += 1
-        if total != 0.0:
-            out_columns[count], out[count] = j, total
-            largest = max(largest, abs(total))
-            count += 1
-    return count, largest
-
-
-def combined(rows: Rows, slopes: np.ndarray) -> tuple[Rows, float]:
-    """The sum of the rows, each times its slope, as one row, and its largest absolute value."""
-    order = np.argsort(rows.indices, kind="stable")
-    with np.errstate(over="ignore"):
-        terms = np.repeat(slopes, np.diff(rows.indptr).astype(np.int64)) * rows.values
-    columns, values = np.empty(len(order), np.uint32), np.empty(len(order))
-    count, largest = add_equal(rows.indices[order], terms[order], columns, values)
-    return Rows(np.array([0, count], np.uint64), columns[:count], values[:count]), largest
-
-
 class MiniBatchEngine(Engine):
     """Gathers rows and gives the solver's own engine one row for each batch. ``State.t`` counts batches."""
 
@@ -184,7 +150,7 @@ class MiniBatchEngine(Engine):
         self._start = getattr(solver.solver, "loss_start", None)  # where an implicit step starts
         self.implicit = self._start is not None
         super().__init__(solver, problem)
-        self.inner, self._bound = inner, self.loss
+        self.inner = inner
         self.inner.loss = bind_loss(Unit(), self.inner.implicit)
         self.own, self.solver = self.inner.own, self.inner.solver
         self.rows = solver.batch
@@ -228,7 +194,8 @@ class MiniBatchEngine(Engine):
     def _at_once(self, state: State, left: int, means: bool) -> int:
         """How many of the next rows are whole batches that compiled code takes at once."""
         last, mean = self.inner.readers(state)
-        if state.waiting.count or left < self.rows or last is None or self.implicit:
+        start = self._start(self.inner, state) if self._start else None
+        if state.waiting.count or left < self.rows or last is None or (start and start.reader is None):
             return 0
         return self.rows if means and mean is None else left // self.rows * self.rows
 
@@ -241,7 +208,9 @@ class MiniBatchEngine(Engine):
             means = None
         values = rows.values.astype(np.float64, copy=False)
         batches = Batches(rows._replace(values=values), np.ascontiguousarray(y), s, scores, means, self.rows)
-        return learn_whole(self.inner, self.loss, state, batches)
+        start = self._start(self.inner, state) if self._start else None
+        done, state.waiting.unsolved = learn_whole(self.inner, self.loss, start, state, batches)
+        return done
 
     def _gather(
         self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, means: np.ndarray | None
@@ -272,17 +241,17 @@ class MiniBatchEngine(Engine):
         rows, waiting.count = waiting.rows, 0
         if self._at_once(state, self.rows, means):
             return self._learn_whole(state, rows, y, s, scores, np.empty(self.rows) if means else None) == self.rows
-        slopes = np.empty(self.rows)
+        entries = entries_of(rows, self.rows)
+        room, row, slopes = Room.of(entries, 0), room_for(entries), np.empty(self.rows)
+        count = int(unite(rows, 0, self.rows, room))
         if self._start is None:
-            find_slopes(self.loss, scores, y, s, slopes)
-        else:
-            found = self._thetas(state, rows, y, s)
-            if found is None:
-                waiting.unsolved = True
-                return False
-            np.divide(found, self.rows, out=slopes)
-        row, largest = combined(rows, slopes)
-        one = float(slopes.sum()) if self.problem.fit_intercept else 0.0
+            mean_slopes(self.loss, 0, scores, y, s, slopes)
+        elif not self._find_thetas(state, rows, room, count, y, s, slopes):
+            waiting.unsolved = True
+            return False
+        one, largest = sum_batch(rows, 0, room, count, slopes, row)
+        if not self.problem.fit_intercept:
+            one = 0.0
         if not isfinite(largest + one):
             return False
         state.now[ONE] = one
@@ -290,12 +259,15 @@ class MiniBatchEngine(Engine):
         state.now[ONE] = float(self.problem.fit_intercept)
         return done == 1 and isfinite(self.inner.bias(state))
 
-    def _thetas(self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray) -> np.ndarray | None:
-        """The thetas of an implicit step for a full batch; None where they are not found."""
-        start = self._start(self.inner, state, rows.indices)  # type: ignore[misc]
-        one = float(self.problem.fit_intercept)
-        own = self.problem.loss if self.loss == self._bound else None
-        return BatchDual(own, self.loss, rows, y, s, start, self.inner.bias(state), one).thetas()
+    def _find_thetas(
+        self, state: State, rows: Rows, room: Room, count: int, y: np.ndarray, s: np.ndarray, slopes: np.ndarray
+    ) -> bool:
+        """Fill in what each row of a batch adds to the mean of the thetas; False where they are not found."""
+        start = self._start(self.inner, state)  # type: ignore[misc]
+        dual, free = DualRoom.of(self.rows, len(room.places)), float(self.problem.fit_intercept)
+        dual.v[:count], c = start.at(room.columns[:count])
+        step = (self.inner.bias(state), free, c, start.penalty, is_straight(start.penalty), most_rounds(self.rows))
+        return bool(batch_thetas(rows, 0, room.places, dual, count, self.loss, y, s, *step, slopes))
 
     def why_stopped(self, states: Sequence[State]) -> str:
         if any(state.waiting.unsolved for state in states):
