@@ -54,6 +54,7 @@ from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import (
     THETA,
     Engine,
@@ -494,7 +495,12 @@ class Fiol(NamedTuple):
 
     def loss_start(self, engine: Engine, state: State) -> Start:
         """The weights: the penalty is part of the step."""
-        return Start(engine.penalty, (start_at_weights, (engine.solver.schedule,)))
+        schedule = engine.solver.schedule
+
+        def at(columns: np.ndarray) -> tuple[np.ndarray, float]:
+            return engine.weights(state, columns), schedule.at(state.t + 1)
+
+        return Start(engine.penalty, None if isinstance(engine, Dense) else (start_at_weights, (schedule,)), at)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
