@@ -431,6 +431,7 @@ def test_numbers(value, text):
 
 
 def test_formulas_are_set():
+    assert maths("x_(T+1) and w_(t+1)") == "x<sub>T+1</sub> and w<sub>t+1</sub>"
     assert maths("lam_t <= 1 / mu^2, gamma, eps_g") == "λ<sub>t</sub> ≤ 1 / μ<sup>2</sup>, γ, ε<sub>g</sub>"
     assert maths("T^-0.4, 2^14. x^n") == "T<sup>-0.4</sup>, 2<sup>14</sup>. x<sup>n</sup>"
     assert maths("lambda, lamb, mushrooms") == "λ, lamb, mushrooms"

@@ -161,10 +161,49 @@ def test_p4s_lemma_1_by_hand():
     for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
         eta = 2 / (l2 * t)
         new = soft(w + eta * y * x * (y * (w @ x) < 1), eta * l1) / (1 + eta * l2)
-        ratios.append([(r(w) - r(new)) / (a * eta**2 + B * eta) for a in (printed, safe)])
+        ratios.append([(r(w) - r(new)) / (a * eta**2 + B * eta) for a in (printed, safe, 0.0)])
         w = new
     np.testing.assert_allclose(learner.weights(), w)
-    assert [tracker.printed_ratio, tracker.corrected_ratio] == pytest.approx(np.max(ratios, axis=0).tolist())
+    found = [tracker.printed_ratio, tracker.corrected_ratio, tracker.bare_ratio]
+    assert found == pytest.approx(np.max(ratios, axis=0).tolist())
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5])
+def test_corrected_theorem_4_2_on_every_step(power):
+    """13.6: SADMM's loss at z_t, before the row, against the terms that telescope."""
+    learner = Learner(f"sadmm,rho=2,schedule={power}", "hinge", f"l1,l1={L1}", n_features=4)
+    v, room = np.array([0.5, -0.3, 0.0, 0.1]), []
+    z = mu = np.zeros(4)
+    for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
+        loss = lambda w: max(0.0, 1.0 - y * (w @ x))  # noqa: B023, E731
+        learner.learn(x[None, :], [y])
+        now, rho = learner.variables(), 2.0 * t**power
+        new, after = now["z"], now["mu"]
+        left = loss(z) - loss(v) + L1 * (np.abs(new).sum() - np.abs(v).sum())
+        right = x @ x / (2 * rho) + (mu @ mu - after @ after) / (2 * rho)
+        right += rho / 2 * (np.sum((z - v) ** 2) - np.sum((new - v) ** 2))
+        room.append(right - left)
+        z, mu = new.copy(), after.copy()
+    assert min(room) >= -1e-12
+    assert min(room) < 0.05  # tight on some row
+
+
+def test_corrected_theorem_3_2_of_csgd_on_every_step():
+    """13.6: with the distance of w* from the hyperplane, the inequality holds on steps where the printed one does not."""
+    r = np.random.default_rng(5)
+    X = np.column_stack([np.ones(200), r.random((200, 3))])
+    y = X @ np.array([1.0, -2.0, 0.5, 3.0]) + 0.2 * r.normal(size=200)
+    best, w, printed = np.linalg.lstsq(X, y, rcond=None)[0], np.zeros(4), []
+    for t in range(1, 201):
+        what = w + 0.3 / np.sqrt(t) * (y[t - 1] - w @ X[t - 1]) * X[t - 1]
+        mean, target = X[:t].mean(axis=0), y[:t].mean()
+        step = (target - mean @ what) / (mean @ mean) * mean
+        w = what + step
+        far = abs(target - mean @ best) / np.linalg.norm(mean)
+        less = np.sum((what - best) ** 2) - np.sum((w - best) ** 2)
+        assert less >= step @ step - 2 * far * np.linalg.norm(step) - 1e-12
+        printed.append(less >= step @ step - 1e-12)
+    assert not all(printed)
 
 
 def test_wrong_at_a_checkpoint_and_right_at_the_end():

@@ -97,6 +97,7 @@ WORDS = {
     "eps": "ε",
 }
 GREEK = re.compile(rf"\b({'|'.join(WORDS)})(?=\b|_)")
+LOWERED = re.compile(r"(?<=\w)_(?:\{([^}]+)\}|\((\w[+-]\w)\)|([A-Za-z0-9])(?!\w))")
 
 
 def maths(text: str) -> Any:
@@ -107,7 +108,7 @@ def maths(text: str) -> Any:
     found = re.sub(r"\bsqrt(?: (\w)|\((\w)\))", lambda root: f"√{root[1] or root[2]}", found)
     found = GREEK.sub(lambda word: WORDS[word[1]], found)
     found = re.sub(r"\^(?:\{([^}]+)\}|(-?\d+(?:\.\d+)?|-?\w+|\*))", lambda power: f"<sup>{power[1] or power[2]}</sup>", found)
-    found = re.sub(r"(?<=\w)_(?:\{([^}]+)\}|([A-Za-z0-9])(?!\w))", lambda low: f"<sub>{low[1] or low[2]}</sub>", found)
+    found = LOWERED.sub(lambda low: f"<sub>{low[1] or low[2] or low[3]}</sub>", found)
     return Markup(found)
 
 

@@ -397,7 +397,7 @@ class Swapped:
 
 
 class Interlace(Tracker):
-    """P4 Lemma 1 on every step: r(w_t) - r(w_{t+1}) over A eta^2 + B eta, with the printed and the corrected A.
+    """P4 Lemma 1 on every step: r(w_t) - r(w_{t+1}) over A eta^2 + B eta, with the printed and the corrected A, and A = 0.
 
     G^2 is the largest |x|^2 and M = max |x_ij| / sigma, which bounds |w_t| of the hinge.
     """
@@ -412,7 +412,7 @@ class Interlace(Tracker):
         self.printed = l2 / 2.0 * max(first, d * (top + l1) ** 2 - squared + 4.0 * l1 * root)
         self.corrected = l2 / 2.0 * (squared + 4.0 * l1 * root + d * (l1 + top) ** 2)
         self.B = (l1 + top) * root + d * (top + l1) ** 2
-        self.printed_ratio = self.corrected_ratio = -np.inf
+        self.printed_ratio = self.corrected_ratio = self.bare_ratio = -np.inf
 
     def before(self, x: np.ndarray, y: float) -> None:
         self.value = self.problem.penalty_value(self.learner.weights())
@@ -423,6 +423,7 @@ class Interlace(Tracker):
         less = self.value - self.problem.penalty_value(self.learner.weights())
         self.printed_ratio = max(self.printed_ratio, less / (self.printed * eta**2 + self.B * eta))
         self.corrected_ratio = max(self.corrected_ratio, less / (self.corrected * eta**2 + self.B * eta))
+        self.bare_ratio = max(self.bare_ratio, less / (self.B * eta))
 
 
 tracked("regret", Regret, "average", "average regret")
@@ -461,3 +462,4 @@ tracked("exchanged rises", Splitting, "swapped_rising", "share of iterations on 
 tracked("exchanged ratio", Splitting, "swapped_residual", "largest left / right side of Remark 1, proxes exchanged")
 tracked("p4 lemma 1 printed", Interlace, "printed_ratio", "largest left / right side of P4's Lemma 1, printed A")
 tracked("p4 lemma 1 corrected", Interlace, "corrected_ratio", "largest left / right side of P4's Lemma 1, corrected A")
+tracked("p4 lemma 1 without A", Interlace, "bare_ratio", "largest left / right side of P4's Lemma 1, A = 0")
