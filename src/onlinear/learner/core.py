@@ -71,6 +71,7 @@ class Core(Guarded):
         clip: bool = False,
         forget: float | None = None,
         uncertainty: str = NONE,
+        gain: bool = False,
         total: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -86,6 +87,7 @@ class Core(Guarded):
         self.fit_intercept = check_flag("fit_intercept", fit_intercept)
         self.n_outputs = count("n_outputs", n_outputs)
         self.growing, self.total = n_features is None, total
+        self.sums_gains = check_flag("gain", gain)
         self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
@@ -115,9 +117,14 @@ class Core(Guarded):
         """The engine and the outputs' states at the first weights (d, K); ``started``: whether these were given."""
         self.factor = factor_of(self.loss)
         self.raw_loss = bind_loss(self.loss, implicit=False)  # as kernels take it
-        problem = Problem(self.loss, self.penalty, self.average, self.fit_intercept, solver_name(self.spec["solver"]))
+        name = solver_name(self.spec["solver"])
+        problem = Problem(self.loss, self.penalty, self.average, self.fit_intercept, name, self.sums_gains)
         self.engine: Engine = self.solver.engine(problem)
         self._check_joint()
+        if self.sums_gains and not self.engine.sums_gains:
+            raise ValueError(
+                f"gain=True needs the solver 'fiol', one row to a step, and a loss of one score; {name} has no gains."
+            )
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
         if self.engine.scales_columns and scale not in ("none", *CENTRING):
             raise ValueError(

@@ -27,6 +27,7 @@ from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
+from onlinear.solvers.core.engine import GAINS
 
 
 class Learner(Core):
@@ -82,6 +83,10 @@ class Learner(Core):
         Of what ``predict_std`` and ``predict_interval`` tell how far predictions may be off. ``"targets"``: of targets that are
         numbers, by the errors on rows before they were learned; it costs little. ``"scores"``: of the scores of a model that
         was trained on rows drawn anew, by four copies that are trained beside it, in five times the time.
+    gain : bool, default=False
+        Whether ``fiol`` sums what its implicit steps gain over explicit ones, for the properties ``gain`` and
+        ``gradient_squares`` and the method ``regret_bound``. It costs a second product of each row with the weights. No weight
+        is changed by it.
     total : int, default=None
         The number of rows that will be learned, where it is known. Some schedules and averages need it.
     n_jobs : int, default=None
@@ -296,6 +301,95 @@ class Learner(Core):
     def progressive_loss(self) -> float:
         """Mean over the rows learned of s_i l(score before the step, y_i), summed over outputs; nan before the first row."""
         return mean(self.total_loss, self.t)
+
+    @property
+    @reads
+    def gain(self) -> float:
+        """What the implicit steps gained over explicit ones, summed over the rows learned and over outputs.
+
+            sum_t delta_t,     delta_t = l_t(w_{t+1}) - l_t(w_t) - <g_t, w_{t+1} - w_t> >= 0
+
+        with the row's loss l_t, its weight included, and its slope g_t at w_t. The regret of ``fiol`` is at most that of an
+        explicit step's bound less this sum (P3 Lemma 1; ``docs/mathematics.md`` 8.10).
+
+        Returns
+        -------
+        float
+            The sum; 0 before the first row. A row whose gain overflows is left out.
+
+        Raises
+        ------
+        ValueError
+            For a learner without ``gain=True``.
+        """
+        return sum(float(sums[0] + sums[1]) for sums in self._gains())
+
+    @property
+    @reads
+    def gradient_squares(self) -> float:
+        """sum_t eta_t |g_t|^2 / 2 over the rows learned and over outputs, which an explicit step's bound on the regret has.
+
+        Returns
+        -------
+        float
+            The sum, infinite where a slope's square overflows.
+
+        Raises
+        ------
+        ValueError
+            For a learner without ``gain=True``.
+        """
+        return sum(float(sums[2]) for sums in self._gains())
+
+    @reads
+    def regret_bound(self, distance: float) -> float:
+        """A bound on the regret so far against all models within a distance of every iterate, found by the run itself.
+
+            sum_t [l_t(w_t) + r(w_t)] - sum_t [l_t(u) + r(u)]
+                <= r(w_1) + D^2 / (2 eta_T) + sum_t (eta_t / 2) |g_t|^2 - sum_t delta_t
+
+        for every model u with |w_t - u| <= D, t = 1 .. T, where the step sizes never grow. The intercept, where there is one,
+        is part of w and u.
+
+        Parameters
+        ----------
+        distance : float
+            D, at least 0. Where all steps have one size the distance of u from the start suffices.
+
+        Returns
+        -------
+        float
+            The bound; 0 before the first row.
+
+        Raises
+        ------
+        ValueError
+            For a learner without ``gain=True``, and where the lemma has no such sum: several outputs, ``scale=``, and units
+            that are relative.
+
+        References
+        ----------
+        P3 (fully implicit online learning), Lemma 1 and Theorem 1.
+        """
+        sums = self._gains()
+        if len(sums) > 1 or self.scaler is not None or self.units is not None:
+            raise ValueError(
+                "regret_bound needs one output, scale='none', targets='raw' and weights='raw': the lemma is of a run in "
+                "units that do not change."
+            )
+        if not distance >= 0.0:
+            raise ValueError(f"distance must be a number of at least 0, got {distance!r}.")
+        if self.t == 0:
+            return 0.0
+        gained, correction, squares, first = sums[0].tolist()
+        return float(distance) ** 2 / (2.0 * self.engine.eta(self.t)) + squares + first - (gained + correction)
+
+    def _gains(self) -> list[np.ndarray]:
+        """What each output's steps gained."""
+        if not self.sums_gains:
+            raise ValueError("this learner does not sum what its steps gain: make it with gain=True.")
+        self.refuse_if_diverged()
+        return [state.kept[GAINS] for state in self.states]
 
     @reads
     def weights(self, average: bool = False) -> np.ndarray:

@@ -41,6 +41,8 @@ def header_of(core: Core) -> Header:
             header["clip"] = True
     if core.spread is not None:
         header["uncertainty"] = core.spread.kind
+    if core.sums_gains:
+        header["gain"] = True
     return header if core.forget is None else header | {"forget": core.forget}
 
 
@@ -116,6 +118,7 @@ def settings(header: Header) -> dict[str, Any]:
         "clip": header.get("clip", False),
         "forget": header.get("forget"),
         "uncertainty": header.get("uncertainty", NONE),
+        "gain": header.get("gain", False),
         "total": header["total"],
     }
 

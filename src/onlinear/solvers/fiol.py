@@ -24,6 +24,7 @@ Cost:   O(k) per row with k = nnz(x_t) (sort: O(k log k)).   Needs: a loss with 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import copysign, inf, isfinite, nan
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ from onlinear.compiled import (
     total,
     value_at,
 )
+from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.schedules import Power
@@ -56,12 +58,14 @@ from onlinear.solvers.comid import Comid
 from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import (
+    GAINS,
     THETA,
     Engine,
     Problem,
     State,
     T,
     everything,
+    is_joint,
     needs_theta,
 )
 from onlinear.solvers.core.joint import packs_of
@@ -569,12 +573,28 @@ class LazyFiol(PotentialEngine):
 
     scores_means = stepped = True
 
+    @property
+    def sums_gains(self) -> bool:  # type: ignore[override]
+        return not is_joint(self.loss)
+
+    def start(self, w: np.ndarray, b: float) -> State:
+        state = super().start(w, b)
+        if self.problem.gain:
+            state.kept[GAINS] = np.array([0.0, 0.0, 0.0, self.penalty.value(w)])
+        return state
+
+    def may_keep(self, state: State) -> dict[str, Span]:
+        return {GAINS: Span(np.float64, 4, 4)} if self.problem.gain else {}
+
+    def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
+        return ((name, array) for name, array in super().finite(state) if name != GAINS)  # a slope's square may overflow
+
     def work(self, rows: Rows) -> np.ndarray:
         return room_to_search(rows)
 
     @property
     def packs(self) -> bool:
-        return super().packs and isinstance(self.solver.inner, Newton)
+        return super().packs and isinstance(self.solver.inner, Newton) and not self.problem.gain
 
     @property
     def joins(self) -> bool:  # type: ignore[override]

@@ -40,6 +40,7 @@ FIRST_VISIT, LONGEST_BLOCK = 64, 1 << 18
 POWERS_OF_8 = 0o1111111
 DECAY_LIMIT, DECAY_LIMIT_AVERAGED = 2.0**500, 2.0**10
 HUGE = 1e100
+GAINS = "gains"  # kept of implicit steps: the sum of their gains, its correction, sum eta |g|^2 / 2, the penalty at the start
 AHEAD = np.uint64(128)  # entries between asking for a state and its use
 NEAR = 1 << 17  # features whose states the processor keeps at hand: asking ahead would only cost
 
@@ -250,6 +251,7 @@ class Problem(NamedTuple):
     average: Average | Fading | None
     fit_intercept: bool
     name: str = "this solver"  # as users write it
+    gain: bool = False  # whether what each step gained is summed
 
 
 class Preset(NamedTuple):
@@ -297,6 +299,7 @@ class Engine(ABC):
     rounds = False  # whether sums over rows suffice for that, so that rows need not be kept
     own_outputs = False  # whether it has a way of its own to learn all outputs (``learn_outputs``)
     joins = False  # whether it learns outputs that one loss joins, by ``join``
+    sums_gains = False  # whether it can sum what its steps gained
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         self.own = solver  # as it was named
@@ -447,7 +450,7 @@ class Engine(ABC):
     def restore_kept(self, state: State, arrays: Mapping[str, np.ndarray]) -> None:
         """Let the state keep copies of arrays from a file. Raise ModelFileError for arrays that no state of this engine has:
         kernels find their places without a check."""
-        trust.must(set(state.kept) <= set(arrays), "a last row that is missing")
+        trust.must(set(state.kept) <= set(arrays), "a kept array that is missing")
         state.kept = {name: array.copy() for name, array in arrays.items()}
         spans = self.may_keep(state)
         for name, array in arrays.items():

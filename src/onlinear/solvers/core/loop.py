@@ -18,7 +18,7 @@ row is scored; the intercept moves from that step's ``b``. ``aims``, for a searc
 kept for each entry, and where a row moves ``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums,
 says where to begin; ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)``
 is ``moved`` from there. ``S``, the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they
-lack (plain.py).
+lack (plain.py). ``gains``: what the steps gained is summed (``add_gain``).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from onlinear.compiled import (
     fetch,
     first_of,
     four,
+    function,
     gather,
     kernel,
     load,
@@ -49,6 +50,7 @@ from onlinear.compiled import (
     totals,
     untouched,
 )
+from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite
 from onlinear.solvers.core.engine import (
@@ -75,10 +77,36 @@ def room_to_search(rows: Rows) -> np.ndarray:
     return np.empty(6 * (rows.longest + 3))
 
 
+@function
+def add_gain(gains, rows, i, before, y, s, one, eta, after, loss, penalty, solver, V):
+    """Add what the step on row i gained to gains[0] + gains[1], compensated (Neumaier), and eta |g|^2 / 2 to gains[2].
+
+        s [l(p_new) - l(p)] - g_p (p_new - p),     g = g_p (x, 1),     g_p = s l'(p)
+
+    with the row's scores p before the step and p_new after it; ``after``: the next step. A gain is never below 0: one that is
+    not finite may be left out of a bound.
+    """
+    indptr, indices, values = rows
+    sums, squares = empty(solver.terms(untouched(V), nothing(), after, penalty)), nothing()
+    begin, end = indptr[i], indptr[i + 1]
+    for k in range(begin, end, LANES):
+        at, x = four(indices, values, k, end)
+        sums = added(sums, solver.terms(gather(V, at), x, after, penalty))
+        squares += x * x
+    score = solver.scores(totals(sums), one, s, after, penalty)[0]
+    slope = weighted(s, loss.slope(before, y))
+    gain = weighted(s, loss.value(score, y) - loss.value(before, y)) - slope * (score - before)
+    if isfinite(gain):
+        new = gains[0] + gain
+        gains[1] += (gains[0] - new) + gain if abs(gains[0]) >= abs(gain) else (gain - new) + gains[0]
+        gains[0] = new
+    gains[2] += 0.5 * eta * slope * slope * (total(squares) + one * one)
+
+
 @kernel
 def learn_rows(
     rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own,
-    V, B, A, S, M, work, aims, table, now, scores, means,
+    V, B, A, S, M, work, aims, gains, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
 
@@ -220,6 +248,9 @@ def learn_rows(
         if keeps_theta is not None:
             now[THETA] = theta
         before, clock = clock, c.after
+        if gains is not None:
+            after = solver.begin_step(t + 1, clock, b, penalty)
+            add_gain(gains, rows, i, row[0], y[i], s[i], one, c.eta, after, loss, penalty, solver, V)
     now[T], now[BIAS] = t, b
     store(clock, now, CLOCK)
     if keeps_clock is not None:

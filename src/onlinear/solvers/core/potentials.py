@@ -18,6 +18,7 @@ from onlinear.files import trust
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
     CLOCK,
+    GAINS,
     LONGEST_BLOCK,
     VISIT,
     Engine,
@@ -195,7 +196,7 @@ class PotentialEngine(Engine):
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
         parts = (self.loss, self.penalty, self.solver, self.average)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None)
-        arrays = (V, B, A, None, M, self.work(rows), None, state.table, state.now)
+        arrays = (V, B, A, None, M, self.work(rows), None, state.kept.get(GAINS), state.table, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
     @property
