@@ -39,6 +39,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "one_by_one": [("--write", "{root}/docs/one-by-one.md"), JSON],
     "parser": [JSON],
     "files": [JSON],
+    "packed": [JSON],
     "many": [("--wall", ""), ("--write", "{root}/docs/path.md"), JSON],
     "pieces": [JSON],
     "growth": [("--plots", "{root}/docs/plots"), JSON],

@@ -9,6 +9,7 @@ import lzma
 import os
 import sys
 import threading
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 
 from onlinear import Learner, OnlineClassifier, streams
 from onlinear.streams import Shuffled, StreamError
-from onlinear.streams.files import count_byte
+from onlinear.streams.files import Gzip, count_byte
 from onlinear.streams.holdout import Marked
 
 TEXT = "".join(f"{1 if i % 3 else -1} {1 + i % 7}:{i}.25 {9 + i % 5}:-1e-3\n" for i in range(1, 5000)).encode()
@@ -322,3 +323,53 @@ def test_counting_a_byte(length):
         array = text.astype(np.uint8)
         for byte in (0, 10, 58, 138, 255):
             assert count_byte(array, byte) == np.count_nonzero(array == byte)
+
+
+def packed_by(*members):
+    return b"".join(member if member.strip(b"\0") == b"" else gzip.compress(member) for member in members)
+
+
+class Dripping(io.BytesIO):
+    """A file that gives a few bytes at a time."""
+
+    def read(self, size=-1):
+        return super().read(min(size, 7) if size > 0 else size)
+
+
+@pytest.mark.parametrize("piece", [1, 100, 1 << 18])
+@pytest.mark.parametrize("kind", [io.BytesIO, Dripping])
+@pytest.mark.parametrize(
+    "members",
+    [
+        (b"",),
+        (TEXT[:9000],),
+        (b"a\n", TEXT[:5000], b"b"),
+        (TEXT[:100], b"\0" * 300, TEXT[:70], b"\0"),
+        (b"1\n",) * 300,
+        (bytes([0, 1]),),
+    ],
+)
+def test_gzip_is_read_as_python_reads_it(members, kind, piece):
+    packed = packed_by(*members)
+    file, room, found = Gzip(kind(packed)), bytearray(piece), b""
+    while count := file.readinto(memoryview(room)):
+        found += room[:count]
+    assert found == gzip.decompress(packed)
+
+
+def test_gzip_cut_anywhere_or_damaged_is_an_error_and_nothing_else():
+    packed = packed_by(TEXT[:700], b"\0\0", TEXT[:50])
+    second = len(gzip.compress(TEXT[:700]))
+    for end in range(1, len(packed)):
+        if second <= end <= second + 2:
+            continue  # a whole member, or zeros behind it
+        with pytest.raises(EOFError, match="it ends within a member"):
+            Gzip(io.BytesIO(packed[:end])).readall()
+    for place in range(10, second):  # behind the header, whose time and system nothing checks
+        damaged = bytearray(packed)
+        damaged[place] ^= 0x55
+        with pytest.raises((zlib.error, EOFError)):
+            Gzip(io.BytesIO(bytes(damaged))).readall()
+    for behind in (b"hello", b"\0\0hello", b"\x1f\x8b"):
+        with pytest.raises((zlib.error, EOFError)):
+            Gzip(io.BytesIO(packed + behind)).readall()

@@ -6,7 +6,6 @@ The suffix of a file says how it is compressed. A pipe (standard input, a FIFO) 
 from __future__ import annotations
 
 import bz2
-import gzip
 import io
 import lzma
 import os
@@ -25,7 +24,8 @@ from onlinear.compiled import kernel
 from onlinear.streams.blocks import StreamError, Timing
 
 STDIN = "-"
-PIECE = 1 << 16  # bytes asked for at a time: where a compressed file is damaged, its last piece is lost
+PIECE = 1 << 18  # bytes asked for at a time: where a compressed file is damaged, its last piece is lost
+PACKED = 1 << 16  # bytes taken from a gzip file at a time
 NEWLINE = ord("\n")
 # Of each of eight bytes: all bits but the highest, the highest; every other byte.
 LOW_BITS, HIGH_BIT, PAIRS = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x00FF00FF00FF00FF)
@@ -43,6 +43,11 @@ def is_pipe(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file's name says that it is compressed."""
+    return Path(path).suffix in MAGIC.values()
 
 
 class Pipe(io.RawIOBase):
@@ -68,6 +73,51 @@ class Pipe(io.RawIOBase):
         count = min(len(target), len(self._waiting))
         target[:count], self._waiting = self._waiting[:count], self._waiting[count:]
         return count
+
+
+class Gzip(io.RawIOBase):
+    """The text of a gzip file: of one member after the other, with zeros behind any.
+
+    Python's own reader takes 8 KB from the disk at a time before version 3.12, which costs a quarter of its speed.
+    """
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self._packed = raw, b""
+        self._member: Any = None
+        self._padding = b""  # what may stand between two members
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int | None:
+        text = b""
+        while not text:
+            if self._member is None:
+                self._packed = self._packed.lstrip(self._padding)
+            if not self._packed:
+                packed = self._raw.read(PACKED)
+                if not packed:
+                    return self._end(packed)
+                self._packed = packed
+            else:
+                text = self._take(len(target))
+        target[: len(text)] = text
+        return len(text)
+
+    def _take(self, most: int) -> bytes:
+        """The next bytes of text; none where they need more of the file."""
+        member = self._member = self._member or zlib.decompressobj(16 + zlib.MAX_WBITS)
+        text: bytes = member.decompress(self._packed, most)
+        self._packed = member.unconsumed_tail
+        if member.eof:
+            self._packed, self._member, self._padding = member.unused_data, None, b"\0"
+        return text
+
+    def _end(self, packed: bytes | None) -> int | None:
+        """What ``readinto`` says where the file gives nothing: at its end, or (None) for now."""
+        if packed is not None and self._member is not None:
+            raise EOFError("it ends within a member")
+        return None if packed is None else 0
 
 
 class ByteFile:
@@ -224,7 +274,7 @@ def open_raw(path: str) -> BinaryIO:
 
 def _decompress(raw: Any, suffix: str) -> Any:
     if suffix == ".gz":
-        return gzip.GzipFile(fileobj=raw)
+        return Gzip(raw)
     if suffix == ".xz":
         return lzma.LZMAFile(raw)
     if suffix == ".bz2":

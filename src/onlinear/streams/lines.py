@@ -15,7 +15,7 @@ import numpy as np
 from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, Reader, StreamError
-from onlinear.streams.files import WholeLines, is_pipe, read_lines
+from onlinear.streams.files import WholeLines, is_packed, is_pipe, read_lines
 
 BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
 LONGEST_LINE = 1 << 28
@@ -25,7 +25,8 @@ class Lines(Reader):
     """The rows of text files, in order, in blocks of about ``block_bytes`` of text.
 
     ``max_errors``: this many wrong lines of a pass are skipped and kept in ``errors``; the next one raises StreamError.
-    ``threads``: that many parse, 2 by default where there are two cores; the blocks do not depend on it.
+    ``threads``: that many parse. By default 2 where there are the cores, of which compressed files need one to decompress. The
+    blocks do not depend on it.
     """
 
     task = None
@@ -44,7 +45,7 @@ class Lines(Reader):
             raise ValueError("block_bytes must be at least 1 and max_errors at least 0.")
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads!r}.")
-        self.paths, self.threads = paths, threads or min(2, cores())
+        self.paths, self.threads = paths, threads or _threads(paths)
         self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
         self.max_errors, self.block_bytes = max_errors, block_bytes
         self.rereadable = not any(map(is_pipe, paths))
@@ -81,6 +82,11 @@ class Lines(Reader):
     @abstractmethod
     def parse_lines(self, piece: WholeLines) -> ParsedLines:
         """Parse some lines: the right rows as a block, and the errors of the wrong ones, in order."""
+
+
+def _threads(paths: tuple[str, ...]) -> int:
+    """How many threads parse these files."""
+    return max(1, min(2, cores() - any(map(is_packed, paths))))
 
 
 class ParsedLines(NamedTuple):
