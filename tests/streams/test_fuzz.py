@@ -55,7 +55,7 @@ def test_every_beginning_of_a_line_ends_where_the_memory_does():
 
 def test_a_difference_is_told(monkeypatch):
     wrong = fuzz.svmlight.powers().copy()
-    wrong[0, 3 - LOWEST_POWER] = np.nextafter(1e3, 2e3)
+    wrong[2 * (3 - LOWEST_POWER)] = np.nextafter(1e3, 2e3)
     monkeypatch.setattr(fuzz.svmlight, "powers", lambda: wrong)
     told: list[str] = []
     assert run(2_000, seed=1, tell=told.append).differences

@@ -60,10 +60,12 @@ from onlinear.compiled.outputs import (
     some,
     value_at,
 )
+from onlinear.compiled.text_words import MARKED, first_mark, marks_of, marks_up_to, word_at
 
 __all__ = [
     "COMPILED",
     "LANES",
+    "MARKED",
     "WIDTH",
     "BoundLoss",
     "Held",
@@ -77,6 +79,7 @@ __all__ = [
     "empty",
     "fetch",
     "fetch_lanes",
+    "first_mark",
     "first_of",
     "four",
     "function",
@@ -92,6 +95,8 @@ __all__ = [
     "lanes_apart",
     "lanes_like",
     "load",
+    "marks_of",
+    "marks_up_to",
     "no_lanes",
     "no_row",
     "nothing",
@@ -118,4 +123,5 @@ __all__ = [
     "value_at",
     "where",
     "with_fields_at",
+    "word_at",
 ]

@@ -4,6 +4,9 @@ m 10^k with m <= 2^53, |k| <= 22   one product or quotient of exact doubles     
 up to 19 digits, -250 <= k <= 280  double-double product with a tabulated power; accepted where the result cannot be on
 the other side of a tie                                       (Dekker, 1971)
 all others                         ``float`` of the token, after the block
+
+Digits whose place is known are read eight at a time, as one number. The text and the powers come as rooms (compiled/lanes.py),
+so that functions pass them on for nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from onlinear.compiled import function
+from onlinear.compiled import first_mark, function, word_at
 
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)
@@ -22,16 +25,18 @@ LOWEST_POWER, HIGHEST_POWER = -250, 280
 SPLIT = 134217729.0  # 2^27 + 1
 FAR = np.int64(1 << 40)
 FINE, LATE, BAD = 0, 1, 2
+EIGHT, MOST_DIGITS = np.uint64(8), np.uint64(19)  # digits of a word; digits that a mantissa holds
+DIGITS = np.uint64(0x3030303030303030)  # the word of eight zeros, as text
+OVER_9, HIGH_BITS = np.uint64(0x7676767676767676), np.uint64(0x8080808080808080)
+PAIRS, FOURS, EIGHTS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
+WHOLE_TENS = 10 ** np.arange(9, dtype=np.uint64)
 
 
 @cache
 def powers() -> np.ndarray:
-    """10^k as an unevaluated sum of two doubles, in column k - LOWEST_POWER; 10^0 .. 10^22 are doubles themselves."""
-    exponents = range(LOWEST_POWER, HIGHEST_POWER + 1)
-    exact = [Fraction(10) ** k for k in exponents]
-    high = [float(x) for x in exact]
-    low = [float(x - Fraction(h)) for x, h in zip(exact, high, strict=True)]
-    return np.array([high, low])
+    """10^k as an unevaluated sum of two doubles, from place 2 (k - LOWEST_POWER) on; 10^0 .. 10^22 are doubles themselves."""
+    exact = [Fraction(10) ** k for k in range(LOWEST_POWER, HIGHEST_POWER + 1)]
+    return np.array([part for x in exact for part in (float(x), float(x - Fraction(float(x))))])
 
 
 @function
@@ -73,6 +78,56 @@ def digits(text, i, value):  # type: ignore[no-untyped-def]
 
 
 @function
+def word_of_digits(text, i, count):  # type: ignore[no-untyped-def]
+    """The ``count`` bytes from ``i`` on, at most eight, as the last of a word of digits, where 0 is 0; of others see ``spelled``."""
+    unused = np.uint64(64) - EIGHT * count
+    half = unused >> ONE  # a shift by 64 has no meaning
+    return ((word_at(text, i) ^ DIGITS) << half) << (unused - half)
+
+
+@function
+def other_bytes(word):  # type: ignore[no-untyped-def]
+    """Not 0 where a byte of a word of digits is none. A byte that carries has been marked before it does."""
+    return ((word + OVER_9) | word) & HIGH_BITS
+
+
+@function
+def spelled(word):  # type: ignore[no-untyped-def]
+    """The number that a word of digits spells, by pairs, fours and eights."""
+    pairs = (word * TEN + (word >> EIGHT)) & PAIRS
+    fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & FOURS
+    return (fours * np.uint64(10000) + (fours >> np.uint64(32))) & EIGHTS
+
+
+@function
+def plain_number(text, first, end, points, tens):  # type: ignore[no-untyped-def]
+    """The number of digits, with or without a point, that stands between two places; nan for all others, which ``number`` reads.
+
+    ``points``: the marks of points from ``first`` on. There are 16 bytes behind ``end``.
+    """
+    negative = text[first] == MINUS
+    begin = first + np.uint64(negative)
+    point = min(first + first_mark(points), end)
+    before, after = point - begin, end - point - np.uint64(point < end)
+    count = before + after
+    if before > EIGHT or after > TEN + ONE + EIGHT or count == ZERO or count > MOST_DIGITS:
+        return np.nan
+    word = word_of_digits(text, begin, before)
+    mantissa, others, at = spelled(word), other_bytes(word), point + ONE
+    left = after
+    while left > EIGHT:
+        word = word_of_digits(text, at, EIGHT)
+        mantissa, others = mantissa * WHOLE_TENS[8] + spelled(word), others | other_bytes(word)
+        at, left = at + EIGHT, left - EIGHT
+    word = word_of_digits(text, at, left)
+    mantissa, others = mantissa * WHOLE_TENS[left] + spelled(word), others | other_bytes(word)
+    if others != ZERO:
+        return np.nan
+    value = scale(mantissa, -np.int64(after), tens)
+    return -value if negative else value
+
+
+@function
 def _exponent(text, i):  # type: ignore[no-untyped-def]
     """The exponent at ``i``, where it ends, and whether its digits are missing."""
     down = text[i] == MINUS
@@ -105,15 +160,15 @@ def scale(mantissa, power, tens):  # type: ignore[no-untyped-def]
         if power == 0 or mantissa == ZERO:
             return np.float64(mantissa)
         if -22 <= power < 0:
-            return np.float64(mantissa) / tens[0, -power - LOWEST_POWER]
+            return np.float64(mantissa) / tens[2 * (-power - LOWEST_POWER)]
         if 0 < power <= 22:
-            return np.float64(mantissa) * tens[0, power - LOWEST_POWER]
+            return np.float64(mantissa) * tens[2 * (power - LOWEST_POWER)]
         a, b = np.float64(mantissa), 0.0
     else:
         a, b = np.float64(mantissa - (mantissa & LOW_BITS)), np.float64(mantissa & LOW_BITS)
     if power < LOWEST_POWER or power > HIGHEST_POWER:
         return np.nan
-    p, q = tens[0, power - LOWEST_POWER], tens[1, power - LOWEST_POWER]
+    p, q = tens[2 * (power - LOWEST_POWER)], tens[2 * (power - LOWEST_POWER) + 1]
     high = a * p
     wide = SPLIT * a
     a1 = wide - (wide - a)

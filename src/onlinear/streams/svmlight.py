@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import MARKED, first_mark, function, kernel, marks_of, marks_up_to, room
 from onlinear.rows import LARGEST_COLUMN, Rows
 from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
@@ -33,7 +33,23 @@ from onlinear.streams.lines import (
     refuse_foreign,
     token_at,
 )
-from onlinear.streams.numbers import BAD, DIGIT0, LATE, ONE, TEN, ZERO, digits, number, powers
+from onlinear.streams.numbers import (
+    BAD,
+    DIGIT0,
+    EIGHT,
+    LATE,
+    ONE,
+    POINT,
+    TEN,
+    ZERO,
+    digits,
+    number,
+    other_bytes,
+    plain_number,
+    powers,
+    spelled,
+    word_of_digits,
+)
 
 NEWLINE, SPACE, TAB, RETURN, HASH, COLON = (ord(c) for c in "\n \t\r#:")
 LOWER_D, LOWER_I, LOWER_Q = (ord(c) for c in "diq")
@@ -41,6 +57,8 @@ LAST_INDEX = (1 << 31) - 1
 # What a line lacks, in the order the parser meets it.
 LABEL, LABEL_END, QID, INDEX, INDEX_END, VALUE, VALUE_END, ORDER, RANGE = range(1, 10)
 ROWS, ENTRIES, LATES, LINES, WRONGS, DESCENTS = range(6)
+BEHIND = np.uint64(MARKED)  # the place of a mark that there is not
+SEEN = MARKED + 16  # bytes that an entry is read in
 
 
 @function
@@ -93,13 +111,40 @@ def _parse_index(text, i, base):  # type: ignore[no-untyped-def]
 
 
 @function
-def _parse_entries(text, i, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
-    """Parse the entries at ``i`` up to the newline.
+def _plain_entry(text, i, tens):  # type: ignore[no-untyped-def]
+    """The entry at ``i`` where it is ``digits:number`` before a space or a newline: its index, its value, and where it ends.
+
+    Where it is not, the place is 0. The places of the marks are found at once, so nothing waits for a digit but its own number.
+    """
+    blank, colon = first_mark(marks_up_to(text, i, SPACE)), first_mark(marks_of(text, i, COLON))
+    if colon == ZERO or colon > EIGHT or blank <= colon or blank >= BEHIND:
+        return np.int64(0), 0.0, ZERO
+    word, first, end = word_of_digits(text, i, colon), i + colon + ONE, i + blank
+    value = plain_number(text, first, end, marks_of(text, i, POINT) >> (colon + ONE), tens)
+    if other_bytes(word) != ZERO or value != value or (text[end] != SPACE and text[end] != NEWLINE):
+        return np.int64(0), 0.0, ZERO
+    return np.int64(spelled(word)), value, end
+
+
+@function
+def _parse_entries(text, i, close, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+    """Parse the entries at ``i`` up to the newline. ``close``: from there on the text's end is too near for a plain entry.
 
     Returns where it stopped, the last token, the error (0: none), the counts of entries, late numbers and descending indices.
     """
     previous, descents = np.int64(base) - 1, 0
     while True:
+        if i < close:
+            j, value, end = _plain_entry(text, i, tens)
+            if end > ZERO and j > previous:
+                if value != 0.0:
+                    indices[k] = j - base
+                    values[k] = value
+                    k += 1
+                if text[end] == NEWLINE:
+                    return end, end, 0, k, late, descents
+                previous, i = j, end + ONE
+                continue
         i = _skip_blanks(text, i)
         token = i
         digit, column = np.uint64(text[i]) - DIGIT0, ZERO
@@ -128,7 +173,7 @@ def _parse_entries(text, i, base, ordered, tens, k, late, indices, values, lates
             return i, token, VALUE_END, k, late, descents
         if value != 0.0:
             if kind == LATE:
-                lates[late, 0], lates[late, 1] = np.int64(token), k
+                lates[2 * late], lates[2 * late + 1] = np.int64(token), k
                 late += 1
             indices[k] = j - base
             values[k] = value
@@ -146,19 +191,21 @@ def _parse_label(text, i, row, tens, y, late, lates):  # type: ignore[no-untyped
         return i, LABEL_END, late
     y[row] = value
     if kind == LATE:
-        lates[late, 0], lates[late, 1] = np.int64(token), -1 - row
+        lates[2 * late], lates[2 * late + 1] = np.int64(token), -1 - row
         late += 1
     return i, 0, late
 
 
 @kernel
-def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lates, wrongs, found):  # type: ignore[no-untyped-def]
-    """Parse the lines of ``text[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
+def parse(array, end, base, ordered, powers_of_ten, indptr, columns, entries, labels, lines, late_numbers, wrongs, found):  # type: ignore[no-untyped-def]
+    """Parse the lines of ``array[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
 
-    ``lates``: numbers left to ``float``, as where the token starts and its entry, or -1 - row for a label; ``wrongs``: what was
+    ``late_numbers``: numbers left to ``float``, two places each: where the token starts, its entry or -1 - row for a label; ``wrongs``: what was
     wrong, where and in which line; ``found``: rows, entries, lates, lines passed, wrongs, indices that do not ascend.
     """
-    i, stop = ZERO, np.uint64(end)
+    text, tens, lates = room(array, ZERO), room(powers_of_ten, ZERO), room(late_numbers, ZERO)
+    indices, values, y = room(columns, ZERO), room(entries, ZERO), room(labels, ZERO)
+    i, stop, close = ZERO, np.uint64(end), np.uint64(max(array.shape[0] - SEEN, 0))
     row, k, late, line, refused, descents = 0, 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
         i = _skip_rest(text, _skip_blanks(text, i))
@@ -169,7 +216,9 @@ def parse(text, end, base, ordered, tens, indptr, indices, values, y, lines, lat
                 token = _skip_blanks(text, i)
                 i, wrong = _skip_qid(text, token, tens)
             if wrong == 0:
-                i, token, wrong, k, late, falls = _parse_entries(text, i, base, ordered, tens, k, late, indices, values, lates)
+                i, token, wrong, k, late, falls = _parse_entries(
+                    text, i, close, base, ordered, tens, k, late, indices, values, lates
+                )
             descents += falls
             if wrong == 0:
                 lines[row] = line
@@ -224,7 +273,7 @@ class Svmlight(Lines):
         }
         starts, y, lines = arrays.indptr[: n + 1], arrays.y[:n], arrays.lines[:n] + line
         out_of_range = dict[int, str]()
-        for start, slot in arrays.lates[:late].tolist():
+        for start, slot in arrays.lates[: 2 * late].reshape(-1, 2).tolist():
             token = token_at(store, start, end, BLANK)
             row = -1 - slot if slot < 0 else int(np.searchsorted(starts, np.uint64(slot), side="right")) - 1
             (y if slot < 0 else arrays.values)[row if slot < 0 else slot] = float(token)
@@ -261,7 +310,7 @@ def make_arrays(text: np.ndarray, rows: int, errors: int) -> SvmlightArrays:
         np.empty(entries),
         np.empty(rows),
         np.empty(rows, np.int64),
-        np.empty((rows + entries, 2), np.int64),
+        np.empty(2 * (rows + entries), np.int64),
         np.empty((min(rows, errors), 3), np.int64),
         np.zeros(6, np.int64),
     )

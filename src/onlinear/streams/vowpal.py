@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import function, kernel, room
 from onlinear.rows import Rows
 from onlinear.streams.encoding import describe_hashing
 from onlinear.streams.files import WholeLines
@@ -42,6 +42,7 @@ BAR, QUOTE, CARET = (ord(c) for c in "|'^")
 LABEL, IMPORTANCE, NEGATIVE, BASE, MORE, TAG, NO_BAR, NO_LABEL, NAMESPACE, SCALE, FEATURE, VALUE = range(1, 13)
 FEWER = 8  # times as many entries as plain lines have, with crosses
 OF_LABEL, OF_IMPORTANCE, OF_VALUE, OF_SCALE = range(4)
+OF_LATE = 5  # what is kept of a late number
 ROWS, ENTRIES, LATES, LINES, WRONGS, SPACES = range(6)
 
 
@@ -70,6 +71,14 @@ def _hash_name(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
         h, k, shift = absorb(h, k, shift, np.uint64(c))
         length += ONE
         i += ONE
+
+
+@function
+def _keep_late(lates, late, token, kind, row, first):  # type: ignore[no-untyped-def]
+    """Keep where a late number starts, what it is, its row and the first entry it is for; give the count of them."""
+    at = OF_LATE * late
+    lates[at], lates[at + 1], lates[at + 2], lates[at + 3] = np.int64(token), kind, row, first
+    return late + 1
 
 
 @function
@@ -112,8 +121,7 @@ def _parse_head(text, i, row, unlabelled, tens, late, y, weights, lates):  # typ
         else:
             wrong, kind = _parse_head_number(text, token, i, position, row, tens, y, weights)
             if kind == LATE and position < 2:
-                lates[late, 0], lates[late, 1], lates[late, 2] = np.int64(token), position, row
-                late += 1
+                late = _keep_late(lates, late, token, position, row, 0)
             position += 1
         i = _past(text, i)
     if wrong == 0 and position == 0 and not unlabelled:
@@ -143,8 +151,7 @@ def _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, v
             if kind == BAD or not _ends(text, i):
                 return i, token, VALUE, k, late
             if kind == LATE:
-                lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_VALUE, row, k
-                late += 1
+                late = _keep_late(lates, late, token, OF_VALUE, row, k)
             else:
                 x *= value
         indices[k] = hashed & mask
@@ -170,23 +177,27 @@ def _parse_namespace(text, i, row, mask, tens, k, late, indices, values, lates):
                 return i, token, SCALE, k, late
             if kind == LATE:
                 scale, scale_late = 1.0, late
-                lates[late, 0], lates[late, 1], lates[late, 2], lates[late, 3] = np.int64(token), OF_SCALE, row, k
-                late += 1
+                late = _keep_late(lates, late, token, OF_SCALE, row, k)
     prefix = h, part, shift, length
     i, token, wrong, k, late = _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, values, lates)
     if scale_late >= 0:
-        lates[scale_late, 4] = k
+        lates[OF_LATE * scale_late + 4] = k
     return i, token, wrong, k, late
 
 
 @kernel
-def parse(text, end, mask, unlabelled, tens, indptr, indices, values, y, weights, lines, lates, wrongs, spaces, found):  # type: ignore[no-untyped-def]
-    """Parse the lines of ``text[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
+def parse(
+    array, end, mask, unlabelled, powers_of_ten, indptr, columns, entries, labels, importances, lines, late_numbers, wrongs,
+    spaces, found,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Parse the lines of ``array[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
 
-    ``lates``: numbers left to ``float``, as where the token starts, what it is, its row, the first entry it is for and, of a
+    ``late_numbers``: numbers left to ``float``, as where the token starts, what it is, its row, the first entry it is for and, of a
     scale, the entry after the last; ``wrongs``: what was wrong, where and in which line; ``spaces``, if it has room: where each
     namespace's name starts, and its first entry; ``found``: rows, entries, lates, lines passed, wrongs, namespaces.
     """
+    text, tens, lates = room(array, ZERO), room(powers_of_ten, ZERO), room(late_numbers, ZERO)
+    indices, values, y, weights = room(columns, ZERO), room(entries, ZERO), room(labels, ZERO), room(importances, ZERO)
     i, stop = ZERO, np.uint64(end)
     row, k, late, line, refused, space = 0, 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
@@ -252,7 +263,7 @@ class Vowpal(Lines):
         errors = {line + at: _message(store, wrong, start, end) for wrong, start, at in arrays.wrongs[:refused].tolist()}
         y, weights, lines = arrays.y[:n], arrays.weights[:n], arrays.lines[:n] + line
         out_of_range = dict[int, str]()
-        for start, kind, row, first, last in sorted(arrays.lates[:late].tolist(), key=lambda late: late[1]):
+        for start, kind, row, first, last in sorted(arrays.lates[: OF_LATE * late].reshape(-1, OF_LATE).tolist(), key=lambda late: late[1]):
             token = token_at(store, start, end, ENDS)
             value = float(token)
             if not isfinite(value):
@@ -300,7 +311,7 @@ def _make_arrays(text: np.ndarray, rows: int, errors: int, spaced: bool) -> Vowp
         np.empty(rows),
         np.empty(rows),
         np.empty(rows, np.int64),
-        np.empty((2 * rows + entries + bars, 5), np.int64),
+        np.empty(OF_LATE * (2 * rows + entries + bars), np.int64),
         np.empty((min(rows, errors), 3), np.int64),
         np.empty((bars if spaced else 0, 2), np.int64),
         np.zeros(6, np.int64),
