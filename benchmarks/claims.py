@@ -36,6 +36,15 @@ def read(folder: Path) -> tuple[str, list[str], list[str]]:
     return made.split(" run; ")[1].removesuffix(")."), lines[at : at + 2], lines[at + 2 :]
 
 
+def written_by(runs: list[str]) -> list[str]:
+    """With what the runs were made: each set of versions once, with the digests of the code that ran."""
+    codes: dict[str, list[str]] = {}
+    for run in dict.fromkeys(runs):
+        versions, _, code = run.partition("; code ")
+        codes.setdefault(versions, []).append(code)
+    return ["Written by `onlinear reproduce`:", ""] + [f"- {made}; code {', '.join(each)}." for made, each in codes.items()]
+
+
 def key(row: str) -> tuple[str, str]:
     """What makes two rows the same claim: experiment and text."""
     _, experiment, rest = row.split("| ", 2)
@@ -71,9 +80,8 @@ def claims(quick: Path | None, full: list[Path], note: str) -> str:
             continue
         each = [read(folder) for folder in folders]
         rows, head = merged([rows for _, _, rows in each]), each[0][1]
-        made = "; ".join(dict.fromkeys(made for made, _, _ in each))
         ran = [row for row in rows if NOT_RUN not in row] if quick and full and title == "Full runs" else rows
-        text += [f"## {title}", "", f"Written by `onlinear reproduce` ({made}).", "", *counts(ran), "", *head, *ran, ""]
+        text += [f"## {title}", "", *written_by([made for made, _, _ in each]), "", *counts(ran), "", *head, *ran, ""]
     return "\n".join(text)
 
 
