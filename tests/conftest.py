@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from hypothesis import settings
 # A first example may compile a kernel. In CI the examples are the same every time: what fails there can be repeated.
 settings.register_profile("onlinear", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("onlinear")
+
+# Compiling leaves a million objects that stay: to search them for unused cycles as often as usual takes a fifth of all time.
+gc.set_threshold(100_000, 50, 100)
 
 
 def folder(variable: str) -> Path | None:

@@ -55,8 +55,10 @@ class Slow(Stream):
 @pytest.fixture(autouse=True)
 def no_thread_stays():
     before = threading.active_count()
+    gc.freeze()  # of all that is older, which takes seconds to search, no test makes a thread
     yield
     gc.collect()
+    gc.unfreeze()
     assert threading.active_count() == before
 
 
