@@ -8,10 +8,12 @@ import subprocess
 import sys
 
 import memory
+import numpy as np
 import pytest
 
 from onlinear import streams
 from onlinear.streams import StreamError
+from onlinear.streams.hashing import key_hash
 
 FORMATS = {
     "svm": ("1 1:2\n0 2:3\n", {}),
@@ -126,3 +128,51 @@ def test_a_line_without_end_is_refused_at_a_stated_limit_and_not_held(tmp_path, 
     expected = "expected rows of at most 67108864 bytes" if form == "csv" else ":1: expected a line of at most 268435456 bytes"
     assert expected in done.error
     assert done.peak < 1 << 30
+
+
+NUMBERS = (
+    "0 -0 7 00012 -12.5 .5 5. -.25 0.1234567 12345678 123456789 0.12345678 0.123456789 12345678.12345678 99999999.99999999999 "
+    "0.1234567890123456 0.12345678901234567 0.123456789012345678 0.1234567890123456789 1234567890123456789 9007199254740993 "
+    "0.000000000000000000 179769313486231570000 +3.5 1e3 -2.5E-3 1e400 nan 1.2.3 -- - . 1- 1: 3,5 0x10 1_0 \u00b2"
+)
+
+
+@pytest.mark.parametrize("value", NUMBERS.split())
+@pytest.mark.parametrize("form", ["svmlight", "vw"])
+def test_a_number_is_read_alike_wherever_in_the_text_it_stands(tmp_path, form, value):
+    """Far from the end of the text many bytes are read at once, near it one after the other."""
+    name, bar = ("12345", "") if form == "svmlight" else ("a_name.of'23+characters", "| ")
+
+    def found(behind):
+        path = tmp_path / f"rows.{form}"
+        path.write_text(f"1 {bar}{name}:{value} 12346:1\n{behind}")
+        try:
+            block = next(iter(streams.open(path, format=form, hash_bits=30 if bar else None)))
+        except StreamError as error:
+            return str(error)
+        return block.rows.indices[: int(block.rows.indptr[1])].tobytes(), block.rows.values[
+            : int(block.rows.indptr[1])
+        ].tobytes()
+
+    near, far = found(""), found(f"-1 {bar}\n" * 40)
+    assert near == far
+    try:
+        expected = float(value) if set(value) <= set("0123456789.eE+-") else None
+    except ValueError:
+        expected = None
+    if expected is None or expected in (float("inf"), float("-inf")):
+        assert isinstance(far, str)
+        assert "rows." in far
+    else:
+        sizes = abs(np.frombuffer(far[1], float))
+        assert abs(expected) in sizes if expected else sizes.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("length", range(1, 40))
+def test_names_of_every_length_are_hashed_alike(tmp_path, length):
+    name = "abcdefghij"[length % 7 :] * 8
+    keys = [name[:length], f"space^{name[:length]}"]
+    for behind in ("", "-1 |\n" * 40):
+        (tmp_path / "names.vw").write_text(f"1 | {keys[0]}:2 |space {name[:length]}:2\n{behind}")
+        block = next(iter(streams.open(tmp_path / "names.vw", hash_bits=30)))
+        assert set(block.rows.indices.tolist()) == {key_hash(key) % 2**30 for key in keys}

@@ -14,12 +14,12 @@ from onlinear.compiled.text_words import MARKED, first_mark, marks_of, marks_up_
 BYTES, WORD = ir.VectorType(ir.IntType(8), MARKED), ir.IntType(64)
 
 
-def _read(builder: Any, text: Any, place: Any, kind: Any) -> Any:
+def _read(builder: Any, kind: Any, text: Any, place: Any) -> Any:
     return builder.load(builder.bitcast(builder.gep(text, [place]), kind.as_pointer()), align=1)
 
 
 def _emit_word(builder: Any, args: Any, kinds: Any) -> Any:
-    return _read(builder, *args, WORD)
+    return _read(builder, WORD, *args)
 
 
 def _marks(relation: str) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ def _marks(relation: str) -> Callable[..., Any]:
         text, place, byte = args
         first = builder.insert_element(ir.Constant(BYTES, ir.Undefined), builder.trunc(byte, BYTES.element), ir.IntType(32)(0))
         same = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), MARKED), [0] * MARKED))
-        found = builder.icmp_unsigned(relation, _read(builder, text, place, BYTES), same)
+        found = builder.icmp_unsigned(relation, _read(builder, BYTES, text, place), same)
         return builder.zext(builder.bitcast(found, ir.IntType(MARKED)), WORD)
 
     return emit

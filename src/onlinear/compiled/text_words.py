@@ -1,7 +1,8 @@
 """Text eight and thirty-two bytes at a time.
 
-A *word* is eight bytes as one number, the first byte lowest; *marks* are the bits of 32 bytes, the first byte's bit lowest. Both
-may be read at any place with so many bytes behind it. The texts stand here; what is compiled for them is in ``text_word_code.py``.
+A *word* is eight bytes as one number, the first byte lowest. *Marks* are a bit for each of 32 bytes, the first one's lowest.
+Both may be read at any place that has so many bytes behind it. The texts stand here; what is compiled for them is in
+``text_word_code.py``.
 """
 
 from __future__ import annotations

@@ -55,6 +55,19 @@ def absorb(h, k, shift, byte):  # type: ignore[no-untyped-def]
 
 
 @function
+def absorb_bytes(h, k, shift, word, count):  # type: ignore[no-untyped-def]
+    """Absorb the first ``count`` bytes of a word, at most four, as ``absorb`` does one after the other."""
+    bits = _S8 * count
+    k |= (word & ((_ONE << bits) - _ONE)) << shift
+    shift += bits
+    if shift >= _S32:
+        h = _absorb_four(h, k & _LOW32)
+        k >>= _S32
+        shift -= _S32
+    return h, k, shift
+
+
+@function
 def finish(h, k, shift, length):  # type: ignore[no-untyped-def]
     """The hash of the ``length`` absorbed bytes, as uint64."""
     if shift > 0:

@@ -79,7 +79,7 @@ def digits(text, i, value):  # type: ignore[no-untyped-def]
 
 @function
 def word_of_digits(text, i, count):  # type: ignore[no-untyped-def]
-    """The ``count`` bytes from ``i`` on, at most eight, as the last of a word of digits, where 0 is 0; of others see ``spelled``."""
+    """The ``count`` bytes from ``i`` on, at most eight, as the last of a word of digits, whose first ones are 0."""
     unused = np.uint64(64) - EIGHT * count
     half = unused >> ONE  # a shift by 64 has no meaning
     return ((word_at(text, i) ^ DIGITS) << half) << (unused - half)
@@ -101,7 +101,7 @@ def spelled(word):  # type: ignore[no-untyped-def]
 
 @function
 def plain_number(text, first, end, points, tens):  # type: ignore[no-untyped-def]
-    """The number of digits, with or without a point, that stands between two places; nan for all others, which ``number`` reads.
+    """The number between two places that is digits, with a point or without; nan for all others, which ``number`` reads.
 
     ``points``: the marks of points from ``first`` on. There are 16 bytes behind ``end``.
     """

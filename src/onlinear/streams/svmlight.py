@@ -197,11 +197,14 @@ def _parse_label(text, i, row, tens, y, late, lates):  # type: ignore[no-untyped
 
 
 @kernel
-def parse(array, end, base, ordered, powers_of_ten, indptr, columns, entries, labels, lines, late_numbers, wrongs, found):  # type: ignore[no-untyped-def]
+def parse(  # type: ignore[no-untyped-def]
+    array, end, base, ordered, powers_of_ten, indptr, columns, entries, labels, lines, late_numbers, wrongs, found
+):  # fmt: skip
     """Parse the lines of ``array[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
 
-    ``late_numbers``: numbers left to ``float``, two places each: where the token starts, its entry or -1 - row for a label; ``wrongs``: what was
-    wrong, where and in which line; ``found``: rows, entries, lates, lines passed, wrongs, indices that do not ascend.
+    ``late_numbers``: numbers left to ``float``, two places each: where the token starts, its entry or -1 - row for a label;
+    ``wrongs``: what was wrong, where and in which line; ``found``: rows, entries, lates, lines passed, wrongs, indices that do
+    not ascend.
     """
     text, tens, lates = room(array, ZERO), room(powers_of_ten, ZERO), room(late_numbers, ZERO)
     indices, values, y = room(columns, ZERO), room(entries, ZERO), room(labels, ZERO)

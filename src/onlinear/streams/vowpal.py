@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import function, kernel, room
+from onlinear.compiled import first_mark, function, kernel, marks_of, marks_up_to, room, word_at
 from onlinear.rows import Rows
 from onlinear.streams.encoding import describe_hashing
 from onlinear.streams.files import WholeLines
-from onlinear.streams.hashing import TOP_BIT, absorb, finish, tidy
+from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
 from onlinear.streams.lines import (
     BLOCK_BYTES,
     Lines,
@@ -34,8 +34,8 @@ from onlinear.streams.lines import (
     token_at,
 )
 from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
-from onlinear.streams.numbers import BAD, LATE, MINUS, ONE, ZERO, number, powers
-from onlinear.streams.svmlight import COLON, NEWLINE, RETURN, SPACE, TAB
+from onlinear.streams.numbers import BAD, FINE, LATE, MINUS, ONE, POINT, ZERO, number, plain_number, powers
+from onlinear.streams.svmlight import BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
 
 BAR, QUOTE, CARET = (ord(c) for c in "|'^")
 # What a line lacks, in the order the parser meets it.
@@ -44,6 +44,7 @@ FEWER = 8  # times as many entries as plain lines have, with crosses
 OF_LABEL, OF_IMPORTANCE, OF_VALUE, OF_SCALE = range(4)
 OF_LATE = 5  # what is kept of a late number
 ROWS, ENTRIES, LATES, LINES, WRONGS, SPACES = range(6)
+FOUR = np.uint64(4)
 
 
 @function
@@ -62,8 +63,15 @@ def _past(text, i):  # type: ignore[no-untyped-def]
 
 
 @function
-def _hash_name(text, i, h, k, shift, length):  # type: ignore[no-untyped-def]
+def _hash_name(text, i, close, h, k, shift, length):  # type: ignore[no-untyped-def]
     """Absorb the name at ``i`` into the state of a hash. Returns where the name ends, and the state."""
+    if i < close:
+        count = first_mark(marks_up_to(text, i, SPACE) | marks_of(text, i, BAR) | marks_of(text, i, COLON))
+        end = i + count
+        if count < BEHIND and (text[end] == COLON or _ends(text, end)):
+            for at in range(i, end, FOUR):
+                h, k, shift = absorb_bytes(h, k, shift, word_at(text, at), min(FOUR, end - at))
+            return end, h, k, shift, length + count
     while True:
         c = text[i]
         if (c <= SPACE or c == BAR or c == COLON) and (c == COLON or _ends(text, i)):  # noqa: SIM109 (faster)
@@ -79,6 +87,18 @@ def _keep_late(lates, late, token, kind, row, first):  # type: ignore[no-untyped
     at = OF_LATE * late
     lates[at], lates[at + 1], lates[at + 2], lates[at + 3] = np.int64(token), kind, row, first
     return late + 1
+
+
+@function
+def _number_at(text, i, close, tens):  # type: ignore[no-untyped-def]
+    """``number``; a plain one is read at once."""
+    if i < close:
+        count = first_mark(marks_up_to(text, i, SPACE) | marks_of(text, i, BAR))
+        if count < BEHIND and _ends(text, i + count):
+            value = plain_number(text, i, i + count, marks_of(text, i, POINT), tens)
+            if value == value:
+                return value, i + count, FINE
+    return number(text, i, tens)
 
 
 @function
@@ -130,8 +150,9 @@ def _parse_head(text, i, row, unlabelled, tens, late, y, weights, lates):  # typ
 
 
 @function
-def _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
-    """Parse the features of a namespace, whose name has left the state ``prefix`` of the hash.
+def _parse_features(text, i, close, scale, prefix, row, mask, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+    """Parse the features of a namespace, whose name has left the state ``prefix`` of the hash. ``close``: from there on the
+    text's end is too near to read several bytes at once.
 
     Returns where the parser stopped, the token it stopped at, the error (0: none) and the counts of entries and late numbers.
     """
@@ -140,14 +161,14 @@ def _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, v
         token = i
         if text[i] == BAR or text[i] == NEWLINE:
             return i, token, 0, k, late
-        i, h, part, shift, length = _hash_name(text, i, *prefix)
+        i, h, part, shift, length = _hash_name(text, i, close, *prefix)
         if i == token:
             return i, token, FEATURE, k, late
         hashed = finish(h, part, shift, length)
         x = -scale if hashed >> TOP_BIT else scale
         if text[i] == COLON:
             token = i + ONE
-            value, i, kind = number(text, token, tens)
+            value, i, kind = _number_at(text, token, close, tens)
             if kind == BAD or not _ends(text, i):
                 return i, token, VALUE, k, late
             if kind == LATE:
@@ -160,12 +181,12 @@ def _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, v
 
 
 @function
-def _parse_namespace(text, i, row, mask, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+def _parse_namespace(text, i, close, row, mask, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
     """Parse the namespace after a bar; returns the same as ``_parse_features``."""
     token, scale, scale_late = i, 1.0, -1
     h, part, shift, length = ZERO, ZERO, ZERO, ZERO
     if not _ends(text, i):
-        i, h, part, shift, length = _hash_name(text, i, h, part, shift, length)
+        i, h, part, shift, length = _hash_name(text, i, close, h, part, shift, length)
         if length == ZERO:
             return i, token, NAMESPACE, k, late
         h, part, shift = absorb(h, part, shift, np.uint64(CARET))
@@ -179,26 +200,27 @@ def _parse_namespace(text, i, row, mask, tens, k, late, indices, values, lates):
                 scale, scale_late = 1.0, late
                 late = _keep_late(lates, late, token, OF_SCALE, row, k)
     prefix = h, part, shift, length
-    i, token, wrong, k, late = _parse_features(text, i, scale, prefix, row, mask, tens, k, late, indices, values, lates)
+    i, token, wrong, k, late = _parse_features(text, i, close, scale, prefix, row, mask, tens, k, late, indices, values, lates)
     if scale_late >= 0:
         lates[OF_LATE * scale_late + 4] = k
     return i, token, wrong, k, late
 
 
 @kernel
-def parse(
+def parse(  # type: ignore[no-untyped-def]
     array, end, mask, unlabelled, powers_of_ten, indptr, columns, entries, labels, importances, lines, late_numbers, wrongs,
     spaces, found,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Parse the lines of ``array[:end]``, which ends with a newline; skip wrong ones until ``wrongs`` is full.
 
-    ``late_numbers``: numbers left to ``float``, as where the token starts, what it is, its row, the first entry it is for and, of a
-    scale, the entry after the last; ``wrongs``: what was wrong, where and in which line; ``spaces``, if it has room: where each
-    namespace's name starts, and its first entry; ``found``: rows, entries, lates, lines passed, wrongs, namespaces.
+    ``late_numbers``: numbers left to ``float``, ``OF_LATE`` places each: where the token starts, what it is, its row, the first
+    entry it is for and, of a scale, the entry after the last; ``wrongs``: what was wrong, where and in which line; ``spaces``,
+    if it has room: where each namespace's name starts, and its first entry; ``found``: rows, entries, lates, lines passed,
+    wrongs, namespaces.
     """
     text, tens, lates = room(array, ZERO), room(powers_of_ten, ZERO), room(late_numbers, ZERO)
     indices, values, y, weights = room(columns, ZERO), room(entries, ZERO), room(labels, ZERO), room(importances, ZERO)
-    i, stop = ZERO, np.uint64(end)
+    i, stop, close = ZERO, np.uint64(end), np.uint64(max(array.shape[0] - SEEN, 0))
     row, k, late, line, refused, space = 0, 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
         i = _past(text, i)
@@ -209,7 +231,9 @@ def parse(
                 if space < spaces.shape[0]:
                     spaces[space, 0], spaces[space, 1] = np.int64(i + ONE), k
                     space += 1
-                i, token, wrong, k, late = _parse_namespace(text, i + ONE, row, mask, tens, k, late, indices, values, lates)
+                i, token, wrong, k, late = _parse_namespace(
+                    text, i + ONE, close, row, mask, tens, k, late, indices, values, lates
+                )
             if wrong == 0:
                 lines[row] = line
                 row += 1
@@ -263,7 +287,8 @@ class Vowpal(Lines):
         errors = {line + at: _message(store, wrong, start, end) for wrong, start, at in arrays.wrongs[:refused].tolist()}
         y, weights, lines = arrays.y[:n], arrays.weights[:n], arrays.lines[:n] + line
         out_of_range = dict[int, str]()
-        for start, kind, row, first, last in sorted(arrays.lates[: OF_LATE * late].reshape(-1, OF_LATE).tolist(), key=lambda late: late[1]):
+        lates = arrays.lates[: OF_LATE * late].reshape(-1, OF_LATE).tolist()
+        for start, kind, row, first, last in sorted(lates, key=lambda late: late[1]):
             token = token_at(store, start, end, ENDS)
             value = float(token)
             if not isfinite(value):
