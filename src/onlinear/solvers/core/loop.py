@@ -105,7 +105,7 @@ def add_gain(gains, rows, i, before, y, s, one, eta, after, loss, penalty, solve
 
 @kernel
 def learn_rows(
-    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own,
+    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts,
     V, B, A, S, M, work, aims, gains, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
@@ -114,7 +114,7 @@ def learn_rows(
     S: the sums of an average that needs no table, and the steps up to which they go. M: the sums of -theta x. The next are
     True or None. clocked: potentials are visited at times. explicit: a step can overshoot, so that numbers must be watched.
     keeps_theta, keeps_clock: the last theta, the clock before the last step are kept. own: zeros, as many as the solver has
-    numbers of its own.
+    numbers of its own. drifts: weights that rest move, so that the sums S take a search; True or None.
     """
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
@@ -131,8 +131,6 @@ def learn_rows(
         aim_1, aim_2, aim_3 = room(aims, 3 * most), room(aims, 4 * most), room(aims, 5 * most)
     if own is not None:
         kept = load(own, now, OWN)
-    if S is not None:
-        steady = penalty.l1 == 0.0 and penalty.l2 == 0.0  # weights that rest do not move: their sums take no search
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, A, table, t, now)
@@ -156,7 +154,7 @@ def learn_rows(
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
             if B is not None:
                 falls += fallen(v, c.seen[1])
-            if S is not None and means is not None and steady:
+            if S is not None and means is not None and drifts is None:
                 so_far, stamps = gather(S, at)
                 so_far = average.faded(so_far, float(t) - stamps)
                 mean_sum += (so_far + average.resting(solver.weight_of(v, c, penalty), stamps, float(t))) * x
@@ -167,10 +165,10 @@ def learn_rows(
             if B is not None:
                 means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, row[0])
             if S is not None:
-                if steady:
-                    means[i] = mean_of_sums(average, t, total(mean_sum), now, row[0])
-                else:
+                if drifts is not None:
                     means[i] = mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, row[0])
+                else:
+                    means[i] = mean_of_sums(average, t, total(mean_sum), now, row[0])
         finite = isfinite(sum(row))
         theta = solver.pull(row, y[i], s[i], c, loss) if finite else 0.0
         if own is not None:
@@ -211,7 +209,7 @@ def learn_rows(
                 now[BIAS_TOTAL] += now[BIAS_SUM]
                 now[BIAS_SUM] = 0.0
         if theta != 0.0 or moves:
-            if S is not None and not steady:
+            if S is not None and drifts is not None:
                 for k in range(begin, end):
                     j = np.uint64(indices[k])
                     so_far = average.faded(S[0][j], float(t) - S[1][j])
@@ -233,7 +231,7 @@ def learn_rows(
                     put_back(B, at, gather(B, at) + gained)
                 if M is not None:
                     put_back(M, at, gather(M, at) - theta * x)
-                if S is not None and steady:
+                if S is not None and drifts is None:
                     so_far, stamps = gather(S, at)
                     so_far = average.faded(so_far, float(t) - stamps)
                     so_far += average.resting(solver.weight_of(v, c, penalty), stamps, float(t))

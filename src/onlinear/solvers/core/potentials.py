@@ -195,7 +195,7 @@ class PotentialEngine(Engine):
         state.prepare(len(y))
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
         parts = (self.loss, self.penalty, self.solver, self.average)
-        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None)
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, None)
         arrays = (V, B, A, None, M, self.work(rows), None, state.kept.get(GAINS), state.table, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
