@@ -39,6 +39,11 @@ def rows_of(rng, columns, kinds):
     return Rows(starts, found, values.astype(rng.choice([np.float32, np.float64])))
 
 
+def tidied(rows, **kwargs):
+    facts = int(rows.indices.max(initial=0)), float(np.abs(rows.values).max(initial=0.0))
+    return tidying.tidy(rows, LARGEST + 1, facts, "X", **kwargs)
+
+
 @pytest.mark.parametrize("entries", [1, 3, 16, 64, tidying.BLOCK_ENTRIES])
 @pytest.mark.parametrize("columns", [0, 1, 4, 50, 3000, LARGEST])
 def test_tidy_rows_are_those_of_the_recipe(entries, columns, monkeypatch):
@@ -47,7 +52,7 @@ def test_tidy_rows_are_those_of_the_recipe(entries, columns, monkeypatch):
     for kinds in (["ascending"], ["descending"], ["exchanged"], ["mixed"], ["ascending", "descending", "exchanged", "mixed"]):
         for _ in range(8):
             rows = rows_of(rng, columns, kinds)
-            found = tidying.tidy(rows, LARGEST + 1, float(np.abs(rows.values).max(initial=0.0)), "X")
+            found = tidied(rows)
             for ours, wanted in zip(found.data, recipe(rows), strict=True):
                 assert ours.tobytes() == wanted.tobytes()
             assert found.size == (int(found.data.indices.max()) + 1 if found.nnz else 0)
@@ -56,7 +61,7 @@ def test_tidy_rows_are_those_of_the_recipe(entries, columns, monkeypatch):
 def test_the_largest_value_counts_sums_and_no_entry_that_is_gone():
     def largest(values):
         rows = Rows(np.array([0, 3], np.uint64), np.array([2, 1, 2], np.uint32), np.array(values))
-        return tidying.tidy(rows, 3, float(np.abs(values).max()), "X").largest
+        return tidied(rows).largest
 
     assert largest([3.0, 1.0, 4.0]) == 7.0
     assert largest([1e120, 1.0, -1e120]) == 1.0
@@ -65,4 +70,4 @@ def test_the_largest_value_counts_sums_and_no_entry_that_is_gone():
 def test_repeats_that_sum_to_infinity_are_named():
     rows = Rows(np.array([0, 1, 4], np.uint64), np.array([0, 5, 2, 5], np.uint32), np.array([1.0, 1e308, 1.0, 1e308]))
     with pytest.raises(ValueError, match=r"X: repeated entries sum to infinity at row 1, column 5\."):
-        tidying.tidy(rows, 6, 1e308, "X")
+        tidied(rows)

@@ -2,7 +2,8 @@
 
 Parts are ``NamedTuple`` classes whose methods compiled kernels call (``methods.py``); a loss enters a kernel by address
 (``loss_address.py``); *lanes* are several numbers at once, entries of a row (``lanes.py``) or outputs (``outputs.py``);
-``Held`` arguments cost nothing to pass again and again (``held.py``); machine code is kept on disk (``cache.py``).
+*lines* are sixty-four bytes of numbers at once (``lines.py``); ``Held`` arguments cost nothing to pass again and again
+(``held.py``); machine code is kept on disk (``cache.py``).
 
 Numba takes long to import. The modules of texts do without it; ``compiler.py`` imports it, and the modules named ``*_code.py``,
 when a kernel is first called.
@@ -36,6 +37,7 @@ from onlinear.compiled.lanes import (
     untouched,
     where,
 )
+from onlinear.compiled.lines import LINE, exchange, non_zeros
 from onlinear.compiled.loss_address import BoundLoss, bind_loss, with_fields_at
 from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import (
@@ -65,6 +67,7 @@ from onlinear.compiled.text_words import MARKED, first_mark, marks_of, marks_up_
 __all__ = [
     "COMPILED",
     "LANES",
+    "LINE",
     "MARKED",
     "WIDTH",
     "BoundLoss",
@@ -77,6 +80,7 @@ __all__ = [
     "chosen",
     "composed",
     "empty",
+    "exchange",
     "fetch",
     "fetch_lanes",
     "first_mark",
@@ -99,6 +103,7 @@ __all__ = [
     "marks_up_to",
     "no_lanes",
     "no_row",
+    "non_zeros",
     "nothing",
     "number_at",
     "numbers",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onlinear.rows.arrays import ArrayRows
-from onlinear.rows.reading import NotFinite, Scan, dense, is_sparse, learnable, named_columns, read, scan
+from onlinear.rows.reading import NotFinite, dense, is_sparse, learnable, named_columns, read
 from onlinear.rows.records import (
     BLOCK,
     LARGEST_COLUMN,
@@ -19,6 +19,7 @@ from onlinear.rows.records import (
     take_rows,
     unlearnable,
 )
+from onlinear.rows.scanning import Scan, scan
 
 __all__ = [
     "BLOCK",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import kernel
-from onlinear.rows.arrays import ArrayRows, as_bits, as_floats, from_bits, look, mask
+from onlinear.rows.arrays import ArrayRows, as_floats, from_bits, look
 from onlinear.rows.checks import refuse_masked
 from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Rows, Source, plain, row_of, unlearnable
+from onlinear.rows.regrouping import ascends, by_row, columns_by_row, starts_of
+from onlinear.rows.scanning import Found, look_over
 from onlinear.rows.tidying import tidy
 
 
@@ -112,94 +113,92 @@ def _read_sparse(X: Any, name: str) -> Source:
         raise TypeError(f"{name} must hold numbers, got a sparse array of dtype {X.dtype}.")
     if X.format == "csc":
         return _read_csc(X, name)
+    if X.format == "coo":
+        return _read_coo(X, name)
     return _read_csr(X if X.format == "csr" else X.astype(np.float64).tocsr(), name)
 
 
 def _read_csr(X: Any, name: str) -> Source:
-    n, width = X.shape
-    starts, indices, values = _compressed(X, n, name)
-    columns = plain(indices.view(f"u{indices.itemsize}") if indices.dtype.isnative else indices.astype(np.uint64))
-    high, largest, smallest, descents = _scan(starts, columns, as_bits(values), mask(values.dtype))
+    return _checked(Rows(*_compressed(X, X.shape[0], name)), X.shape[1], name)
+
+
+def _checked(rows: Rows, width: int, name: str, found: Found | None = None) -> Source:
+    """Rows whose columns are whatever was stored, checked; ``found``: what is in rows whose memory may be written."""
+    starts, columns, values = rows
+    high, largest, smallest, descents = look_over(rows) if found is None else found
     nnz = len(values)
     size, top = from_bits(largest, values.dtype), int(high) if nnz else -1
     if top >= width or top > LARGEST_COLUMN:
-        at = int(np.argmax((indices < 0) | (indices >= min(width, LARGEST_COLUMN + 1))))
-        rule = f"in [0, {width})" if width <= LARGEST_COLUMN else f"at most {LARGEST_COLUMN}"
-        raise ValueError(f"{name}: a column index must be {rule}, got {int(indices[at])} at row {row_of(at, starts)}.")
+        at = int(np.argmax(columns >= min(width, LARGEST_COLUMN + 1)))
+        raise _wrong_column(width, columns[at], row_of(at, starts), name)
     if not np.isfinite(size):
         at = int(np.argmin(np.isfinite(values)))
-        raise NotFinite(name, float(values[at]), row_of(at, starts), int(indices[at]))
+        raise NotFinite(name, float(values[at]), row_of(at, starts), int(columns[at]))
     if descents or (nnz and smallest == 0):
-        return tidy(Rows(starts, columns, values), width, size, name)
-    return Source(n, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
+        return tidy(rows, width, (top, size), name, owned=found is not None)
+    return Source(rows.count, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
+
+
+def _wrong_column(width: int, column: Any, row: int, name: str) -> ValueError:
+    rule = f"in [0, {width})" if width <= LARGEST_COLUMN else f"at most {LARGEST_COLUMN}"
+    return ValueError(f"{name}: a column index must be {rule}, got {_signed(column)} at row {row}.")
+
+
+def _signed(index: Any) -> int:
+    """An index as it was stored, which is a negative number where it is too large for any other."""
+    return int(index.view(f"i{index.itemsize}"))
+
+
+def _wrong_row(n: int, line: Any, where: str, name: str) -> ValueError:
+    return ValueError(f"{name}: a row index must be in [0, {n}), got {_signed(line)} {where}.")
 
 
 def _read_csc(X: Any, name: str) -> Source:
     n, width = X.shape
-    starts, indices, values = _compressed(X, width, name)
-    wrong = (indices < 0) | (indices >= n)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise ValueError(f"{name}: a row index must be in [0, {n}), got {int(indices[at])} in column {row_of(at, starts)}.")
-    return _read_csr(type(X)((values, X.indices, X.indptr), shape=X.shape).tocsr(), name)
+    begins, lines, values = _compressed(X, width, name)
+    starts = starts_of(lines, n)
+    if isinstance(starts, int):
+        raise _wrong_row(n, lines[starts], f"in column {row_of(starts, begins)}", name)
+    rows, found = columns_by_row(starts, begins, lines, values)
+    return _checked(rows, width, name, found)
+
+
+def _read_coo(X: Any, name: str) -> Source:
+    (n, width), values = X.shape, plain(as_floats(X.data))
+    _refuse_other_than_integers(name, row=X.row, col=X.col)
+    if not len(X.row) == len(X.col) == len(values):
+        raise ValueError(f"{name}: row, col and data must be as long, got {len(X.row)}, {len(X.col)} and {len(values)}.")
+    lines, columns = as_unsigned(X.row), as_unsigned(X.col)
+    starts = starts_of(lines, n)
+    if isinstance(starts, int):
+        raise _wrong_row(n, lines[starts], f"at entry {starts}", name)
+    if ascends(lines):
+        return _checked(Rows(starts, columns, values), width, name)
+    if int(columns.max()) >= min(width, LARGEST_COLUMN + 1):
+        at = int(np.argmax(columns >= min(width, LARGEST_COLUMN + 1)))
+        raise _wrong_column(width, columns[at], int(lines[at]), name)
+    rows, found = by_row(starts, lines, columns, values)
+    return _checked(rows, width, name, found)
 
 
 def _compressed(X: Any, lines: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each row of CSR, or column of CSC, begins; the indices as they are, and the values."""
+    """Where each row of CSR, or column of CSC, begins; the indices as unsigned numbers, and the values."""
     values, indices, indptr = as_floats(X.data), X.indices, X.indptr
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
-        raise TypeError(f"{name}: indices and indptr must be integers, got dtypes {indices.dtype} and {indptr.dtype}.")
+    _refuse_other_than_integers(name, indices=indices, indptr=indptr)
     ordered = len(indptr) == lines + 1 and indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
     if not ordered or indptr[-1] > min(len(indices), len(values)):
         raise ValueError(f"{name}: indptr must start at 0, never decrease and end within the stored entries.")
     nnz = int(indptr[-1])
-    return plain(indptr, np.uint64), indices[:nnz], plain(values[:nnz])
+    return plain(indptr, np.uint64), as_unsigned(indices[:nnz]), plain(values[:nnz])
 
 
-class Scan(NamedTuple):
-    """The facts that one pass over all entries finds."""
-
-    size: int  # 1 + the largest column
-    largest: float  # the largest absolute value; not finite if any value is not
-    zeros: bool  # whether an entry is 0
-    ordered: bool  # whether columns ascend inside every row
+def _refuse_other_than_integers(name: str, **arrays: np.ndarray) -> None:
+    if not all(array.dtype.kind in "iu" for array in arrays.values()):
+        found = " and ".join(str(array.dtype) for array in arrays.values())
+        raise TypeError(f"{name}: {' and '.join(arrays)} must be integers, got dtypes {found}.")
 
 
-def scan(rows: Rows) -> Scan:
-    """Look at all entries of rows that may come from anywhere, with ``indptr`` already checked."""
-    high, largest, smallest, descents = _scan(*rows[:2], as_bits(rows.values), mask(rows.values.dtype))
-    nnz = len(rows.values)
-    return Scan(int(high) + 1 if nnz else 0, from_bits(largest, rows.values.dtype), nnz > 0 and smallest == 0, not descents)
-
-
-@kernel
-def _scan(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
-    """Largest column, largest and smallest absolute value (as bits), and how often columns do not ascend inside a row.
-
-    Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise, the first
-    in numbers of 32 bits, of which a register holds eight. Without max and min, each of which Numba compiles as a function,
-    before the first fit.
-    """
-    high, largest, smallest, descents = columns.dtype.type(0), bits.dtype.type(0), mask, np.int64(0)
-    n = starts.shape[0] - 1
-    for i in range(0, n, 64):
-        last = i + 64 if i + 64 < n else n
-        begin, end = starts[i], starts[last]
-        if begin == end:
-            continue
-        block, falls = columns[begin:end], np.uint32(0)
-        high = high if high > block[0] else block[0]
-        for k in range(1, block.shape[0]):
-            high = high if high > block[k] else block[k]
-            falls = np.uint32(falls + np.uint32(block[k] <= block[k - 1]))
-        descents += np.int64(falls)
-        for r in range(i + 1, last):
-            k = starts[r]
-            if begin < k and k < end and k != starts[r - 1]:
-                descents -= np.int64(columns[k] <= columns[k - np.uint64(1)])
-        sizes = bits[begin:end]
-        for k in range(sizes.shape[0]):
-            size = sizes[k] & mask
-            largest = largest if largest > size else size
-            smallest = smallest if smallest < size else size
-    return high, largest, smallest, descents
+def as_unsigned(indices: np.ndarray) -> np.ndarray:
+    """Indices as unsigned numbers of 32 or 64 bits, negative ones as numbers that are too large; copied where necessary."""
+    ready = indices.dtype.isnative and indices.itemsize >= 4
+    return plain(indices.view(f"u{indices.itemsize}") if ready else indices.astype(np.int64).view(np.uint64))

@@ -1,33 +1,38 @@
 """Rows whose columns do not ascend, repeat, or have stored zeros, made tidy in one compiled pass and one copy.
 
-Rows in ascending and in descending order are copied as they are, and rows that are nearly in order are sorted by insertion. The
-entries of all others in a block of rows are sorted together by column, stably, digit by digit with the least significant first;
-dealing them out to their rows then leaves every row sorted. A block is so small that it stays in the cache.
+Rows in ascending and in descending order are copied as they are, and rows that are nearly in order are sorted by insertion. All
+others are sorted side by side, as many at once as a line of memory has room for: each entry becomes a key, its column and its
+place in the row, and a network of comparisons, the same for every row of a length, sorts all of them. A long row is sorted alone,
+digit by digit. This is done a block of rows at a time, so small that it stays in the cache.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import LINE, exchange, function, kernel
 from onlinear.rows.records import Rows, Source
 
-BLOCK_ENTRIES = 1 << 13  # entries that are sorted together; a longer row is sorted alone
+BLOCK_ENTRIES = 1 << 13  # entries that are made tidy together; a longer row alone
+LONG = 1 << 10  # entries from which on a row is sorted by digits
 DIGIT = 11  # bits of a column that one step sorts by, at most
 NEARLY = 2  # moves per entry after which a row is no longer nearly in order
 SAFE = 1e100  # values below it need no exact largest one
 PLAIN, DESCENDING, MIXED = 0, 1, 2  # how the columns of a row are ordered; plain ones ascend without repeats
 
 
-def tidy(rows: Rows, width: int, largest: float, name: str) -> Source:
+def tidy(rows: Rows, width: int, facts: tuple[int, float], name: str, *, owned: bool = False) -> Source:
     """The rows with columns ascending, repeated ones summed in float64 in the order they are stored, zeros left out.
 
-    ``largest``: the largest absolute value. Raises ValueError where repeated entries sum to infinity.
+    ``facts``: the largest column and the largest absolute value. ``owned``: the memory of the rows may be written, and is used
+    again. Raises ValueError where repeated entries sum to infinity.
     """
-    nnz = len(rows.values)
-    most = min(nnz, max(BLOCK_ENTRIES, int(np.diff(rows.indptr.view(np.int64)).max(initial=0))))
-    starts, indices, sums = np.zeros(rows.count + 1, np.uint64), np.empty(nnz, np.uint32), np.empty(nnz)
-    size, summed = _tidy(rows.indptr.view(np.int64), rows.indices, rows.values, most, starts, indices, sums)
+    nnz, (highest, largest), longest = len(rows.values), facts, int(np.diff(rows.indptr.view(np.int64)).max(initial=0))
+    most, keys = min(nnz, max(BLOCK_ENTRIES, longest)), _keys(longest, highest)
+    starts = np.zeros(rows.count + 1, np.uint64)
+    indices = rows.indices if owned and rows.indices.dtype == np.uint32 else np.empty(nnz, np.uint32)
+    sums = rows.values if owned and rows.values.dtype == np.float64 else np.empty(nnz)
+    size, summed = _tidy(rows.indptr, rows.indices, rows.values, owned, most, *keys, starts, indices, sums)
     indices, sums = indices[: int(starts[-1])], sums[: int(starts[-1])]
     if summed == np.inf:
         at = int(np.argmax(np.isinf(sums)))
@@ -37,27 +42,36 @@ def tidy(rows: Rows, width: int, largest: float, name: str) -> Source:
     return Source(rows.count, width, int(size), largest, Rows(starts, indices, sums))
 
 
-# Places are unsigned numbers below, so that no access asks whether one is negative.
+def _keys(longest: int, highest: int) -> tuple[np.ndarray, int]:
+    """Room for the keys of rows side by side, and the bits of a key that are its place in the row."""
+    longest = min(longest, LONG)
+    bits = max(longest - 1, 0).bit_length()
+    number = np.dtype(np.uint32 if highest.bit_length() + bits <= 32 else np.uint64)
+    return np.empty((longest, LINE // number.itemsize), number), bits
+
+
+# Places are unsigned numbers below, so that no access asks whether one is negative; and rows are places in the arrays of all,
+# as a view of a part of an array is counted in and out with atomic instructions.
 ZERO, ONE, LOW, HALF = np.uint64(0), np.uint64(1), np.uint64(2**32 - 1), np.uint64(32)
 
 
 @function
-def _order(row):  # type: ignore[no-untyped-def]
+def _order(columns, begin, stop):  # type: ignore[no-untyped-def]
     """How the columns of a row are ordered, and how often one is not above the one before."""
     falls, rises = np.uint32(0), np.uint32(0)
-    for k in range(1, row.shape[0]):
-        falls += np.uint32(row[k] <= row[k - 1])
-        rises += np.uint32(row[k] >= row[k - 1])
+    for k in range(begin + ONE, stop):
+        falls += np.uint32(columns[k] <= columns[k - ONE])
+        rises += np.uint32(columns[k] >= columns[k - ONE])
     return (PLAIN if falls == 0 else DESCENDING if rises == 0 else MIXED), falls
 
 
 @function
-def _inserted(row, values, found, sums):  # type: ignore[no-untyped-def]
-    """Sort a row by insertion, stably, to the front of ``found`` and ``sums``; False if it is too far from being in order."""
-    moves = NEARLY * row.shape[0]
-    for k in range(row.shape[0]):
-        j, at = row[k], np.uint64(k)
-        while at > ZERO and found[at - ONE] > j:
+def _inserted(columns, values, begin, stop, found, sums, first):  # type: ignore[no-untyped-def]
+    """Sort a row by insertion, stably, into ``found`` and ``sums`` from ``first`` on; False if it is too far from being in order."""
+    moves = np.int64(NEARLY * (stop - begin))
+    for k in range(begin, stop):
+        j, at = columns[k], first + (k - begin)
+        while at > first and found[at - ONE] > j:
             found[at], sums[at] = found[at - ONE], sums[at - ONE]
             at -= ONE
             moves -= 1
@@ -68,8 +82,8 @@ def _inserted(row, values, found, sums):  # type: ignore[no-untyped-def]
 
 
 @function
-def _sorted_by_column(packed, other, count, highest, counts):  # type: ignore[no-untyped-def]
-    """Sort entries packed as column 2^32 + place by column, stably, between two arrays; whether they end in the second."""
+def _sorted_by_digits(packed, other, count, highest, counts):  # type: ignore[no-untyped-def]
+    """Sort numbers by what stands above their lower half, stably, between two arrays; whether they end in the second."""
     bits = 0
     while highest >> bits:
         bits += 1
@@ -96,21 +110,96 @@ def _sorted_by_column(packed, other, count, highest, counts):  # type: ignore[no
 
 
 @function
-def _copied(row, values, indices, totals, end, backwards):  # type: ignore[no-untyped-def]
-    """Add a row without repeats to the tidy ones, from its end where ``backwards``; give their new end."""
-    count = np.uint64(row.shape[0])
+def _sorted_alone(columns, values, begin, stop, found, sums, packed, other, counts):  # type: ignore[no-untyped-def]
+    """Sort one row by digits."""
+    count, highest = stop - begin, ZERO
     for k in range(count):
-        at = count - ONE - k if backwards else k
-        indices[end], totals[end] = row[at], values[at]
-        end += np.uint64(values[at] != 0.0)
+        packed[k] = (np.uint64(columns[begin + k]) << HALF) | k
+        highest |= np.uint64(columns[begin + k])
+    ordered = other if _sorted_by_digits(packed, other, count, highest, counts) else packed
+    for k in range(count):
+        found[k], sums[k] = ordered[k] >> HALF, values[begin + (ordered[k] & LOW)]
+
+
+@function
+def _sorted_side_by_side(keys, count):  # type: ignore[no-untyped-def]
+    """Sort the first ``count`` keys of each lane by merge exchange (Batcher; Knuth, 5.2.2, algorithm M)."""
+    top = 1
+    while top < count:
+        top *= 2
+    p = top >> 1
+    while p > 0:
+        q, r, d = top >> 1, 0, p
+        while d > 0:
+            for k in range(count - d):
+                if k & p == r:
+                    exchange(keys, k, k + d)
+            d, q, r = q - p, q >> 1, p
+        p >>= 1
+
+
+@function
+def _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums):  # type: ignore[no-untyped-def]
+    """Sort rows of the block from entry ``base`` on, each given as length 2^32 + number; lengths ascend."""
+    lanes, shift, mask = np.uint64(keys.shape[1]), keys.dtype.type(bits), np.uint64((1 << bits) - 1)
+    for group in range(ZERO, count, lanes):
+        many = min(lanes, count - group)
+        longest = which[group + many - ONE] >> HALF
+        for lane in range(many):
+            length, begin = which[group + lane] >> HALF, begins[which[group + lane] & LOW]
+            for k in range(length):
+                keys[k, lane] = (keys.dtype.type(columns[begin + k]) << shift) | keys.dtype.type(k)
+            for k in range(length, longest):
+                keys[k, lane] = ~keys.dtype.type(0)
+        _sorted_side_by_side(keys, np.int64(longest))
+        for lane in range(many):
+            length, begin = which[group + lane] >> HALF, begins[which[group + lane] & LOW]
+            to = begin - base
+            for k in range(length):
+                key = keys[k, lane]
+                found[to + k], sums[to + k] = key >> shift, values[begin + (np.uint64(key) & mask)]
+
+
+@function
+def _copied(columns, values, begin, stop, indices, totals, end, backwards):  # type: ignore[no-untyped-def]
+    """Add a row without repeats to the tidy ones, from its end where ``backwards``; give their new end."""
+    count, zeros = stop - begin, np.uint32(0)
+    for k in range(count):
+        zeros += np.uint32(values[begin + k] == 0.0)
+    if zeros:
+        for k in range(count):
+            at = stop - ONE - k if backwards else begin + k
+            indices[end], totals[end] = columns[at], values[at]
+            end += np.uint64(values[at] != 0.0)
+    elif backwards:
+        _reversed(columns, begin, stop, indices, end)
+        _reversed(values, begin, stop, totals, end)
+        end += count
+    else:
+        for k in range(count):
+            indices[end + k] = columns[begin + k]
+        for k in range(count):
+            totals[end + k] = values[begin + k]
+        end += count
     return end
 
 
 @function
-def _joined(found, sums, indices, totals, end):  # type: ignore[no-untyped-def]
+def _reversed(array, begin, stop, out, first):  # type: ignore[no-untyped-def]
+    """Write a part of an array from its end on; the place is counted down, which the compiler makes packed code of."""
+    at = first + (stop - begin)
+    for k in range(begin, stop):
+        at -= ONE
+        out[at] = array[k]
+
+
+@function
+def _joined(found, sums, first, last, indices, totals, end):  # type: ignore[no-untyped-def]
     """Add a sorted row to the tidy ones, repeats of a column as one; give their new end and the largest sum of repeats."""
+    if _order(found, first, last)[0] == PLAIN:
+        return _copied(found, sums, first, last, indices, totals, end, False), 0.0
     largest, begin = 0.0, end
-    for k in range(found.shape[0]):
+    for k in range(first, last):
         j, x = found[k], sums[k]
         if end > begin and indices[end - ONE] == j:
             totals[end - ONE] += x
@@ -123,51 +212,42 @@ def _joined(found, sums, indices, totals, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _tidy(begins, columns, values, most, starts, indices, totals):  # type: ignore[no-untyped-def]
-    """Fill the tidy rows; give 1 + their largest column, and the largest sum of repeated entries."""
-    n = begins.shape[0] - 1
-    packed, other = np.empty(most, np.uint64), np.empty(most, np.uint64)
-    owner, place = np.empty(most, np.uint32), np.empty(most + 1, np.uint64)
+def _tidy(begins, columns, values, owned, most, keys, bits, starts, indices, totals):  # type: ignore[no-untyped-def]
+    """Fill the tidy rows; give 1 + their largest column, and the largest sum of repeated entries.
+
+    ``owned``: the arrays may be the same ones. What is written is never behind what is read, but of a row read backwards.
+    """
+    n, most = np.uint64(begins.shape[0] - 1), np.uint64(most)
+    packed, other = np.empty(most + ONE, np.uint64), np.empty(most + ONE, np.uint64)
     found, sums = np.empty(most, np.uint32), np.empty(most)
-    orders, counts = np.empty(most + 1, np.int8), np.empty(1 << DIGIT, np.uint64)
-    size, largest, end, i = np.uint32(0), 0.0, ZERO, 0
+    orders, counts = np.empty(most + ONE, np.int8), np.empty(1 << DIGIT, np.uint64)
+    size, largest, end, i = np.uint32(0), 0.0, ZERO, ZERO
     while i < n:
-        base, last, count, highest = begins[i], i, ZERO, np.uint64(0)
-        while last < n and last - i <= most and (last == i or begins[last + 1] - base <= most):
-            begin, stop, r = begins[last], begins[last + 1], last - i
-            row, first = columns[begin:stop], begin - base
-            order, falls = _order(row)
-            orders[r] = order
-            nearly = order == MIXED and falls * 8 <= row.shape[0]
-            nearly = nearly and _inserted(row, values[begin:stop], found[first:], sums[first:])
-            if order == MIXED and not nearly:
-                place[r] = first
-                for k in range(row.shape[0]):
-                    at = np.uint64(first + k)
-                    owner[at] = r
-                    packed[count] = (np.uint64(row[k]) << HALF) | at
-                    highest |= np.uint64(row[k])
+        base, last, count, longest = begins[i], i, ZERO, ZERO
+        while last < n and last - i <= most and (last == i or begins[last + ONE] - base <= most):
+            begin, stop = begins[last], begins[last + ONE]
+            order, falls = _order(columns, begin, stop)
+            orders[last - i] = MIXED if owned and order == DESCENDING else order
+            nearly = falls * 8 <= stop - begin
+            if orders[last - i] == MIXED and not (nearly and _inserted(columns, values, begin, stop, found, sums, begin - base)):
+                if stop - begin > LONG:
+                    _sorted_alone(columns, values, begin, stop, found[begin - base :], sums[begin - base :], packed, other, counts)
+                else:
+                    packed[count] = ((stop - begin) << HALF) | last
+                    longest |= stop - begin
                     count += ONE
-            last += 1
+            last += ONE
         if count > ZERO:
-            ordered = other if _sorted_by_column(packed, other, count, highest, counts) else packed
-            block = values[base : begins[last]]
-            for k in range(count):
-                at = ordered[k] & LOW
-                r = owner[at]
-                to = place[r]
-                found[to], sums[to] = ordered[k] >> HALF, block[at]
-                place[r] = to + ONE
+            which = other if _sorted_by_digits(packed, other, count, longest, counts) else packed
+            _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums)
         for r in range(i, last):
-            begin, stop, order = begins[r], begins[r + 1], orders[r - i]
-            if order == MIXED:
-                first = begin - base
-                count_here = stop - begin
-                end, summed = _joined(found[first : first + count_here], sums[first : first + count_here], indices, totals, end)
-                largest = max(largest, summed)
+            begin, stop, order = begins[r], begins[r + ONE], orders[r - i]
+            if order != MIXED:
+                end = _copied(columns, values, begin, stop, indices, totals, end, order == DESCENDING)
             else:
-                end = _copied(columns[begin:stop], values[begin:stop], indices, totals, end, order == DESCENDING)
-            starts[r + 1] = end
+                end, summed = _joined(found, sums, begin - base, stop - base, indices, totals, end)
+                largest = max(largest, summed)
+            starts[r + ONE] = end
             if end > starts[r]:
                 size = max(size, np.uint32(indices[end - ONE] + 1))
         i = last
