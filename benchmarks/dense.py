@@ -37,7 +37,8 @@ def main() -> int:
         model = SGDClassifier(penalty=penalty, alpha=1e-6, max_iter=epochs, tol=None, shuffle=False)
         return lambda: model.fit(dense, y)
 
-    five = OnlineClassifier("hinge", penalty="l2,l2=1e-6", solver="comid", passes=5, shuffle=False, fit_intercept=False)
+    plain = {"scale": "none", "average": "none", "fit_intercept": False}
+    five = OnlineClassifier("hinge", penalty="l2,l2=1e-6", solver="comid", passes=5, shuffle=False, **plain)
     runs = {
         "L1, dense": ours(dense, "l1,l1=1e-6"),
         "L2, dense": ours(dense, "l2,l2=1e-6"),

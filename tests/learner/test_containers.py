@@ -61,6 +61,8 @@ CONTAINERS = {
     "CSC": sp.csc_matrix,
     "COO": sp.coo_matrix,
     "COO in disorder": lambda X: in_disorder(X).tocoo(),
+    "COO by column": lambda X: sp.csc_matrix(X).tocoo(),
+    "COO with repeats": lambda X: with_repeats(X).tocoo(),
     "sparse array": sp.csr_array,
     "a view of other rows": lambda X: sp.csr_matrix(np.vstack([X, X]))[: len(X)],
     "dense": np.ascontiguousarray,

@@ -1,5 +1,7 @@
 """Every layout of the same numbers gives the same rows; every wrong one gives an error that says where."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -208,6 +210,89 @@ def test_wrong_columns_are_refused():
             setattr(wrong, name, array)
         with pytest.raises(ValueError, match=message):
             rows.read(wrong)
+
+
+HOSTILE = {  # rows, columns and entries: what is stored has repeats, zeros and no order
+    "many entries": (4000, 50, 30_000),
+    "one row": (1, 300, 2000),
+    "one column": (3000, 1, 2000),
+    "more columns than entries": (40, 3_000_000, 300),
+    "nothing": (30, 20, 0),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("order", ["any", "by row", "by column"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint64, ">i4"])
+def test_entries_in_any_order_are_those_of_sorted_rows(kind, order, dtype):
+    n, width, count = HOSTILE[kind]
+    rng = np.random.default_rng(8)
+    row, col, values = rng.integers(0, n, count), rng.integers(0, width, count), rng.integers(-1, 3, count) * 0.1
+    if order != "any":
+        at = np.argsort(row if order == "by row" else col, kind="stable")
+        row, col, values = row[at], col[at], values[at]
+    by_row, by_col = np.argsort(row, kind="stable"), np.argsort(col, kind="stable")
+    X = sp.csr_matrix((n, width))
+    X.data, X.indices, X.indptr = values[by_row], col[by_row], np.searchsorted(row[by_row], np.arange(n + 1))
+    wanted = rows.read(X)
+    coo = sp.coo_matrix((n, width))
+    coo.data, coo.coords = values, (row.astype(dtype), col.astype(dtype))
+    found = [rows.read(coo)]
+    if order != "by row":  # columns in the order that the entries of a row have above
+        X = sp.csc_matrix((n, width))
+        X.data, X.indices = values[by_col], row[by_col].astype(dtype)
+        X.indptr = np.searchsorted(col[by_col], np.arange(width + 1)).astype(dtype)
+        found.append(rows.read(X))
+    for source in found:
+        for ours, theirs in zip(source.data, wanted.data, strict=True):
+            assert ours.tobytes() == theirs.tobytes()
+        assert source[:4] == wanted[:4]
+
+
+def test_wrong_entries_are_refused():
+    for change, error, message in (
+        ({"row": [0, 1, 12]}, ValueError, r"a row index must be in \[0, 12\), got 12 at entry 2"),
+        ({"row": [0, -1, 3]}, ValueError, r"a row index must be in \[0, 12\), got -1 at entry 1"),
+        ({"col": [0, 5, 1]}, ValueError, r"a column index must be in \[0, 5\), got 5 at row 1"),
+        ({"col": [0, -3, 1]}, ValueError, r"a column index must be in \[0, 5\), got -3 at row 1"),
+        ({"row": [3, 1, 2], "col": [0, -3, 1]}, ValueError, r"a column index must be in \[0, 5\), got -3 at row 1"),
+        ({"row": [0.0, 1.0, 2.0]}, TypeError, "row and col must be integers, got dtypes float64 and int64"),
+        ({"row": [0, 1]}, ValueError, "row, col and data must be as long, got 2, 3 and 3"),
+        ({"data": [1.0, np.inf, 2.0]}, ValueError, "infinity at row 1, column 1"),
+        ({"row": [3, 1, 2], "data": [1.0, np.nan, 2.0]}, ValueError, "NaN at row 1, column 1"),
+    ):
+        given = {"row": [0, 1, 3], "col": [0, 1, 2], "data": [1.0, 2.0, 3.0], **change}
+        X = sp.coo_matrix((12, 5))
+        X.data, X.coords = np.array(given["data"]), (np.array(given["row"]), np.array(given["col"]))
+        with pytest.raises(error, match=message):
+            rows.read(X, "X")
+
+
+def test_a_negative_index_of_few_bits_is_no_column():
+    X = sp.csr_matrix((1, 300))
+    X.data, X.indices, X.indptr = np.ones(1), np.array([-1], np.int8), np.array([0, 1])
+    with pytest.raises(ValueError, match=r"a column index must be in \[0, 300\), got -1 at row 0"):
+        rows.read(X)
+
+
+@pytest.mark.parametrize("kind", ["CSC", "COO by column", "COO by row", "columns in any order"])
+def test_containers_take_the_memory_of_one_copy(kind):
+    n, width, count = 5000, 400, 300_000
+    rng = np.random.default_rng(9)
+    row, col, values = rng.integers(0, n, count, np.int32), rng.integers(0, width, count, np.int32), np.ones(count)
+    order = np.argsort(col if kind != "COO by row" else row, kind="stable")
+    X = sp.coo_matrix((values, (row[order], col[order])), shape=(n, width))
+    if kind == "CSC":
+        X = sp.csc_matrix((values, row[order], np.searchsorted(col[order], np.arange(width + 1))), shape=(n, width))
+    elif kind == "columns in any order":
+        by_row = np.argsort(row, kind="stable")
+        X = sp.csr_matrix((values, col[by_row], np.searchsorted(row[by_row], np.arange(n + 1))), shape=(n, width))
+    rows.read(X)
+    tracemalloc.start()
+    rows.read(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * 12 * count + 16 * n
 
 
 @pytest.mark.parametrize("kept", [0, 1 << 20])

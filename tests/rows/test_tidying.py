@@ -40,7 +40,9 @@ def rows_of(rng, columns, kinds):
 
 
 def tidied(rows, **kwargs):
-    facts = int(rows.indices.max(initial=0)), float(np.abs(rows.values).max(initial=0.0))
+    row = np.repeat(np.arange(rows.count), np.diff(rows.indptr).astype(np.int64))
+    ordered = not np.any((row[1:] == row[:-1]) & (rows.indices[1:] <= rows.indices[:-1]))
+    facts = int(rows.indices.max(initial=0)), float(np.abs(rows.values).max(initial=0.0)), ordered
     return tidying.tidy(rows, LARGEST + 1, facts, "X", **kwargs)
 
 
@@ -56,6 +58,36 @@ def test_tidy_rows_are_those_of_the_recipe(entries, columns, monkeypatch):
             for ours, wanted in zip(found.data, recipe(rows), strict=True):
                 assert ours.tobytes() == wanted.tobytes()
             assert found.size == (int(found.data.indices.max()) + 1 if found.nnz else 0)
+
+
+def of_lengths(lengths, columns, seed=0):
+    """Rows in no order, some columns repeated."""
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
+    found = rng.integers(0, columns, int(starts[-1]), endpoint=True).astype(np.uint32)
+    return Rows(starts, found, np.round(rng.standard_normal(len(found)), 1))
+
+
+@pytest.mark.parametrize("columns", [60, 20_000, LARGEST])  # keys of 32 and of 64 bits
+def test_rows_of_any_length_beside_each_other(columns):
+    short = np.random.default_rng(1).permutation(np.repeat(np.arange(140), 2))
+    for lengths in (short, [tidying.LONG + 1], [3, tidying.LONG, 0, 5000, 2, tidying.LONG + 1, tidying.LONG - 1]):
+        rows = of_lengths(lengths, columns)
+        for ours, wanted in zip(tidied(rows).data, recipe(rows), strict=True):
+            assert ours.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("entries", [1, 16, tidying.BLOCK_ENTRIES])
+def test_rows_are_made_tidy_in_their_own_memory(entries, monkeypatch):
+    monkeypatch.setattr(tidying, "BLOCK_ENTRIES", entries)
+    for seed in range(30):
+        rows = rows_of(np.random.default_rng(seed), 9, ["ascending", "descending", "exchanged", "mixed"])
+        if rows.indices.dtype == np.uint32 and rows.values.dtype == np.float64:
+            wanted = recipe(rows)
+            found = tidied(rows, owned=True).data
+            for ours, other in zip(found, wanted, strict=True):
+                assert ours.tobytes() == other.tobytes()
+            assert not len(found.values) or np.shares_memory(found.values, rows.values)
 
 
 def test_the_largest_value_counts_sums_and_no_entry_that_is_gone():

@@ -37,7 +37,7 @@ from onlinear.compiled.lanes import (
     untouched,
     where,
 )
-from onlinear.compiled.lines import LINE, exchange, non_zeros
+from onlinear.compiled.lines import LINE, exchange, non_zeros, turned
 from onlinear.compiled.loss_address import BoundLoss, bind_loss, with_fields_at
 from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import (
@@ -124,6 +124,7 @@ __all__ = [
     "taken",
     "total",
     "totals",
+    "turned",
     "untouched",
     "value_at",
     "where",

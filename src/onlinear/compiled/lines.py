@@ -26,3 +26,10 @@ def non_zeros(values: np.ndarray, at: Place, column: Place, indices: np.ndarray,
         indices[end], found[end] = column + k, values[at + k]
         end += values[at + k] != 0.0
     return end
+
+
+def turned(values: np.ndarray, at: Place, apart: Place, out: np.ndarray, to: Place, beside: Place) -> None:
+    """Turn eight columns of eight numbers, ``apart`` from each other, into rows, which are ``beside`` each other."""
+    for row in range(8):
+        for column in range(8):
+            out[to + row * beside + column] = values[at + column * apart + row]

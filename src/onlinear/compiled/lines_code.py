@@ -9,7 +9,7 @@ from numba import types
 
 from onlinear.compiled._private import cgutils
 from onlinear.compiled.lane_code import INTEGER, emits
-from onlinear.compiled.lines import LINE, exchange, non_zeros
+from onlinear.compiled.lines import LINE, exchange, non_zeros, turned
 
 _EIGHT = 8
 _COLUMNS = ir.VectorType(INTEGER, _EIGHT)
@@ -68,5 +68,27 @@ def _write_each(builder: Any, chosen: Any, pairs: Any, end: Any) -> Any:
     return end
 
 
+def _emit_turned(builder: Any, args: Any, kinds: Any) -> None:
+    """Blocks of one, two and four numbers change places."""
+    values, at, apart, out, to, beside = args
+    vector = ir.VectorType(values.type.pointee, _EIGHT)
+    size = 8 if values.type.pointee == ir.DoubleType() else 4
+    lines = []
+    for column in range(_EIGHT):
+        place = builder.add(at, builder.mul(apart, ir.Constant(apart.type, column)))
+        lines.append(builder.load(_vector_at(builder, values, place, vector), align=size))
+    for step in (1, 2, 4):
+        low = [lane if not lane & step else _EIGHT + lane - step for lane in range(_EIGHT)]
+        high = [lane + step if not lane & step else _EIGHT + lane for lane in range(_EIGHT)]
+        for first in (first for first in range(_EIGHT) if not first & step):
+            pair = lines[first], lines[first + step]
+            for place, mask in ((first, low), (first + step, high)):
+                lines[place] = builder.shuffle_vector(*pair, ir.Constant(_COLUMNS, mask))
+    for row, line in enumerate(lines):
+        place = builder.add(to, builder.mul(beside, ir.Constant(beside.type, row)))
+        builder.store(line, _vector_at(builder, out, place, vector), align=size)
+
+
 emits(exchange, lambda *kinds: types.none, _emit_exchange)
 emits(non_zeros, lambda values, at, column, indices, found, end: types.int64, _emit_non_zeros)
+emits(turned, lambda *kinds: types.none, _emit_turned)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import COMPILED, kernel
+from onlinear.compiled import COMPILED, kernel, non_zeros, turned
 from onlinear.rows.records import Rows, plain
 
 ENTRIES = 1 << 18  # entries of a block
@@ -64,15 +64,19 @@ class ArrayRows(NamedTuple):
     def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
         """The number of its first row, and the rows of each piece as contiguous floats."""
         step = max(1, ENTRIES // max(1, self.array.shape[1]))
-        ready = self.array.flags.c_contiguous and self.array.dtype == float_type(self.array)
-        array = plain(self.array) if ready else self.array
-        room = None
+        floats, kind = self.array.dtype == float_type(self.array), self.array.flags
+        ready, by_column = floats and kind.c_contiguous, floats and kind.f_contiguous and self.order is None
+        array, room = plain(self.array) if ready else self.array, None
+        columns = plain(array.T).reshape(-1) if by_column and not ready else None
         for first in range(0, self.count, step):
             part = array[first : first + step] if self.order is None else array[self.order[first : first + step]]
             if not (ready and part.flags.c_contiguous):
                 room = np.empty(part.shape, float_type(array)) if room is None else room[: len(part)]
-                with np.errstate(over="ignore"):
-                    np.copyto(room, part, casting="unsafe")
+                if columns is not None:
+                    _turn(columns, len(array), first, room.reshape(-1), len(part))
+                else:
+                    with np.errstate(over="ignore"):
+                        np.copyto(room, part, casting="unsafe")
                 part = room
             yield first, part
 
@@ -122,9 +126,11 @@ def _look_at_columns(array: np.ndarray) -> Facts:
     """The facts of an array that stands in memory column by column."""
     facts = Facts(0.0, 0, True)
     for first, columns in ArrayRows(array.T, full=False).pieces():
-        used = np.flatnonzero(columns.any(axis=1))
-        size = first + int(used[-1]) + 1 if len(used) else facts.size
-        facts = facts.joined(*extremes(columns), size, True)
+        largest, smallest = extremes(columns)
+        used = len(columns)
+        while smallest == 0.0 and used and not columns[used - 1].any():
+            used -= 1
+        facts = facts.joined(largest, smallest, first + used if used else facts.size, True)
     return facts
 
 
@@ -147,7 +153,7 @@ class Room:
     def add(self, X: np.ndarray) -> Rows:
         """Add the rows of a block; give them as rows of their own."""
         first, begin = self._rows, self._entries
-        self._rows, self._entries = first + len(X), _compress(X, *self._room, first, begin)
+        self._rows, self._entries = first + len(X), _compress(X.reshape(-1), X.shape[1], *self._room, first, begin)
         starts = self._room.indptr[first : self._rows + 1] - np.uint64(begin)
         return Rows(starts, self._room.indices[begin : self._entries], self._room.values[begin : self._entries])
 
@@ -158,15 +164,34 @@ class Room:
 
 
 @kernel
-def _compress(X, indptr, indices, values, first, end):  # type: ignore[no-untyped-def]
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            x = X[i, j]
+def _compress(values, width, indptr, indices, found, first, end):  # type: ignore[no-untyped-def]
+    """Add the non-zeros of rows, which stand one after the other, behind ``end``; row ``first`` is the first one."""
+    if width == 0:
+        return end
+    whole = width - width % 8
+    for begin in range(0, values.shape[0], width):
+        for j in range(0, whole, 8):
+            end = non_zeros(values, begin + j, j, indices, found, end)
+        for j in range(whole, width):
             indices[end] = j
-            values[end] = x
-            end += x != 0.0
-        indptr[first + i + 1] = end
+            found[end] = values[begin + j]
+            end += values[begin + j] != 0.0
+        first += 1
+        indptr[first] = end
     return end
+
+
+@kernel
+def _turn(columns, length, first, rows, count):  # type: ignore[no-untyped-def]
+    """Write ``count`` rows, from row ``first`` of columns that are ``length`` long and stand one after the other."""
+    length, first, count = np.uint64(length), np.uint64(first), np.uint64(count)
+    width, eight = np.uint64(rows.shape[0]) // count, np.uint64(8)
+    for j in range(np.uint64(0), width - width % eight, eight):
+        for i in range(np.uint64(0), count - count % eight, eight):
+            turned(columns, j * length + first + i, length, rows, i * width + j, width)
+    for j in range(width):
+        for i in range(np.uint64(0) if j >= width - width % eight else count - count % eight, count):
+            rows[i * width + j] = columns[j * length + first + i]
 
 
 def float_type(array: np.ndarray) -> np.dtype[Any]:

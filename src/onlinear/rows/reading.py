@@ -119,7 +119,8 @@ def _read_sparse(X: Any, name: str) -> Source:
 
 
 def _read_csr(X: Any, name: str) -> Source:
-    return _checked(Rows(*_compressed(X, X.shape[0], name)), X.shape[1], name)
+    starts, columns, values = _compressed(X, X.shape[0], name)
+    return _checked(Rows(plain(starts, np.uint64), columns, values), X.shape[1], name)
 
 
 def _checked(rows: Rows, width: int, name: str, found: Found | None = None) -> Source:
@@ -135,7 +136,7 @@ def _checked(rows: Rows, width: int, name: str, found: Found | None = None) -> S
         at = int(np.argmin(np.isfinite(values)))
         raise NotFinite(name, float(values[at]), row_of(at, starts), int(columns[at]))
     if descents or (nnz and smallest == 0):
-        return tidy(rows, width, (top, size), name, owned=found is not None)
+        return tidy(rows, width, (top, size, not descents), name, owned=found is not None)
     return Source(rows.count, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
 
 
@@ -158,8 +159,13 @@ def _read_csc(X: Any, name: str) -> Source:
     begins, lines, values = _compressed(X, width, name)
     starts = starts_of(lines, n)
     if isinstance(starts, int):
-        raise _wrong_row(n, lines[starts], f"in column {row_of(starts, begins)}", name)
-    rows, found = columns_by_row(starts, begins, lines, values)
+        raise _wrong_row(n, lines[starts], f"in column {row_of(starts, plain(begins, np.uint64))}", name)
+    if width <= len(lines):
+        rows, found = columns_by_row(starts, plain(begins, np.uint64), lines, values)
+    else:  # of columns without entries there may be any number
+        used = np.flatnonzero(begins[1:] != begins[:-1])
+        lengths = (begins[used + 1] - begins[used]).astype(np.int64)
+        rows, found = by_row(starts, lines, np.repeat(used.astype(np.uint64), lengths), values)
     return _checked(rows, width, name, found)
 
 
@@ -189,7 +195,7 @@ def _compressed(X: Any, lines: int, name: str) -> tuple[np.ndarray, np.ndarray, 
     if not ordered or indptr[-1] > min(len(indices), len(values)):
         raise ValueError(f"{name}: indptr must start at 0, never decrease and end within the stored entries.")
     nnz = int(indptr[-1])
-    return plain(indptr, np.uint64), as_unsigned(indices[:nnz]), plain(values[:nnz])
+    return indptr, as_unsigned(indices[:nnz]), plain(values[:nnz])
 
 
 def _refuse_other_than_integers(name: str, **arrays: np.ndarray) -> None:

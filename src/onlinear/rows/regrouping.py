@@ -1,8 +1,8 @@
 """Entries that stand column by column, or in any order, brought together by row, each row's in the order they are stored.
 
-Rows are as many places of memory as there are rows, too many for a cache to hold a line of each. So entries are dealt out twice:
-first to stretches of consecutive rows, which are where their rows will be, then, a stretch at a time, from a copy in the cache to
-the rows. Between, the row within its stretch stands in the lower bits of the column. No other memory is used.
+A cache does not hold a line of every row. So entries are dealt out twice: first to stretches of consecutive rows, in the memory
+where these rows will be, then, a stretch at a time, from a copy in the cache to the rows. Between, the row within its stretch
+stands in the lower bits of the column. No other memory is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def by_row(starts: np.ndarray, lines: np.ndarray, columns: np.ndarray, values: n
 
 
 def columns_by_row(starts: np.ndarray, begins: np.ndarray, lines: np.ndarray, values: np.ndarray) -> tuple[Rows, Found]:
-    """Rows of entries that stand column by column, and what was found in them: column j has entries begins[j] .. begins[j+1]."""
+    """Rows of entries that stand column by column, and what was found in them; column j has begins[j] .. begins[j+1]."""
     highest = max(0, int(np.searchsorted(begins, begins[-1])) - 1)
     return _regrouped(starts, highest, values, lambda *where: _deal_columns(begins[: highest + 2], lines, values, *where))
 
@@ -48,7 +48,7 @@ def _regrouped(starts: np.ndarray, highest: int, values: np.ndarray, deal: Calla
     bits = min(max(0, len(starts).bit_length() - STRETCHES), 32 - highest.bit_length())
     bits = bits if bits >= LEAST_ROWS else 0
     rows = Rows(starts, np.empty(len(values), np.uint32), np.empty_like(values))
-    first = starts[:-1 : 1 << bits]
+    first = starts[: -1 : 1 << bits]
     deal(first.copy(), np.uint64(bits), rows.indices, rows.values)
     if not bits:
         return rows, look_over(rows)

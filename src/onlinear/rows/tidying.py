@@ -2,8 +2,8 @@
 
 Rows in ascending and in descending order are copied as they are, and rows that are nearly in order are sorted by insertion. All
 others are sorted side by side, as many at once as a line of memory has room for: each entry becomes a key, its column and its
-place in the row, and a network of comparisons, the same for every row of a length, sorts all of them. A long row is sorted alone,
-digit by digit. This is done a block of rows at a time, so small that it stays in the cache.
+place in the row, and a network of comparisons, the same for every row of a length, sorts all of them. A long row is sorted by
+itself, digit by digit. This is done a block of rows at a time, so small that it stays in the cache.
 """
 
 from __future__ import annotations
@@ -21,18 +21,22 @@ SAFE = 1e100  # values below it need no exact largest one
 PLAIN, DESCENDING, MIXED = 0, 1, 2  # how the columns of a row are ordered; plain ones ascend without repeats
 
 
-def tidy(rows: Rows, width: int, facts: tuple[int, float], name: str, *, owned: bool = False) -> Source:
+def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, *, owned: bool = False) -> Source:
     """The rows with columns ascending, repeated ones summed in float64 in the order they are stored, zeros left out.
 
-    ``facts``: the largest column and the largest absolute value. ``owned``: the memory of the rows may be written, and is used
-    again. Raises ValueError where repeated entries sum to infinity.
+    ``facts``: the largest column, the largest absolute value, and whether columns ascend without repeats. ``owned``: the memory
+    of the rows may be written, and is used again. Raises ValueError where repeated entries sum to infinity.
     """
-    nnz, (highest, largest), longest = len(rows.values), facts, int(np.diff(rows.indptr.view(np.int64)).max(initial=0))
-    most, keys = min(nnz, max(BLOCK_ENTRIES, longest)), _keys(longest, highest)
+    nnz, (highest, largest, ordered) = len(rows.values), facts
     starts = np.zeros(rows.count + 1, np.uint64)
     indices = rows.indices if owned and rows.indices.dtype == np.uint32 else np.empty(nnz, np.uint32)
     sums = rows.values if owned and rows.values.dtype == np.float64 else np.empty(nnz)
-    size, summed = _tidy(rows.indptr, rows.indices, rows.values, owned, most, *keys, starts, indices, sums)
+    if ordered:
+        size, summed = _without_zeros(*rows, starts, indices, sums), 0.0
+    else:
+        longest = int(np.diff(rows.indptr.view(np.int64)).max(initial=0))
+        most, keys = min(nnz, max(BLOCK_ENTRIES, longest)), _keys(longest, highest)
+        size, summed = _tidy(*rows, owned, most, *keys, starts, indices, sums)
     indices, sums = indices[: int(starts[-1])], sums[: int(starts[-1])]
     if summed == np.inf:
         at = int(np.argmax(np.isinf(sums)))
@@ -67,7 +71,7 @@ def _order(columns, begin, stop):  # type: ignore[no-untyped-def]
 
 @function
 def _inserted(columns, values, begin, stop, found, sums, first):  # type: ignore[no-untyped-def]
-    """Sort a row by insertion, stably, into ``found`` and ``sums`` from ``first`` on; False if it is too far from being in order."""
+    """Sort a row by insertion, stably, to ``found`` and ``sums`` from ``first`` on; False if it is too far from order."""
     moves = np.int64(NEARLY * (stop - begin))
     for k in range(begin, stop):
         j, at = columns[k], first + (k - begin)
@@ -110,15 +114,15 @@ def _sorted_by_digits(packed, other, count, highest, counts):  # type: ignore[no
 
 
 @function
-def _sorted_alone(columns, values, begin, stop, found, sums, packed, other, counts):  # type: ignore[no-untyped-def]
-    """Sort one row by digits."""
+def _sorted_alone(columns, values, begin, stop, found, sums, first, packed, other, counts):  # type: ignore[no-untyped-def]
+    """Sort one row by digits, to ``found`` and ``sums`` from ``first`` on."""
     count, highest = stop - begin, ZERO
     for k in range(count):
         packed[k] = (np.uint64(columns[begin + k]) << HALF) | k
         highest |= np.uint64(columns[begin + k])
     ordered = other if _sorted_by_digits(packed, other, count, highest, counts) else packed
     for k in range(count):
-        found[k], sums[k] = ordered[k] >> HALF, values[begin + (ordered[k] & LOW)]
+        found[first + k], sums[first + k] = ordered[k] >> HALF, values[begin + (ordered[k] & LOW)]
 
 
 @function
@@ -212,13 +216,25 @@ def _joined(found, sums, first, last, indices, totals, end):  # type: ignore[no-
 
 
 @kernel
+def _without_zeros(begins, columns, values, starts, indices, totals):  # type: ignore[no-untyped-def]
+    """Fill the tidy rows from rows in order; give 1 + their largest column."""
+    size, end = np.uint32(0), ZERO
+    for r in range(np.uint64(begins.shape[0] - 1)):
+        end = _copied(columns, values, begins[r], begins[r + ONE], indices, totals, end, False)
+        starts[r + ONE] = end
+        if end > starts[r]:
+            size = max(size, np.uint32(indices[end - ONE] + 1))
+    return size
+
+
+@kernel
 def _tidy(begins, columns, values, owned, most, keys, bits, starts, indices, totals):  # type: ignore[no-untyped-def]
     """Fill the tidy rows; give 1 + their largest column, and the largest sum of repeated entries.
 
     ``owned``: the arrays may be the same ones. What is written is never behind what is read, but of a row read backwards.
     """
     n, most = np.uint64(begins.shape[0] - 1), np.uint64(most)
-    packed, other = np.empty(most + ONE, np.uint64), np.empty(most + ONE, np.uint64)
+    packed, other, short = np.empty(most, np.uint64), np.empty(most + ONE, np.uint64), np.empty(most + ONE, np.uint64)
     found, sums = np.empty(most, np.uint32), np.empty(most)
     orders, counts = np.empty(most + ONE, np.int8), np.empty(1 << DIGIT, np.uint64)
     size, largest, end, i = np.uint32(0), 0.0, ZERO, ZERO
@@ -227,18 +243,18 @@ def _tidy(begins, columns, values, owned, most, keys, bits, starts, indices, tot
         while last < n and last - i <= most and (last == i or begins[last + ONE] - base <= most):
             begin, stop = begins[last], begins[last + ONE]
             order, falls = _order(columns, begin, stop)
-            orders[last - i] = MIXED if owned and order == DESCENDING else order
-            nearly = falls * 8 <= stop - begin
-            if orders[last - i] == MIXED and not (nearly and _inserted(columns, values, begin, stop, found, sums, begin - base)):
+            order = MIXED if owned and order == DESCENDING else order
+            orders[last - i], to, nearly = order, begin - base, falls * 8 <= stop - begin
+            if order == MIXED and not (nearly and _inserted(columns, values, begin, stop, found, sums, to)):
                 if stop - begin > LONG:
-                    _sorted_alone(columns, values, begin, stop, found[begin - base :], sums[begin - base :], packed, other, counts)
+                    _sorted_alone(columns, values, begin, stop, found, sums, to, packed, other, counts)
                 else:
-                    packed[count] = ((stop - begin) << HALF) | last
+                    short[count] = ((stop - begin) << HALF) | last
                     longest |= stop - begin
                     count += ONE
             last += ONE
         if count > ZERO:
-            which = other if _sorted_by_digits(packed, other, count, longest, counts) else packed
+            which = other if _sorted_by_digits(short, other, count, longest, counts) else short
             _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums)
         for r in range(i, last):
             begin, stop, order = begins[r], begins[r + ONE], orders[r - i]
