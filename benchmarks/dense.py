@@ -2,9 +2,9 @@
 
     python benchmarks/dense.py --data FOLDER [--repeats 5] [--json FILE]
 
-Times are of the thread, as others may use the machine. No pass is faster than reading its numbers once, as ``numpy.sum`` does. The
-table shows the fraction that is reached, for MNIST, of which four fifths are zeros, and for 100,000 rows of 100 numbers without
-a zero.
+Times are of the thread, as others may use the machine. No pass is faster than reading its numbers once, as ``numpy.sum`` does.
+The table shows the fraction that is reached, for MNIST, of which four fifths are zeros, and for 100,000 rows of 100 numbers
+without a zero.
 """
 
 from __future__ import annotations
