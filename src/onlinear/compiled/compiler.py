@@ -8,25 +8,14 @@ from typing import Any
 
 from numba import njit, typeof
 
-from onlinear.compiled import held_code, lines_code, output_code, text_word_code
+from onlinear.compiled import held_code, lines_code, object_code, output_code, text_word_code
 from onlinear.compiled._private import NumbaError
 from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
 from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, uncollected
 from onlinear.compiled.loss_code import callback
 from onlinear.compiled.methods import listen
 
-__all__ = [
-    "anew",
-    "callback",
-    "entry_point",
-    "held_code",
-    "held_kind",
-    "kept",
-    "lines_code",
-    "named",
-    "output_code",
-    "text_word_code",
-]
+__all__ = ["anew", "callback", "entry_point", "held_code", "held_kind", "kept", "lines_code", "named", "object_code", "output_code", "text_word_code"]
 
 _BRIDGES = {"function": bridge_function, "lane_by_lane": bridge_lane_by_lane, "part": bridge_part}
 
