@@ -31,10 +31,14 @@ SETTINGS = [
     {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
     {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},
     {"solver": "iodrs,lam=0.1", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
+    {"solver": "mixture", "loss": "logistic", "scale": "dense"},
+    {"solver": "sadmm", "loss": "hinge", "penalty": "l1,l1=0.01"},
+    {"solver": "csgd", "loss": "squared", "scale": "none"},
+    {"solver": "epoch-gd", "loss": "hinge", "penalty": "l2,l2=0.1"},
 ]
-QUICK = (*SETTINGS[:3], SETTINGS[6])  # the others are exhaustive
+QUICK = (*SETTINGS[:3], SETTINGS[6], *SETTINGS[-4:])  # the others are exhaustive
 LONG = pytest.mark.exhaustive
-SLOW = [{"solver": "mixture", "loss": "logistic"}]
+SLOW = [{"solver": "adagrad-comid", "loss": "logistic", "average": "uniform"}]  # an O(d) recursion
 
 
 def entries(row):

@@ -28,7 +28,7 @@ from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
-from onlinear.solvers.core.engine import GAINS
+from onlinear.solvers.core.engine import GAINS, T
 
 
 class Learner(Core):
@@ -588,15 +588,17 @@ class Learner(Core):
         """The score of a row by one compiled call; None where that is not possible."""
         held = self._score
         if held is not None:
-            return held.score(first, second) if held.moves == self.moves else None
+            found = held.score(first, second) if held.moves == self.moves else None
+            if found is not None or (held.moves == self.moves and held.t == self.states[0].now[T]):
+                return found
+            self._score = None  # rows were learned since
         return None if self._read is None else self._read.score(first, second)
 
     def _predict_any(self, indices: Any, values: Any) -> Any:
         """Score any row, by the way that blocks of rows take; hold all weights where that is worth it."""
+        others = retyped(indices, values)
+        found = None if others is None else self._score_given(*others)
         t, held = self.states[0].t, self._score
-        if held is not None and (held.moves != self.moves or held.t != t):
-            self._score = held = None
-        found = self._score_given(*(retyped(indices, values) or (indices, values)))
         if found is None:
             row = plain_row(indices, values)
             scores = self.predict(one_row(indices, values) if row is None else row)

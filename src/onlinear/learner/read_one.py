@@ -223,12 +223,12 @@ def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-d
     return room[4][0]
 
 
-def add_up(here, one):  # type: ignore[no-untyped-def]
-    """The scores of the row that was taken, whose biases have the share of the means by now; the first."""
+def add_up(here, one, share):  # type: ignore[no-untyped-def]
+    """The scores of the row that was taken; the first. ``share``: what the means take from the intercepts."""
     _, (_, x, weights, biases, scores, facts), _, _, _, _, outputs = opened(here)
     for k in range(len(outputs)):
         _, _, zero, ranges, _, _, _ = opened_at(one, outputs[k])
-        scores[k] = within(summed(biases[k], weights[k], x, facts[CENTRED], facts[END]), ranges, zero)
+        scores[k] = within(summed(biases[k] - share, weights[k], x, facts[CENTRED], facts[END]), ranges, zero)
     return scores[0]
 
 
@@ -246,7 +246,7 @@ class _Way:
         self._held = Held(*common, np.array(places, np.int64) if COMPILED else places)
         self.here, self.one = self._held.here, places[0]
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
-        self.finish = self._held.compile(add_up, {}, one)
+        self.finish = self._held.compile(add_up, {}, one, 1.0)
 
 
 class OneRead:
@@ -269,7 +269,8 @@ class OneRead:
         self._most = 0  # scores between rows
         self._moves, self._table = -1, None  # of the state's arrays, and the table of its sums
         self._means: Any = None  # of the columns that are centred
-        self._pairs: list[tuple[np.ndarray, np.ndarray]] = []  # the means, and each output's weights of these columns
+        self._centred = 0
+        self._pairs: list[tuple[Any, np.ndarray]] = []  # the means' product, and each output's weights of these columns
         self._ways: tuple[_Way | None, _Way | None] = (None, None)  # by the last iterate and by the average
 
     def score(self, first: Any, second: Any) -> Any:
@@ -287,8 +288,7 @@ class OneRead:
         if found != found:
             return None
         if self._means is not None and (centred := self._facts.item(CENTRED)):
-            self._add_means(centred)
-            found = way.finish(way.here, way.one)
+            found = way.finish(way.here, way.one, self._share_of_means(centred))
         return found if self._alone else self._scores.copy()
 
     @property
@@ -296,12 +296,16 @@ class OneRead:
         """Whether so many rows were scored since the last one that was learned that all weights are worth listing."""
         return bool(self._facts[ROWS] == self._core.states[0].now[T] and self._facts[READS] > self._most)
 
-    def _add_means(self, centred: int) -> None:
-        """Add what the means of the centred columns add to the intercepts."""
-        if not self._pairs or len(self._pairs[0][0]) != centred:
-            self._pairs = [(self._means[:centred], weights[:centred]) for weights in self._weights]
-        for k, (means, weights) in enumerate(self._pairs):
-            self._biases[k] -= means.dot(weights)
+    def _share_of_means(self, centred: int) -> float:
+        """What the means of the centred columns take from the intercept; of several outputs it is taken."""
+        if self._centred != centred:
+            self._centred, means = centred, self._means[:centred]
+            self._pairs = [(means.dot, weights[:centred]) for weights in self._weights]
+        if self._alone:
+            dot, weights = self._pairs[0]
+            return dot(weights)  # type: ignore[no-any-return]
+        self._biases -= [dot(weights) for dot, weights in self._pairs]
+        return 0.0
 
     def _bind(self) -> None:
         """Hold the arrays as they stand now, where this way is one for them."""
@@ -309,7 +313,7 @@ class OneRead:
         self._state, self._moves, self._table = core.states[0], core.moves, core.states[0].table
         self._averaged, self._race, self._alone = core.averaged, core.race, core.n_outputs == 1
         self._average, scaler = core.engine.average, core.scaler
-        self._fades, self._pairs = type(self._average) is Fading, []
+        self._fades, self._centred = type(self._average) is Fading, 0
         if not core.size or core.stopped is not None or core.centres_rows or not (scaler is None or scaler.settled):
             return
         self._means, self._most = None if scaler is None else scaler.means, PATIENCE * (1 + core.size // WORTH)

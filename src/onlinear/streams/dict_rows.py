@@ -13,10 +13,12 @@ Both give what the rows of a table would, by plain Python where values are plain
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from onlinear.compiled.objects import Names, names_of
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
@@ -25,10 +27,49 @@ from onlinear.streams.ngrams import Grams, WordGrams
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
-MOST_PLANS = 1 << 8
+MOST_NAMES = 1 << 17  # of rows that are held
 EXACT = 2**53  # whole numbers up to here are doubles
 MOST_HELD = 1 << 16  # hashes that are kept
 PLAIN = (float, int, bool)
+
+
+class HeldNames:
+    """The names of rows of numbers that came before, in their order, by which compiled code takes such rows."""
+
+    def __init__(self) -> None:
+        self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
+        self._some: dict[tuple[str, ...], Names] = {}  # where one has none so far
+        self._held = 0  # names
+
+    def find(self, row: Any, learns: bool) -> Names | None:
+        """What takes a row; None where there is nothing. A row that is learned has a column for each name."""
+        if type(row) is not dict:
+            return None
+        names = tuple(row)
+        found = self._all.get(names)
+        return found if found is not None or learns else self._some.get(names)
+
+    def keep(self, row: Any, columns: Sequence[int | None] | None, most: float, grows: bool) -> None:
+        """Hold the names of a row, if that is a dict of numbers, and their columns; ``grows``: whether names without one may get
+        one."""
+        if type(row) is not dict or columns is None or not row or not all(type(value) in PLAIN for value in row.values()):
+            return
+        if self._held + len(row) > MOST_NAMES:
+            self.clear()
+        if self._held + len(row) <= MOST_NAMES:
+            self._held += len(row)
+            which = self._some if grows and None in columns else self._all
+            which[tuple(row)] = names_of(tuple(row), list(columns), most)
+
+    def grow(self) -> None:
+        """A name has got a column."""
+        self._some.clear()
+
+    def clear(self) -> None:
+        """Hold none."""
+        self._all.clear()
+        self._some.clear()
+        self._held = 0
 
 
 class NamedRow:
@@ -37,7 +78,7 @@ class NamedRow:
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self._place = {name: k for k, name in enumerate(names)}
-        self._plans: dict[tuple[str, ...], Arrays] = {}  # of rows that are all numbers, in the order of the columns
+        self._rows = HeldNames()
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -56,27 +97,20 @@ class NamedRow:
         """Drop the names beyond the first ``count``: those of a row that was refused."""
         if count == len(self.names):
             return
-        self._plans.clear()
+        self._rows.clear()
         for name in self.names[count:]:
             del self._place[name]
         del self.names[count:]
 
+    def names_held(self, row: Any, learns: bool) -> Names | None:
+        """What takes the numbers of a row; None where no such row came before."""
+        return self._rows.find(row, learns)
+
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
-        """``row`` as arrays, which the next call may write to."""
-        names, values = tuple(row), row.values()
-        plan = self._plans.get(names)
-        if plan is not None:
-            try:
-                sum(values)  # text is no number, though NumPy would read it as one
-                plan[1][:] = list(values)
-                return plan
-            except (TypeError, ValueError, OverflowError):
-                pass
+        """``row`` as arrays."""
         found = as_arrays(self.row(row, grow))
-        if all(type(value) in PLAIN for value in values) and found[0].tolist() == self.columns_of(names):
-            if len(self._plans) >= MOST_PLANS:
-                self._plans.clear()
-            self._plans[names] = found
+        if self._rows.find(row, grow) is None:
+            self._rows.keep(row, self.columns_of(tuple(row)), inf, grows=True)
         return found
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
@@ -118,6 +152,7 @@ class NamedRow:
             raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {name!r}.")
         self._place[name] = column = len(self.names)
         self.names.append(name)
+        self._rows.grow()
         return column
 
 
@@ -134,7 +169,7 @@ class TableRow:
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
     def __init__(self, encoding: Encoding) -> None:
-        self._encoding = encoding
+        self._encoding, self._rows = encoding, HeldNames()
         self._numeric = [feature.name for feature in encoding.numeric]
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
@@ -170,9 +205,16 @@ class TableRow:
         """How columns are numbered, for ``encoding_``."""
         return self._encoding.description()
 
+    def names_held(self, row: Any, learns: bool) -> Names | None:
+        """What takes the numbers of a row; None where no such row came before."""
+        return self._rows.find(row, learns)
+
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
         """``row`` as arrays."""
-        return as_arrays(self.row(row, grow))
+        found = as_arrays(self.row(row, grow))
+        if self._rows.find(row, grow) is None:
+            self._rows.keep(row, self.columns_of(tuple(row)), EXACT, grows=False)
+        return found
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
         """The row's columns and values; a category that is not known gets a column if ``grow``, else no entry."""
