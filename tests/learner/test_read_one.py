@@ -33,7 +33,7 @@ SETTINGS = [
     {"solver": "iodrs,lam=0.1", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
     {"solver": "mixture", "loss": "logistic", "scale": "dense"},
     {"solver": "sadmm", "loss": "hinge", "penalty": "l1,l1=0.01"},
-    {"solver": "csgd", "loss": "squared", "scale": "none"},
+    {"solver": "ncsgd", "loss": "squared"},
     {"solver": "epoch-gd", "loss": "hinge", "penalty": "l2,l2=0.1"},
 ]
 QUICK = (*SETTINGS[:3], SETTINGS[6], *SETTINGS[-4:])  # the others are exhaustive

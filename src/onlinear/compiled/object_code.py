@@ -224,7 +224,7 @@ def _whole(typing: Any, address: Any) -> Any:
 @overload(way_of)
 def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
     def code(first, second, kinds):  # type: ignore[no-untyped-def]
-        an_array, names, a_dict, text, a_float, a_whole, a_flag, long, short, double, single = kinds
+        an_array, names, a_dict, text, a_float, a_double, a_whole, a_flag, long, short, double, single = kinds
         kind, other = _kind(first), _kind(second)
         if kind == an_array and other == an_array:
             plain = _axes(first) == 1 and _axes(second) == 1 and _flags(first) & _flags(second) & ALIGNED != 0
@@ -245,7 +245,7 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
             if name != addresses[k] and (name == 0 or _kind(name) != text or not _same_text(name, addresses[k])):
                 return OTHER
             kind = _kind(value)
-            if kind == a_float:
+            if kind == a_float or kind == a_double:
                 number = _real(value)
             elif kind == a_whole or kind == a_flag:
                 number = _whole(value)

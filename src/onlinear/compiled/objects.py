@@ -70,8 +70,9 @@ def names_of(names: tuple[str, ...], columns: list[int | None], most: float = in
     return words
 
 
+REAL = (float, np.float64, int, bool)  # the types of numbers that are taken from dicts
 # What tells the types of objects and of arrays' numbers.
-KINDS = tuple(map(id, (np.ndarray, Names, dict, str, float, int, bool, *TYPES)))
+KINDS = tuple(map(id, (np.ndarray, Names, dict, str, *REAL, *TYPES)))
 
 
 def _is_readable() -> bool:
@@ -104,7 +105,7 @@ def way_of(first: Any, second: Any, kinds: Any) -> int:
     most = second[-2:-1].view(np.float64)[0]
     for value, place in zip(first.values(), second.part(1).tolist(), strict=True):
         try:
-            if type(value) not in (float, int, bool) or not abs(float(value)) <= most:
+            if type(value) not in REAL or not abs(float(value)) <= most:
                 return OTHER
         except OverflowError:
             return OTHER

@@ -167,7 +167,12 @@ def learn_row(here, first, second, y):  # type: ignore[no-untyped-def]
 
 def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Arrays as arrays of the types that compiled code looks at; None where they are of these types, or hold no numbers."""
-    if type(indices) is not ARRAY or type(values) is not ARRAY or indices.dtype.kind not in "iu" or values.dtype.char not in "df":
+    if (
+        type(indices) is not ARRAY
+        or type(values) is not ARRAY
+        or indices.dtype.kind not in "iu"
+        or values.dtype.char not in "df"
+    ):
         return None
     known = any(indices.dtype is kind for kind in TYPES) and any(values.dtype is kind for kind in TYPES)
     if known and indices.flags.aligned and values.flags.aligned:

@@ -235,9 +235,7 @@ def add_up(here, one, share):  # type: ignore[no-untyped-def]
 class _Way:
     """One way to score: by the last iterate, or by the average."""
 
-    def __init__(
-        self, text: Any, common: tuple[Any, ...], functions: dict[str, Any], outputs: list[tuple[Any, ...]]
-    ) -> None:
+    def __init__(self, text: Any, common: tuple[Any, ...], functions: dict[str, Any], outputs: list[tuple[Any, ...]]) -> None:
         self._outputs = [Held(*output) for output in outputs]
         one, *rest = self._outputs
         if any(other.kind is not one.kind for other in rest):

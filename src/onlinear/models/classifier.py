@@ -506,15 +506,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             For a loss that gives no probabilities.
         """
         quick = self._row_quick and self.quick
-        if values is None and quick is not None and quick.alone and (score := quick.score(indices)) is not None:
-            chance = float(quick.probability(score))  # type: ignore[misc]
-            no, yes = quick.labels
-            return {no: 1.0 - chance, yes: chance}
+        if values is None and quick is not None and (score := quick.score(indices)) is not None:
+            return dict(zip(quick.labels, self.chances_of_row(score), strict=True))
         learner = self.fitted_learner()
         record = values is None and is_record(indices)
         score = self.score_dict(indices) if record else learner.predict_one(indices, values)
-        chances = self.probabilities_of(np.array([score]))[0]
-        return dict(zip(self.classes_.tolist(), chances.tolist(), strict=True))
+        return dict(zip(self.classes_.tolist(), self.chances_of_row(score), strict=True))
 
     @IfProbable
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -37,9 +37,10 @@ class Quick:
         learn = self._learn_taken
         if learn is None:
             return False
-        if learn(row, self._learned, target) is None:
+        last = self._learned
+        if last is None or learn(row, last, target) is None:
             names = self._reader.names_held(row, True)
-            if names is None or learn(row, names, target) is None:
+            if names is None or names is last or learn(row, names, target) is None:
                 return False
             self._learned = names
         if self.learner.moves != self._moves:
@@ -49,8 +50,9 @@ class Quick:
 
     def score(self, row: Any) -> Any:
         """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""
-        found = self._score_taken(row, self._scored)
-        if found is None and (names := self._reader.names_held(row, False)) is not None:
+        last = self._scored
+        found = None if last is None else self._score_taken(row, last)
+        if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
             self._scored = names
             found = self._score_taken(row, names)
         return found

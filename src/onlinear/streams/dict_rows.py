@@ -12,13 +12,13 @@ Both give what the rows of a table would, by plain Python where values are plain
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from onlinear.compiled.objects import Names, names_of
+from onlinear.compiled.objects import REAL, Names, names_of
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
@@ -34,11 +34,17 @@ PLAIN = (float, int, bool)
 
 
 class HeldNames:
-    """The names of rows of numbers that came before, in their order, by which compiled code takes such rows."""
+    """The names of rows of numbers that came twice, in their order, by which compiled code takes such rows.
 
-    def __init__(self) -> None:
+    ``columns_of`` gives the columns of names; ``most`` is the largest value that is taken by them; ``grows``: whether a name
+    without a column may get one.
+    """
+
+    def __init__(self, columns_of: Callable[[Sequence[str]], Sequence[int | None] | None], most: float, grows: bool) -> None:
+        self._columns_of, self._most, self._grows = columns_of, most, grows
         self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
         self._some: dict[tuple[str, ...], Names] = {}  # where one has none so far
+        self._once: set[int] = set()  # of what came before
         self._held = 0  # names
 
     def find(self, row: Any, learns: bool) -> Names | None:
@@ -49,17 +55,26 @@ class HeldNames:
         found = self._all.get(names)
         return found if found is not None or learns else self._some.get(names)
 
-    def keep(self, row: Any, columns: Sequence[int | None] | None, most: float, grows: bool) -> None:
-        """Hold the names of a row, if that is a dict of numbers, and their columns; ``grows``: whether names without one may get
-        one."""
-        if type(row) is not dict or columns is None or not row or not all(type(value) in PLAIN for value in row.values()):
+    def see(self, row: Mapping[str, Any]) -> None:
+        """Hold the names of a row, if that is a dict of numbers that is here again."""
+        names = tuple(row)
+        key = hash(names)
+        if key not in self._once:
+            if len(self._once) >= MOST_NAMES:
+                self._once.clear()
+            self._once.add(key)
+        elif type(row) is dict and names not in self._all and all(type(value) in REAL for value in row.values()):
+            self._hold(names)
+
+    def _hold(self, names: tuple[str, ...]) -> None:
+        columns = self._columns_of(names)
+        if columns is None or not names or len(names) > MOST_NAMES:
             return
-        if self._held + len(row) > MOST_NAMES:
+        if self._held + len(names) > MOST_NAMES:
             self.clear()
-        if self._held + len(row) <= MOST_NAMES:
-            self._held += len(row)
-            which = self._some if grows and None in columns else self._all
-            which[tuple(row)] = names_of(tuple(row), list(columns), most)
+        self._held += len(names)
+        which = self._some if self._grows and None in columns else self._all
+        which[names] = names_of(names, list(columns), self._most)
 
     def grow(self) -> None:
         """A name has got a column."""
@@ -78,7 +93,7 @@ class NamedRow:
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self._place = {name: k for k, name in enumerate(names)}
-        self._rows = HeldNames()
+        self._rows = HeldNames(self.columns_of, inf, grows=True)
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -109,8 +124,7 @@ class NamedRow:
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
         """``row`` as arrays."""
         found = as_arrays(self.row(row, grow))
-        if self._rows.find(row, grow) is None:
-            self._rows.keep(row, self.columns_of(tuple(row)), inf, grows=True)
+        self._rows.see(row)
         return found
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
@@ -169,7 +183,7 @@ class TableRow:
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
     def __init__(self, encoding: Encoding) -> None:
-        self._encoding, self._rows = encoding, HeldNames()
+        self._encoding, self._rows = encoding, HeldNames(self.columns_of, EXACT, grows=False)
         self._numeric = [feature.name for feature in encoding.numeric]
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
@@ -212,8 +226,7 @@ class TableRow:
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
         """``row`` as arrays."""
         found = as_arrays(self.row(row, grow))
-        if self._rows.find(row, grow) is None:
-            self._rows.keep(row, self.columns_of(tuple(row)), EXACT, grows=False)
+        self._rows.see(row)
         return found
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
