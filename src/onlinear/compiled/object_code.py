@@ -109,8 +109,7 @@ def _viewed(item: Any, where: Callable[..., Any]) -> Any:
             array = context.make_array(kind)(context, builder)
             data, length, stride = where(builder, builder.ptrtoint(args[0], _WORD))
             memory = builder.inttoptr(data, array.data.type)
-            fill_array(array, memory, [length], [stride], _WORD(size), None)
-            return array._getvalue()
+            return fill_array(array, memory, [length], [stride], _WORD(size), None)
 
         return kind(found), code
 
@@ -245,9 +244,9 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
             if name != addresses[k] and (name == 0 or _kind(name) != text or not _same_text(name, addresses[k])):
                 return OTHER
             kind = _kind(value)
-            if kind == a_float or kind == a_double:
+            if kind in (a_float, a_double):
                 number = _real(value)
-            elif kind == a_whole or kind == a_flag:
+            elif kind in (a_whole, a_flag):
                 number = _whole(value)
             else:
                 return OTHER

@@ -55,8 +55,8 @@ class Names(np.ndarray):
 
 
 def names_of(names: tuple[str, ...], columns: list[int | None], most: float = inf) -> Names:
-    """What takes dicts of these names in this order, whose values stand in these columns; None: the value is looked at only. A
-    dict with a value above ``most`` in size is not taken."""
+    """What takes dicts of these names, each text, in this order, whose values stand in these columns; None: the value is looked
+    at only. A dict with a value above ``most`` in size is not taken."""
     count = len(names)
     known = sorted(column for column in columns if column is not None)
     place = {column: k for k, column in enumerate(known)}
@@ -100,7 +100,7 @@ def way_of(first: Any, second: Any, kinds: Any) -> int:
             return OTHER
         ways = {TYPES[:3:2]: LONG_DOUBLE, TYPES[1:3]: SHORT_DOUBLE, TYPES[::3]: LONG_SINGLE, TYPES[1::2]: SHORT_SINGLE}
         return ways.get((first.dtype, second.dtype), OTHER)
-    if type(first) is not dict or type(second) is not Names or list(map(id, first)) != second.part(0).tolist():
+    if type(first) is not dict or type(second) is not Names or tuple(first) != second.names:
         return OTHER
     most = second[-2:-1].view(np.float64)[0]
     for value, place in zip(first.values(), second.part(1).tolist(), strict=True):

@@ -223,8 +223,8 @@ class Learner(Core):
             lock.release()
 
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
-        """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it takes another
-        way."""
+        """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs
+        another way."""
         lock = self.lock
         lock.acquire()
         try:

@@ -265,7 +265,8 @@ class OneRead:
         )
         self._others, self._places = np.empty(room), np.arange(room, dtype=np.uint32)
         self._most = 0  # scores between rows
-        self._moves, self._table = -1, None  # of the state's arrays, and the table of its sums
+        self._moves: int = -1
+        self._table: Any = None  # of the state's arrays, and the table of its sums
         self._means: Any = None  # of the columns that are centred
         self._centred = 0
         self._pairs: list[tuple[Any, np.ndarray]] = []  # the means' product, and each output's weights of these columns

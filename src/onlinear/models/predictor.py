@@ -16,8 +16,8 @@ from onlinear.files import trust
 from onlinear.learner import Learner, stored_parts
 from onlinear.learner.arguments import one_row
 from onlinear.learner.clip import are_ranges, bounded
-from onlinear.learner.parts import build_loss
 from onlinear.learner.learn_one import retyped
+from onlinear.learner.parts import build_loss
 from onlinear.learner.predict_one import OneScore, bound_of
 from onlinear.learner.scores import score_block
 from onlinear.learner.stored_learner import Arrays, Header

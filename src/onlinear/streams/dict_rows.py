@@ -68,7 +68,7 @@ class HeldNames:
 
     def _hold(self, names: tuple[str, ...]) -> None:
         columns = self._columns_of(names)
-        if columns is None or not names or len(names) > MOST_NAMES:
+        if columns is None or len(names) > MOST_NAMES or not all(type(name) is str for name in names):
             return
         if self._held + len(names) > MOST_NAMES:
             self.clear()
