@@ -15,7 +15,19 @@ from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, uncollecte
 from onlinear.compiled.loss_code import callback
 from onlinear.compiled.methods import listen
 
-__all__ = ["anew", "callback", "entry_point", "held_code", "held_kind", "kept", "lines_code", "named", "object_code", "output_code", "text_word_code"]
+__all__ = [
+    "anew",
+    "callback",
+    "entry_point",
+    "held_code",
+    "held_kind",
+    "kept",
+    "lines_code",
+    "named",
+    "object_code",
+    "output_code",
+    "text_word_code",
+]
 
 _BRIDGES = {"function": bridge_function, "lane_by_lane": bridge_lane_by_lane, "part": bridge_part}
 
