@@ -507,7 +507,11 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         quick = self._row_quick and self.quick
         if values is None and quick is not None and (score := quick.score(indices)) is not None:
-            return dict(zip(quick.labels, self.chances_of_row(score), strict=True))
+            if not quick.alone:
+                return dict(zip(quick.labels, self.chances_of_row(score), strict=True))
+            no, yes = quick.labels
+            chance = float(quick.probability(score))  # type: ignore[misc]
+            return {no: 1.0 - chance, yes: chance}
         learner = self.fitted_learner()
         record = values is None and is_record(indices)
         score = self.score_dict(indices) if record else learner.predict_one(indices, values)
