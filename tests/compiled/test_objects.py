@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onlinear.compiled import COMPILED, Held, opened
+from onlinear.compiled import Held, kept_function, opened
 from onlinear.compiled.objects import (
     KINDS,
     LONG_DOUBLE,
@@ -49,6 +49,7 @@ def _taken(here, first, second):
     return way
 
 
+@kept_function
 def _put(out, columns, values):
     for k in range(len(columns)):
         out[columns[k]] = values[k]
@@ -58,16 +59,7 @@ def _put(out, columns, values):
 def taken():
     out = np.zeros(D)
     held = Held(KINDS, out)
-    if COMPILED:
-        from numba import njit
-
-        from onlinear.compiled.compiler import entry_point
-        from onlinear.compiled.methods import calling
-
-        text = calling(_taken, {"_put": njit(_put)})
-        run = entry_point(njit(text), (AnyObject(), AnyObject()), first=held.kind)
-    else:
-        run = _taken
+    run = held.compile(_taken, {"_put": _put}, AnyObject(), AnyObject())
 
     def call(first, second):
         out[:] = 0.0
@@ -78,8 +70,13 @@ def taken():
 
 
 def interpreted(first, second):
-    out = np.zeros(D)
-    return _taken((KINDS, out), first, second), out
+    """The row by the texts themselves, which Python runs."""
+    out, way = np.zeros(D), way_of(first, second, KINDS)
+    if way == NAMED:
+        out[columns_named(second)] = values_named(second)
+    elif way != OTHER:
+        out[first] = second
+    return way, out
 
 
 def test_objects_lie_where_compiled_code_looks_for_them():
