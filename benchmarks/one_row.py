@@ -1,4 +1,4 @@
-"""What one row costs: learn_one, a one-row partial_fit, a one-row predict, beside River and Vowpal Wabbit.
+"""What one row costs: learn_one, predict_one, a one-row partial_fit and predict, beside River and Vowpal Wabbit.
 
     python benchmarks/one_row.py [--rows 1000] [--seconds 1] [--most 10000000] [--json FILE]
 
@@ -55,12 +55,24 @@ def calls(n: int, d: int) -> Calls:
         ("comid", "hinge", "l1,l1=1e-6", "rms"),
         ("fiol", "hinge", "l1,l1=1e-6", "none"),
         ("odrs", "hinge", "l1,l1=1e-6", "none"),
+        ("sadmm", "hinge", "l1,l1=1e-6", "none"),
         ("implicit-sgd", "logistic", "none", "none"),
     ):
         learner = Learner(solver, loss, penalty, scale=scale, n_features=d).learn(X, y)
         rows = list(zip(columns, values, y.tolist(), strict=True))
         scaled = ", scale rms" if scale == "rms" else ""
         found[f"onlinear learn_one, {solver}, {loss}{scaled}"] = learner.learn_one, rows
+    still = Learner("comid", "hinge", "l1,l1=1e-6", n_features=d).learn(X, y)
+    moving = Learner("comid", "hinge", "l1,l1=1e-6", n_features=d).learn(X, y)
+
+    def in_turns(indices: np.ndarray, values: np.ndarray, label: float) -> None:
+        moving.predict_one(indices, values)
+        moving.learn_one(indices, values, label)
+
+    for _ in range(20 * (1 + d // (1 << 14))):  # until its weights are listed
+        still.predict_one(columns[0], values[0])
+    found["onlinear predict_one, comid, nothing learned between"] = still.predict_one, list(zip(columns, values, strict=True))
+    found["onlinear predict_one, then learn_one, comid, hinge"] = in_turns, list(zip(columns, values, y.tolist(), strict=True))
     model = OnlineClassifier().partial_fit(X, y, classes=[-1.0, 1.0])
     found["onlinear partial_fit of one row, defaults"] = model.partial_fit, list(zip(matrices, labels, strict=True))
     found["onlinear predict of one row"] = model.predict, [(row,) for row in matrices]

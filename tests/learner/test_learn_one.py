@@ -67,7 +67,7 @@ def test_every_kind_of_state(settings):
     one_by_one(single, rows[:40], targets[:40])
     single.learn(rows[40:60], targets[40:60])  # what is kept of the last row, tables and scales have moved on
     one_by_one(single, rows[60:], targets[60:])
-    assert single._one._columns is not None  # compiled rows were learned
+    assert single._one._held is not None  # compiled rows were learned
     assert bits(single) == bits(whole)
     assert single.progressive_loss == whole.progressive_loss
     found = single.variables()

@@ -31,10 +31,14 @@ SETTINGS = [
     {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
     {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},
     {"solver": "iodrs,lam=0.1", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
+    {"solver": "mixture", "loss": "logistic", "scale": "dense"},
+    {"solver": "sadmm", "loss": "hinge", "penalty": "l1,l1=0.01"},
+    {"solver": "ncsgd", "loss": "squared"},
+    {"solver": "epoch-gd", "loss": "hinge", "penalty": "l2,l2=0.1"},
 ]
-QUICK = (*SETTINGS[:3], SETTINGS[6])  # the others are exhaustive
+QUICK = (*SETTINGS[:3], SETTINGS[6], *SETTINGS[-4:])  # the others are exhaustive
 LONG = pytest.mark.exhaustive
-SLOW = [{"solver": "mixture", "loss": "logistic"}]
+SLOW = [{"solver": "adagrad-comid", "loss": "logistic", "average": "uniform"}]  # an O(d) recursion
 
 
 def entries(row):
@@ -83,18 +87,50 @@ def test_so_are_those_of_several_outputs(settings, outputs):
     assert follow(settings, outputs, targets) > N - 4
 
 
+def in_turns(solver, loss, penalty, average):
+    """Rows that are predicted and then learned are learned as a block is, and predicted as ``predict`` does; the share of the
+    predictions that took the quick way."""
+    settings = {"total": N, "n_features": D, "fit_intercept": True}
+    whole, single = (Learner(solver, loss, penalty, average, **settings) for _ in range(2))
+    quick = 0
+    for row, y in zip(X, Y, strict=True):
+        assert single.predict_one(*entries(row)) == single.predict(row[None])[0]
+        quick += single._read is not None and single._read.score(*entries(row)) is not None
+        single.learn_one(*entries(row), float(y))
+    whole.learn(X, Y)
+    assert {name: array.tobytes() for name, array in single.freeze()[1].items()} == {
+        name: array.tobytes() for name, array in whole.freeze()[1].items()
+    }
+    return quick / N
+
+
+DENSE = {"rls", "2sgd"}  # methods that have no other form
+FAMILIES = {SOLVERS[name].solver: name for name in sorted(SOLVERS, reverse=True)}.values()
+
+
+@pytest.mark.parametrize(
+    "solver", [pytest.param(name, marks=() if name in FAMILIES else pytest.mark.exhaustive) for name in sorted(SOLVERS)]
+)
+def test_every_solver_in_turns(solver):
+    for loss, penalty in (("hinge", "none"), ("squared", "none"), ("hinge", "l2,l2=0.01")):
+        try:
+            Learner(solver, loss, penalty, total=N, n_features=D).learn(X[:1], Y[:1])
+        except (ValueError, TypeError):
+            continue
+        assert (in_turns(solver, loss, penalty, None) > 0.4) == (solver not in DENSE)  # a suffix begins in the middle
+        return
+    assert Learner(solver, "squared", "l2,l2=0.01", n_features=D).engine.batch
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("average", ["none", "uniform", "uniform-post", "adaptive"])
+@pytest.mark.parametrize("average", ["uniform", "uniform-post", "uniform,masked=true", "adaptive"])
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
-def test_every_solver(solver, average):
+def test_every_average_in_turns(solver, average):
     try:
-        learner = Learner(solver, "hinge", "l2,l2=0.01", average, total=N, n_features=D)
-        learner.learn(X[:1], Y[:1])
+        Learner(solver, "hinge", "l1,l1=0.01", average, total=N, n_features=D).learn(X[:1], Y[:1])
     except (ValueError, TypeError) as error:
         pytest.skip(str(error))
-    for row, y in zip(X[1:], Y[1:], strict=True):
-        learner.learn_one(*entries(row), float(y))
-        assert learner.predict_one(*entries(X[0])) == learner.predict(X[:1])[0]
+    in_turns(solver, "hinge", "l1,l1=0.01", average)
 
 
 def test_rows_that_are_not_plain_take_the_way_of_a_block():

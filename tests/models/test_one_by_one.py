@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -63,6 +64,71 @@ def test_predictions_follow_what_is_learned():
         model.learn_one(row, y)
         scores = [model.predict_proba_one(row)[True] for _ in range(4)]
         assert scores == pytest.approx([model.predict_proba(row)[0, 1]] * 4, rel=1e-14)
+
+
+ODD = [
+    {"x0": 1, "x1": True, "x2": 10**30, "x3": np.float64(0.5)},
+    {"x0": np.float32(1.5), "x1": np.int64(-2), "x2": np.bool_(True), "x3": 1.0},
+    {"x3": 0.25, "x0": -1.0},
+    {"x0": 1.0, "x1": None, "x2": 0.0, "x3": "text"},
+    {"x0": 0.0, "x1": -0.0, "x2": 0, "x3": False},
+    {"x0": 1.0, "x1": 2.0, "x2": 3.0, "x3": 4.0, "unknown": 5.0},
+    {},
+]
+
+
+@pytest.mark.parametrize("classes", [[False, True], [0, 1, 2]], ids=len)
+def test_odd_rows_in_turns_are_a_table_of_them(classes):
+    """Rows of other names, orders and types among common ones, predicted and then learned."""
+    model, tables = OnlineClassifier(), OnlineClassifier()
+    for k, row in enumerate([*DICTS[:30], *[odd for odd in ODD for _ in range(3)], *DICTS[30:60], *ODD]):
+        y = classes[k % len(classes)]
+        if k:
+            first = model.predict_proba_one(row)
+            assert first == pytest.approx(dict(zip(classes, model.predict_proba([row])[0], strict=True)), rel=1e-14)
+            assert model.predict_one(row) == model.predict([row])[0]
+        model.learn_one(row, y, classes=classes)
+        columns, values = model._reader().row(row, False)
+        if k == 0:
+            tables.start_with_dicts(model.learner_.n_outputs)
+        targets = np.where(np.arange(3) == k % 3, 1.0, -1.0) if len(classes) == 3 else (1.0 if y else -1.0)
+        kept = np.array(columns, np.int64), np.array(values, np.float64)
+        block = sp.csr_matrix((*kept[::-1], [0, len(columns)]), shape=(1, model.learner_.size))
+        tables.learner_.learn(block, [targets])
+    assert stored(model) == stored(tables)
+
+
+def stored(model):
+    return {name: array.tobytes() for name, array in model.learner_.freeze()[1].items()}
+
+
+def test_what_is_refused_between_quick_rows_changes_nothing():
+    model = OnlineClassifier()
+    for row, y in zip(DICTS[:20], Y, strict=False):
+        model.learn_one(row, y)
+    for _ in range(2):  # the first one takes the way of a block
+        model.predict_one(DICTS[0])
+    assert model.quick.score(DICTS[0]) is not None
+    before = stored(model)
+    for value, error in (
+        (np.nan, ValueError),
+        (np.inf, ValueError),
+        (1e200, ValueError),
+        (10**400, ValueError),
+        ([1.0], TypeError),
+    ):
+        for k in range(4):
+            row = {**DICTS[0], f"x{k}": value}
+            with pytest.raises(error, match=r"row|X|value"):
+                model.learn_one(row, True)
+            if value not in (1e200,):
+                with pytest.raises(error, match=r"row|X|value"):
+                    model.predict_one(row)
+    for row, y in (((1, 2), True), ("x0", True), (DICTS[0], "no")):
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            model.learn_one(row, y)
+    assert stored(model) == before
+    assert model.quick.learn(model, DICTS[0], 1.0)
 
 
 def test_text_names_appear_and_rows_may_lack_names():

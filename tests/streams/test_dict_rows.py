@@ -70,13 +70,33 @@ def test_names_get_columns_as_they_appear():
             reader.row(wrong, True)
 
 
-def test_arrays_of_rows_of_numbers_are_held():
+def test_names_of_rows_of_numbers_are_held():
     reader = NamedRow([])
     for row in ({"a": 1.0, "b": 2}, {"a": 3, "b": True}, {"b": 1.0, "a": 2.0}, {"a": 1.0, "b": "2"}, {"a": None, "b": 1.0}):
         columns, values = reader.arrays(row, True)
-        wanted = reader.row(row, True)
-        assert (columns.tolist(), values.tolist()) == wanted
+        assert (columns.tolist(), values.tolist()) == reader.row(row, True)
     assert reader.names == ["a", "b", "b=2"]
+    assert reader.names_held({"a": 0.0, "b": 0.0}, True).names == ("a", "b")
+    assert reader.names_held({"b": 0.0, "a": 0.0}, True) is None  # it came once
+    assert reader.names_held([("a", 1.0)], True) is None
+
+
+def test_a_name_that_was_not_known_is_looked_up_again():
+    reader, row = NamedRow([]), {"a": 1.0, "new": 2.0}
+    reader.arrays({"a": 1.0}, True)
+    for _ in range(2):
+        reader.arrays(row, False)
+    assert reader.names_held(row, False).names == ("a", "new")
+    assert reader.names_held(row, True) is None  # a row that is learned has a column for each name
+    reader.arrays(row, True)
+    held = reader.names_held(row, True)
+    assert reader.names_held(row, False) is held
+    assert held.row[0].tolist() == [0, 1]
+    reader.forget_after(1)
+    assert reader.names_held(row, True) is None
+    for _ in range(3):
+        reader.arrays({"a": 1.0, 3: 2.0}, False)  # a name that is no text is looked at by Python
+    assert reader.names_held({"a": 1.0, 3: 2.0}, False) is None
 
 
 def test_columns_without_names_are_refused():

@@ -13,7 +13,7 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Held, borrowed, load, opened, store
+from onlinear.compiled.held import Held, borrowed, load, opened, opened_at, store
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -109,6 +109,7 @@ __all__ = [
     "numbers",
     "of_output",
     "opened",
+    "opened_at",
     "put",
     "put_apart",
     "put_back",

@@ -94,6 +94,11 @@ def opened(here: Any) -> Any:
     return here
 
 
+def opened_at(like: Any, here: Any) -> Any:
+    """The arguments that are held at another address, of the types of those at ``like``."""
+    return here
+
+
 def borrowed(args: Any) -> Any:
     """Arguments of a kernel, whose caller keeps the arrays among them: their references are not counted, which in a loop over
     short rows takes longer than the work. None of the arrays may be returned."""

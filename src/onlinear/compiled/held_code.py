@@ -8,14 +8,19 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import NativeValue, intrinsic, models, overload, register_model, unbox
+from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
 
 from onlinear.compiled._private import cgutils, fill_array, without_owner
 from onlinear.compiled.cache import HeldType
-from onlinear.compiled.held import borrowed, load, opened
+from onlinear.compiled.held import Held, borrowed, load, opened, opened_at
 from onlinear.compiled.lane_code import INTEGER
 
 register_model(HeldType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Held)
+def _typeof(value: Any, context: Any) -> Any:
+    return value.kind
 
 
 @unbox(HeldType)
@@ -38,19 +43,37 @@ def _from_words(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> 
     return builder.trunc(next(words), context.get_value_type(kind))
 
 
+def _words_from(builder: Any, first: Any) -> Iterator[Any]:
+    """The numbers of 64 bits from an address on."""
+    return (builder.load(builder.gep(first, [INTEGER(place)])) for place in count())
+
+
 @intrinsic
 def _open(typing: Any, held: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first = builder.bitcast(args[0], ir.IntType(64).as_pointer())
-        words = (builder.load(builder.gep(first, [INTEGER(place)])) for place in count())
-        return _from_words(context, builder, held.content, words)
+        return _from_words(context, builder, held.content, _words_from(builder, first))
 
     return held.content(held), code
+
+
+@intrinsic
+def _open_at(typing: Any, held: Any, here: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
+        return _from_words(context, builder, held.content, _words_from(builder, first))
+
+    return held.content(held, types.int64), code
 
 
 @overload(opened)
 def _opened(here):  # type: ignore[no-untyped-def]
     return lambda here: _open(here)
+
+
+@overload(opened_at)
+def _opened_at(like, here):  # type: ignore[no-untyped-def]
+    return lambda like, here: _open_at(like, here)
 
 
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:

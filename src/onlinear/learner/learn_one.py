@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import Held, function, kept_function, opened
+from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.units import take_in
-from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
+from onlinear.rows import LARGEST_COLUMN, Rows, fill_given
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, LastRow, T
@@ -48,9 +49,9 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
 
 
 @function
-def checked(limits, rows, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
+def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
-    bound, size, rule, limit = limits
+    bound, size, rule, limit, kinds = limits
     starts, columns, entries = rows
     if now[T] >= limit:
         report[0] = OVERDUE
@@ -58,7 +59,7 @@ def checked(limits, rows, target, now, report, indices, values, y):  # type: ign
     report[0], report[1] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
-    largest = fill_row(indices, values, bound, starts, columns, entries)
+    largest = fill_given(pair[0], pair[1], kinds, bound, starts, columns, entries)
     if largest < 0.0:
         return -1.0
     if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size:
@@ -69,17 +70,17 @@ def checked(limits, rows, target, now, report, indices, values, y):  # type: ign
 
 
 @kept_function
-def begin(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
+def begin(limits, rows, scales, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """``checked``, and the row in its scales."""
-    largest = checked(limits, rows, target, now, report, indices, values, y)
+    largest = checked(limits, rows, target, now, report, pair, y)
     return largest if largest < 0.0 else scaled_row(rows, largest, scales)
 
 
 @kept_function
-def begin_centred(limits, rows, scales, target, now, report, indices, values, y):  # type: ignore[no-untyped-def]
+def begin_centred(limits, rows, scales, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """``begin`` where columns are centred: the row is taken to a place of its own, and gets an entry in each of them."""
     given, moments, facts, centred = scales
-    if checked(limits, given, target, now, report, indices, values, y) < 0.0:
+    if checked(limits, given, target, now, report, pair, y) < 0.0:
         return -1.0
     return centre_row(given, 0, 1.0, moments, facts, centred, rows)
 
@@ -153,10 +154,10 @@ def ended(others, limits, done, *end):  # type: ignore[no-untyped-def]
     return finish(limits, done, *end)
 
 
-def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
+def learn_row(here, first, second, y):  # type: ignore[no-untyped-def]
     """Learn a row and give its score before the step, or NaN; ``start``, ``keep``, ``learn`` are what Held.compile is given."""
     limits, rows, scales, (loss, score, target, s, now, losses, report), kept, units, others, rest = opened(here)
-    largest = start(limits, rows, scales, target, now, report, indices, values, y)  # type: ignore[name-defined]  # noqa: F821
+    largest = start(limits, rows, scales, target, now, report, (first, second), y)  # type: ignore[name-defined]  # noqa: F821
     if largest < 0.0 or not in_units(units, largest, target, report):
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
@@ -164,12 +165,19 @@ def learn_row(here, indices, values, y):  # type: ignore[no-untyped-def]
     return ended(others, limits, done, loss, score, target, s, now, losses, report)
 
 
-def row_like(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Arrays of the types of a row's, of any layout; None where kernels do not take them."""
-    columns, numbers = indices.dtype, values.dtype
-    if columns.kind not in "iu" or numbers.char not in "df" or not (columns.isnative and numbers.isnative):
+def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Arrays as arrays of the types that compiled code looks at; None where they are of these types, or hold no numbers."""
+    if (
+        type(indices) is not ARRAY
+        or type(values) is not ARRAY
+        or indices.dtype.kind not in "iu"
+        or values.dtype.char not in "df"
+    ):
         return None
-    return np.empty(4, columns)[::2], np.empty(4, numbers)[::2]
+    known = any(indices.dtype is kind for kind in TYPES) and any(values.dtype is kind for kind in TYPES)
+    if known and indices.flags.aligned and values.flags.aligned:
+        return None
+    return indices.astype(np.int64), values.astype(np.float64)
 
 
 class RowRoom:
@@ -208,12 +216,12 @@ class RowRoom:
         """Whether the arrays of the scales are those that further rows change."""
         return self._core.scaler is None or self._core.scaler.settled
 
-    def _limits(self, reach: int, turn: float) -> tuple[int, int, int, float]:
+    def _limits(self, reach: int, turn: float) -> tuple[Any, ...]:
         """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
-        arrays change: the step after a full table restarts it."""
+        arrays change: the step after a full table restarts it; and what tells objects apart."""
         state = self._core.states[0]
         full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
-        return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn)
+        return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn), KINDS
 
     def _widened(self) -> bool:
         """Whether there is room now for the row's last column."""
@@ -242,23 +250,15 @@ class OneRow(RowRoom):
         self._score, self._means, self._linear = np.empty(1), np.empty((1, 1)), np.empty((2, 1))
         self._last: LastRow | None = None
         self._held: Held | None = None
-        self._columns: Any = None
-        self._values: Any = None  # the types of arrays that ``_run`` takes
         self._turn = inf
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
-        """Learn the row and give its score before the step.
+        """Learn the row, of columns and values or a dict and its ``Names``, and give its score before the step.
 
         Give None, and learn nothing, for a row that needs the slower way of a block: other types, unsorted columns, more
         non-zeros than ``capacity``, a target that is refused.
         """
-        if type(indices) is not ARRAY or type(values) is not ARRAY or type(y) not in NUMBERS:
-            return None
-        if self._core.moves != self._seen and not self._bind():
-            return None
-        if (indices.dtype is not self._columns or values.dtype is not self._values) and not self._choose(indices, values):
-            return None
-        if indices.ndim != 1 or values.ndim != 1:
+        if type(y) not in NUMBERS or (self._core.moves != self._seen and not self._bind()):
             return None
         try:
             score: float = self._run(self._here, indices, values, y)
@@ -270,11 +270,12 @@ class OneRow(RowRoom):
             self._last.give(self._state)
         return score
 
-    def _look(self, indices: np.ndarray, values: np.ndarray, y: float) -> float | None:
+    def _look(self, indices: Any, values: Any, y: float) -> float | None:
         """What is to be done where there was no score to give at once."""
         report = self._report[0]
         if report == REFUSED:
-            return None
+            others = retyped(indices, values)
+            return None if others is None else self.learn(*others, y)
         if report == WIDER:
             return self.learn(indices, values, y) if self._widened() else None
         if report in (MOVED, SIZED):
@@ -319,9 +320,9 @@ class OneRow(RowRoom):
         except TypeError:
             return False
         if self._held is None or held.kind is not self._held.kind:
-            self._columns = None
+            functions = {"learn": kernel, "keep": keep, "start": start}
+            self._run = held.compile(learn_row, functions, AnyObject(), AnyObject(), 1.0)
         self._held, self._here = held, held.here
-        self._functions = {"learn": kernel, "keep": keep, "start": start}
         self._seen = core.moves
         return True
 
@@ -337,13 +338,3 @@ class OneRow(RowRoom):
             ranges = None if units.clip is None else units.clip.ranges
         raced = None if race is None else (target, float(race.longest), race.losses)
         return self._ways_of_moves(target, zero), ((scores, self._means, self._linear), zero, ranges, raced)
-
-    def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
-        """Take the code for arrays of these types; False where there is none."""
-        others = row_like(indices, values)
-        if others is None:
-            return False
-        assert self._held is not None
-        self._run = self._held.compile(learn_row, self._functions, *others, 1.0)
-        self._columns, self._values = indices.dtype, values.dtype
-        return True

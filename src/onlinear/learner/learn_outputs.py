@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import Held, function, opened
+from onlinear.compiled.objects import AnyObject
 from onlinear.learner.core import NO_NUMBER, Core
-from onlinear.learner.learn_one import ARRAY, MOVED, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, row_like
+from onlinear.learner.learn_one import ARRAY, MOVED, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, retyped
 from onlinear.learner.loss_sums import add_loss, as_taken
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
@@ -23,7 +24,7 @@ from onlinear.solvers.core.engine import is_joint
 from onlinear.solvers.packs.team import Job
 
 
-def take_row(here, indices, values):  # type: ignore[no-untyped-def]
+def take_row(here, first, second):  # type: ignore[no-untyped-def]
     """Check a row and its targets, and put it in its scales: its largest absolute value, or -1 where ``report`` says why it is
     not learned. ``start`` is what Held.compile is given."""
     limits, rows, scales, (target, y), units, now, report = opened(here)
@@ -31,7 +32,7 @@ def take_row(here, indices, values):  # type: ignore[no-untyped-def]
     for k in range(y.shape[0]):
         if not allowed(y[k, 0], limits[2]):
             return -1.0
-    largest = start(limits, rows, scales, target, now, report, indices, values, y[0, 0])  # type: ignore[name-defined]  # noqa: F821
+    largest = start(limits, rows, scales, target, now, report, (first, second), y[0, 0])  # type: ignore[name-defined]  # noqa: F821
     if largest < 0.0 or not in_units(units, largest, target, report):
         return -1.0
     return largest
@@ -68,7 +69,6 @@ class OutputsOfRow(RowRoom):
         self._joint = is_joint(core.loss)
         self._y, self._own = np.empty((core.n_outputs, 1)), np.zeros(1, np.int64)
         self._scores = np.empty((1 if core.race is None else 2, core.n_outputs, 1))
-        self._types: Any = None  # of the arrays that ``_take`` takes
         self._compiled: dict[Any, Any] = {}
         plain = core.units is None or not (core.units.targets or core.units.clip)
         self._serves = plain and self._calls(self._rows) is not None  # whether all outputs are learned in packs
@@ -76,14 +76,10 @@ class OutputsOfRow(RowRoom):
     def learn(self, indices: Any, values: Any, y: Any) -> np.ndarray | None:
         """Learn the row and give its scores before the step; None, and nothing is learned, for a row that needs the slower way
         of a block."""
-        if type(indices) is not ARRAY or type(values) is not ARRAY or type(y) is not ARRAY:
-            return None
-        if not self._serves or y.shape != (len(self._y),) or y.dtype.char != "d" or indices.ndim != 1 or values.ndim != 1:
+        if not self._serves or type(y) is not ARRAY or y.shape != self._y.shape[:1] or y.dtype.char != "d":
             return None
         core = self._core
         if core.moves != self._seen and not self._bind():
-            return None
-        if (indices.dtype, values.dtype) != self._types and not self._choose(indices, values):
             return None
         self._y[:, 0] = y
         if self._joint:
@@ -103,9 +99,11 @@ class OutputsOfRow(RowRoom):
         run(held.here)
         return self._scores[0, :, 0].copy()
 
-    def _look(self, indices: np.ndarray, values: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    def _look(self, indices: Any, values: Any, y: np.ndarray) -> np.ndarray | None:
         """What is to be done with a row that was not learned at once."""
         report = self._report[0]
+        if report == REFUSED and (others := retyped(indices, values)) is not None:
+            return self.learn(*others, y)
         if report == WIDER and self._widened():
             return self.learn(indices, values, y)
         if report in (MOVED, SIZED):
@@ -143,22 +141,13 @@ class OutputsOfRow(RowRoom):
             ]
         except TypeError:
             return False
-        self._types = None
+        self._take, _ = self._run(self._held, take_row, {"start": self._begin}, AnyObject(), AnyObject())
         self._seen = core.moves
         return True
 
     def _run(self, held: Held, text: Any, functions: dict[str, Any], *others: Any) -> tuple[Any, Held]:
         """The code for what is held, and this."""
-        key = text, held.kind, *functions.values(), *(np.result_type(other) for other in others)
+        key = text, held.kind, *functions.values(), *map(type, others)
         if key not in self._compiled:
             self._compiled[key] = held.compile(text, functions, *others)
         return self._compiled[key], held
-
-    def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
-        """Take the code for arrays of these types; False where there is none."""
-        others = row_like(indices, values)
-        if others is None:
-            return False
-        self._take, _ = self._run(self._held, take_row, {"start": self._begin}, *others)
-        self._types = indices.dtype, values.dtype
-        return True

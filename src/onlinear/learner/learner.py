@@ -10,16 +10,17 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.certified import refuse_uncertified
+from onlinear.compiled.objects import READABLE
 from onlinear.files import model_file
 from onlinear.learner import stored_learner
 from onlinear.learner.arguments import count, one_row, plain_row
 from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
-from onlinear.learner.learn_one import OneRow
+from onlinear.learner.learn_one import OneRow, retyped
 from onlinear.learner.learn_outputs import OutputsOfRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
-from onlinear.learner.predict_one import PATIENCE, WORTH, OneScore, bound_of
+from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.scores import penalty_value, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
@@ -27,7 +28,7 @@ from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
-from onlinear.solvers.core.engine import GAINS
+from onlinear.solvers.core.engine import GAINS, T
 
 
 class Learner(Core):
@@ -221,6 +222,16 @@ class Learner(Core):
         finally:
             lock.release()
 
+    def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
+        """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs
+        another way."""
+        lock = self.lock
+        lock.acquire()
+        try:
+            return None if self._one is None else self._one.learn(row, names, y)
+        finally:
+            lock.release()
+
     def _learn_any(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn any row, by the way that blocks of rows take."""
         self.refuse_if_diverged()
@@ -233,7 +244,7 @@ class Learner(Core):
         target = self.check_targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1)
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         alone = self.states[0].waiting is None and self.spread is None
-        if alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
+        if READABLE and alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
             self._one = (OneRow if self.n_outputs == 1 else OutputsOfRow)(self, max(256, 2 * source.nnz), self.alone)
         return float(scores[0]) if self.n_outputs == 1 else scores
 
@@ -556,33 +567,50 @@ class Learner(Core):
         lock.acquire()
         before, self.reads_only = self.reads_only, True
         try:
-            one = self._score
-            fits = one is not None and one.now is self.states[0].now and self.stopped is None
-            if not fits or (score := one.score(indices, values)) is None:  # type: ignore[union-attr]
-                return self._predict_any(indices, values)
-            return score if self.units is None else bounded(score, self.bounds())
+            score = self._score_given(indices, values)
+            return self._predict_any(indices, values) if score is None else score
         finally:
             self.reads_only = before
             lock.release()
 
+    def score_taken(self, row: Any, names: Any) -> Any:
+        """The score of a dict whose numbers ``names`` takes, as ``predict_one`` gives it; None where it takes another way."""
+        lock = self.lock
+        lock.acquire()
+        before, self.reads_only = self.reads_only, True
+        try:
+            return self._score_given(row, names)
+        finally:
+            self.reads_only = before
+            lock.release()
+
+    def _score_given(self, first: Any, second: Any) -> Any:
+        """The score of a row by one compiled call; None where that is not possible."""
+        held = self._score
+        if held is not None:
+            found = held.score(first, second) if held.moves == self.moves else None
+            if found is not None or (held.moves == self.moves and held.t == self.states[0].now[T]):
+                return found
+            self._score = None  # rows were learned since
+        return None if self._read is None else self._read.score(first, second)
+
     def _predict_any(self, indices: Any, values: Any) -> Any:
         """Score any row, by the way that blocks of rows take; hold all weights where that is worth it."""
-        found: Any = self._read.score(indices, values) if self._read is not None else None
-        patience = PATIENCE if found is not None else 1
+        others = retyped(indices, values)
+        found = None if others is None else self._score_given(*others)
+        t, held = self.states[0].t, self._score
         if found is None:
             row = plain_row(indices, values)
             scores = self.predict(one_row(indices, values) if row is None else row)
             found = float(scores[0]) if self.n_outputs == 1 else scores[0]
             width = np.size(indices) + (0 if self.scaler is None else len(self.scaler.centred))
-            if self._read is None or self._read.capacity < width:
+            if READABLE and (self._read is None or self._read.capacity < width):
                 self._read = OneRead(self, max(256, 2 * width))
-        t = self.states[0].t
-        self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
-        held = self._score is not None and self._score.now is self.states[0].now and self._score.t == t
-        if not held:
-            self._score = None
-        if not held and self._read_since[1] > patience * (1 + self.size // WORTH):
-            self._score = OneScore(*self._predictors(), self.states[0].now, bound_of(self.growing, self.size))
+            self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
+        worn = self._read is not None and self._read.worn
+        if held is None and (worn or self._read_since[1] > 1 + self.size // WORTH):
+            bounds, now = self.bounds(), self.states[0].now
+            self._score = OneScore(*self._predictors(), now, bound_of(self.growing, self.size), bounds, self.moves)
         return found
 
     def _predictors(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,79 +8,115 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, kept_function, opened
+from onlinear.compiled import Held, function, kept_function, opened
+from onlinear.compiled.objects import (
+    KINDS,
+    LONG_DOUBLE,
+    LONG_SINGLE,
+    NAMED,
+    READABLE,
+    SHORT_DOUBLE,
+    SHORT_SINGLE,
+    AnyObject,
+    columns_named,
+    doubles,
+    longs,
+    shorts,
+    singles,
+    values_named,
+    way_of,
+)
+from onlinear.learner.clip import clip_row
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.solvers.core.engine import T
 
-ARRAY = np.ndarray
 WORTH = 1 << 14  # columns: as many weights are computed in the time that a row takes by the way of a block
 PATIENCE = 16  # rows by the way of single rows, which take a tenth as long
 
 
-@kept_function
-def score(limits, weights, biases, now, out, indices, values):  # type: ignore[no-untyped-def]
-    """Fill the row's scores and give the first; NaN for a row that is not plain, and where rows were learned since."""
-    bound, t = limits
+@function
+def add_entries(bound, weights, out, indices, values):  # type: ignore[no-untyped-def]
+    """Add a row's entries to its scores; whether it is a plain one."""
     n, before, (size, outputs) = indices.shape[0], -1, weights.shape
-    if now[T] != t or values.shape[0] != n:
-        return nan
-    first = biases[0]
-    for o in range(1, outputs):
-        out[o] = biases[o]
+    first = out[0]
+    if values.shape[0] != n:
+        return False
     for k in range(n):
         j, x = int(indices[k]), float(values[k])
         if j <= before or j >= bound or not abs(x) < inf:
-            return nan
+            return False
         before = j
         if x != 0.0:
             first += (weights[j, 0] if j < size else 0.0) * x
             for o in range(1, outputs):
                 out[o] += (weights[j, o] if j < size else 0.0) * x
     out[0] = first
-    return first
+    return True
 
 
-def score_row(here, indices, values):  # type: ignore[no-untyped-def]
+@function
+def add_given(bound, kinds, weights, out, first, second):  # type: ignore[no-untyped-def]
+    """``add_entries`` of a row as Python has it: columns and values, or a dict and its ``Names``."""
+    way = way_of(first, second, kinds)
+    if way == LONG_DOUBLE:
+        return add_entries(bound, weights, out, longs(first), doubles(second))
+    if way == NAMED:
+        return add_entries(bound, weights, out, columns_named(second), values_named(second))
+    if way == SHORT_DOUBLE:
+        return add_entries(bound, weights, out, shorts(first), doubles(second))
+    if way == LONG_SINGLE:
+        return add_entries(bound, weights, out, longs(first), singles(second))
+    if way == SHORT_SINGLE:
+        return add_entries(bound, weights, out, shorts(first), singles(second))
+    return False
+
+
+@kept_function
+def score(limits, weights, biases, ranges, now, out, first, second):  # type: ignore[no-untyped-def]
+    """Fill the row's scores and give the first; NaN for a row that is not plain, and where rows were learned since."""
+    bound, t, kinds = limits
+    if now[T] != t:
+        return nan
+    for o in range(out.shape[0]):
+        out[o] = biases[o]
+    if not add_given(bound, kinds, weights, out, first, second):
+        return nan
+    if ranges is not None:
+        clip_row(ranges, out)
+    return out[0]
+
+
+def score_row(here, first, second):  # type: ignore[no-untyped-def]
     """Score a row by what is held."""
-    limits, weights, biases, now, out = opened(here)
-    return score(limits, weights, biases, now, out, indices, values)
+    limits, weights, biases, ranges, now, out = opened(here)
+    return score(limits, weights, biases, ranges, now, out, first, second)
 
 
 class OneScore:
-    """Scores single rows by (d, K) weights and K intercepts, until ``now`` says that rows were learned."""
+    """Scores single rows by (d, K) weights and K intercepts, within bounds (K, 2) if any, until ``now`` says that rows were
+    learned. ``moves``: of the arrays of the learner whose weights these are."""
 
-    def __init__(self, weights: np.ndarray, biases: np.ndarray, now: np.ndarray, bound: int) -> None:
-        self.now, self.t = now, float(now[T])
+    def __init__(
+        self, weights: np.ndarray, biases: np.ndarray, now: np.ndarray, bound: int, bounds: np.ndarray | None, moves: int = 0
+    ) -> None:
+        self.moves, self.t = moves, float(now[T])
         self._several = weights.shape[1] > 1
         self._out, self._lock = np.empty(weights.shape[1]), threading.Lock()
-        self._held = Held((bound, self.t), np.ascontiguousarray(weights), biases, now, self._out)
+        self._held = Held((bound, self.t, KINDS), np.ascontiguousarray(weights), biases, bounds, now, self._out)
         self._here = self._held.here
-        self._columns: Any = None
-        self._values: Any = None  # the types of arrays that ``_run`` takes
+        self._run = self._held.compile(score_row, {}, AnyObject(), AnyObject()) if READABLE else None
 
-    def score(self, indices: Any, values: Any) -> Any:
-        """The row's score, or its scores (K,); None for a row that needs the way of a block, and where rows were learned."""
-        if type(indices) is not ARRAY or type(values) is not ARRAY:
-            return None
-        if (indices.dtype is not self._columns or values.dtype is not self._values) and not self._choose(indices, values):
-            return None
-        if indices.ndim != 1 or values.ndim != 1:
+    def score(self, first: Any, second: Any) -> Any:
+        """The score, or scores (K,), of a row of columns and values, or of a dict and its ``Names``; None for a row that needs
+        the way of a block, and where rows were learned."""
+        if self._run is None:
             return None
         if not self._several:
-            found: float = self._run(self._here, indices, values)
+            found: float = self._run(self._here, first, second)
             return found if found == found else None
         with self._lock:
-            first = self._run(self._here, indices, values)
-            return self._out.copy() if first == first else None
-
-    def _choose(self, indices: np.ndarray, values: np.ndarray) -> bool:
-        """Take the code for arrays of these types; False where there is none."""
-        columns, numbers = indices.dtype, values.dtype
-        if columns.kind not in "iu" or numbers.char not in "df" or not (columns.isnative and numbers.isnative):
-            return False
-        self._run = self._held.compile(score_row, {}, np.empty(4, columns)[::2], np.empty(4, numbers)[::2])
-        self._columns, self._values = columns, numbers
-        return True
+            found = self._run(self._here, first, second)
+            return self._out.copy() if found == found else None
 
 
 def bound_of(growing: bool, size: int) -> int:

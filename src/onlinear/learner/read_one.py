@@ -1,27 +1,47 @@
 """Scores of single rows between rows that are learned: one compiled call computes the weights of the row's own columns.
 
 It serves the methods whose weights follow from the numbers of their own column (``Engine.readers``), with their averages, in
-running scales. Outputs are read one after the other; the numbers of those that stand in a pack are copied first. The caller
-handles all other cases, and rows that are not plain. The scores are those of ``predict``, to the bit.
+running scales. Outputs are read one after the other; the numbers of those that stand in a pack are copied first. Where columns
+are centred a second call adds up, for the sum over their means is NumPy's. The caller handles all other cases, and rows that
+are not plain. The scores are those of ``predict``, to the bit.
 """
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, function, kept_function, opened
+from onlinear.averages import Average, Fading
+from onlinear.compiled import COMPILED, Held, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled.objects import (
+    KINDS,
+    LONG_DOUBLE,
+    LONG_SINGLE,
+    NAMED,
+    SHORT_DOUBLE,
+    SHORT_SINGLE,
+    AnyObject,
+    columns_named,
+    doubles,
+    longs,
+    shorts,
+    singles,
+    values_named,
+    way_of,
+)
+from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
-from onlinear.learner.learn_one import row_like
+from onlinear.learner.learn_one import plus
+from onlinear.learner.predict_one import PATIENCE, WORTH
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.rows.centring import COLUMNS, scale_at
 from onlinear.rows.scaling import BEHIND
-from onlinear.solvers.core.engine import State
+from onlinear.solvers.core.engine import State, T
 
-ARRAY = np.ndarray
 NOT_PLAIN = -1
+CENTRED, END, READS, ROWS = range(4)  # of ``facts``: columns that are centred, the row's end, scores since the row learned last
 
 
 @function
@@ -46,7 +66,7 @@ def to_own_units(scales, columns, weights, first, end):  # type: ignore[no-untyp
             weights[e] = weights[e] / scale if scale > 0.0 else 0.0
 
 
-@kept_function
+@function
 def plain_columns(bound, size, first, columns, x, indices, values):  # type: ignore[no-untyped-def]
     """Take a row: the columns that are known, behind ``first`` others, and their values. Their end; -1 for a row not plain."""
     n, before, end = indices.shape[0], -1, first
@@ -63,6 +83,24 @@ def plain_columns(bound, size, first, columns, x, indices, values):  # type: ign
     return end
 
 
+@kept_function
+def columns_given(limits, begin, columns, x, first, second):  # type: ignore[no-untyped-def]
+    """``plain_columns`` of a row as Python has it: columns and values, or a dict and its ``Names``."""
+    bound, size, _, kinds = limits
+    way = way_of(first, second, kinds)
+    if way == LONG_DOUBLE:
+        return plain_columns(bound, size, begin, columns, x, longs(first), doubles(second))
+    if way == NAMED:
+        return plain_columns(bound, size, begin, columns, x, columns_named(second), values_named(second))
+    if way == SHORT_DOUBLE:
+        return plain_columns(bound, size, begin, columns, x, shorts(first), doubles(second))
+    if way == LONG_SINGLE:
+        return plain_columns(bound, size, begin, columns, x, longs(first), singles(second))
+    if way == SHORT_SINGLE:
+        return plain_columns(bound, size, begin, columns, x, shorts(first), singles(second))
+    return NOT_PLAIN
+
+
 @function
 def brought(apart, columns, end):  # type: ignore[no-untyped-def]
     """The places of the numbers of columns: copied to where they stand side by side, or where they are."""
@@ -76,53 +114,137 @@ def brought(apart, columns, end):  # type: ignore[no-untyped-def]
     return places
 
 
-def read_row(here, indices, values, total):  # type: ignore[no-untyped-def]
-    """Take a row and compute the weights of the centred columns and its own; the row's end, or -1. ``read`` is what
-    Held.compile is given; ``total``: of an average, by which sums are divided."""
-    (bound, size), room, scales, now, apart, parts = opened(here)
-    columns, x, weights, ends = room
-    first = centred_columns(scales, columns)
-    end = plain_columns(bound, size, first, columns, x, indices, values)
-    if end < 0:
-        return NOT_PLAIN
-    read(*parts, brought(apart, columns, end)[:end], now, weights)  # type: ignore[name-defined]  # noqa: F821
+@kernel
+def read_nothing(columns, now, out):  # type: ignore[no-untyped-def]
+    """What reads the last iterate where an average does without."""
+
+
+@function
+def averaged(kind, total, sums, last, end):  # type: ignore[no-untyped-def]
+    """Make of weighted sums the average, of which ``last`` is the last iterate."""
+    post, masked = kind
     for e in range(end):
-        weights[e] /= total
-        if not isfinite(weights[e]):
-            return NOT_PLAIN
-    to_own_units(scales, columns, weights, 0, first)
-    to_own_units(scales, columns, weights, first, end)
-    ends[0] = first
-    return end
+        mean = (sums[e] + last[e] if post else sums[e]) / total
+        sums[e] = mean if not masked or last[e] != 0.0 else 0.0
 
 
-def score_row(here, bias, end):  # type: ignore[no-untyped-def]
-    """The score of the row that was taken."""
-    _, (_, x, weights, ends), _, _, _, _ = opened(here)
-    for e in range(ends[0], end):
-        bias += weights[e] * x[e]
-    return bias
+@function
+def weight_of_all(average, total, now):  # type: ignore[no-untyped-def]
+    """The sum of the weights of an average; ``total`` where it is None."""
+    return total if average is None else average.total(int(now[T]))
+
+
+@function
+def within(score, ranges, zero):  # type: ignore[no-untyped-def]
+    """The score inside the targets seen, where it is clipped."""
+    if ranges is not None and ranges[LOW] <= ranges[HIGH]:
+        score = min(max(score, plus(ranges[LOW], zero, 1.0)), plus(ranges[HIGH], zero, 1.0))
+    return score
+
+
+@function
+def summed(score, weights, x, begin, end):  # type: ignore[no-untyped-def]
+    """The score and what the entries add."""
+    for e in range(begin, end):
+        score += weights[e] * x[e]
+    return score
+
+
+@function
+def count_read(facts, now, most):  # type: ignore[no-untyped-def]
+    """Whether there were more than ``most`` scores since the last row that was learned."""
+    t = int(now[T])
+    if facts[ROWS] != t:
+        facts[ROWS], facts[READS] = t, 0
+    facts[READS] += 1
+    return facts[READS] > most
+
+
+@function
+def taken(limits, room, scales, now, first, second):  # type: ignore[no-untyped-def]
+    """Take a row to its place behind the columns that are centred; its end, or -1 for a row that needs another way."""
+    columns, x, _, _, _, facts = room
+    begin = centred_columns(scales, columns)
+    end = columns_given(limits, begin, columns, x, first, second)
+    facts[CENTRED], facts[END] = begin, end
+    return NOT_PLAIN if count_read(facts, now, limits[2]) else end
+
+
+@function
+def scored(k, bias, room, scales, zero, ranges):  # type: ignore[no-untyped-def]
+    """Whether the weights of output k are finite; its score, unless the means of columns are still to be added."""
+    columns, x, weights, biases, scores, facts = room
+    w, begin, end = weights[k], facts[CENTRED], facts[END]
+    if not isfinite(bias):
+        return False
+    for e in range(end):
+        if not isfinite(w[e]):
+            return False
+    to_own_units(scales, columns, w, 0, begin)
+    to_own_units(scales, columns, w, begin, end)
+    biases[k] = plus(bias, zero, 1.0)
+    if begin == 0:
+        scores[k] = within(summed(biases[k], w, x, 0, end), ranges, zero)
+    return True
+
+
+def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-def]
+    """Take a row and compute the weights of the centred columns and its own for each output; where no columns are centred the
+    scores, too. The first score; NaN for a row that is not plain. ``read`` and ``bias_of`` are what Held.compile is given;
+    ``one``: where what the first output has is held."""
+    limits, room, scales, now, _, _, outputs = opened(here)
+    end = taken(limits, room, scales, now, first, second)
+    if end < 0:
+        return nan
+    for k in range(len(outputs)):
+        own, apart, zero, ranges, own_bias, _, last = opened_at(one, outputs[k])
+        read(*last, brought(apart, room[0], end)[:end], own, room[2][k])  # type: ignore[name-defined]  # noqa: F821
+        if not scored(k, bias_of(*own_bias, own), room, scales, zero, ranges):  # type: ignore[name-defined]  # noqa: F821
+            return nan
+    return room[4][0]
+
+
+def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-def]
+    """``score_by_last`` by an average; ``read_sums`` and ``mean_bias_of`` are given besides. ``total``: of an average whose sum
+    of weights Python computes."""
+    limits, room, scales, now, (average, kind), others, outputs = opened(here)
+    end, total = taken(limits, room, scales, now, first, second), weight_of_all(average, total, now)
+    if end < 0 or not total > 0.0:
+        return nan
+    for k in range(len(outputs)):
+        own, apart, zero, ranges, own_bias, sums, last = opened_at(one, outputs[k])
+        places = brought(apart, room[0], end)[:end]
+        read_sums(*sums, places, own, room[2][k])  # type: ignore[name-defined]  # noqa: F821
+        read(*last, places, own, others)  # type: ignore[name-defined]  # noqa: F821
+        averaged(kind, total, room[2][k], others, end)
+        bias = mean_bias_of(bias_of(*own_bias, own), kind[0], total, own)  # type: ignore[name-defined]  # noqa: F821
+        if not scored(k, bias, room, scales, zero, ranges):
+            return nan
+    return room[4][0]
+
+
+def add_up(here, one, share):  # type: ignore[no-untyped-def]
+    """The scores of the row that was taken; the first. ``share``: what the means take from the intercepts."""
+    _, (_, x, weights, biases, scores, facts), _, _, _, _, outputs = opened(here)
+    for k in range(len(outputs)):
+        _, _, zero, ranges, _, _, _ = opened_at(one, outputs[k])
+        scores[k] = within(summed(biases[k] - share, weights[k], x, facts[CENTRED], facts[END]), ranges, zero)
+    return scores[0]
 
 
 class _Way:
     """One way to score: by the last iterate, or by the average."""
 
-    def __init__(self, held: Held, kernel: Any) -> None:
-        self._held, self._kernel, self.here = held, kernel, held.here
-        self._types: tuple[Any, Any] | None = None
-
-    def fits(self, indices: np.ndarray, values: np.ndarray) -> bool:
-        """Whether there is code for arrays of these types."""
-        types = indices.dtype, values.dtype
-        if types == self._types:
-            return True
-        others = row_like(indices, values)
-        if others is None:
-            return False
-        self.take = self._held.compile(read_row, {"read": self._kernel}, *others, 1.0)
-        self.finish = self._held.compile(score_row, {}, 1.0, 1)
-        self._types = types
-        return True
+    def __init__(self, text: Any, common: tuple[Any, ...], functions: dict[str, Any], outputs: list[tuple[Any, ...]]) -> None:
+        self._outputs = [Held(*output) for output in outputs]
+        one, *rest = self._outputs
+        if any(other.kind is not one.kind for other in rest):
+            raise TypeError("outputs that do not lie in memory alike")
+        places = tuple(output.here for output in self._outputs)
+        self._held = Held(*common, np.array(places, np.int64) if COMPILED else places)
+        self.here, self.one = self._held.here, places[0]
+        self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
+        self.finish = self._held.compile(add_up, {}, one, 1.0)
 
 
 class OneRead:
@@ -130,69 +252,105 @@ class OneRead:
 
     def __init__(self, core: Core, capacity: int) -> None:
         self._core, self.capacity = core, capacity
+        room, outputs = capacity + BEHIND, core.n_outputs
+        self._biases, self._scores = np.empty(outputs), np.empty(outputs)
+        self._facts, self._weights = np.zeros(4, np.int64), np.empty((outputs, room))
         self._room = (
-            np.empty(capacity + BEHIND, np.uint32),
+            np.empty(room, np.uint32),
             np.empty(capacity),
-            np.empty(capacity + BEHIND),
-            np.zeros(1, np.int64),
+            self._weights,
+            self._biases,
+            self._scores,
+            self._facts,
         )
-        self._places = np.arange(capacity + BEHIND, dtype=np.uint32)
-        self._seen: tuple[int, Any] = -1, None  # of the moves of the state's arrays, and the table of its sums
-        self._ways: list[tuple[_Way | None, _Way | None]] = []  # of each output, by the last iterate and by the average
+        self._others, self._places = np.empty(room), np.arange(room, dtype=np.uint32)
+        self._most = 0  # scores between rows
+        self._moves: int = -1
+        self._table: Any = None  # of the state's arrays, and the table of its sums
+        self._means: Any = None  # of the columns that are centred
+        self._centred = 0
+        self._pairs: list[tuple[Any, np.ndarray]] = []  # the means' product, and each output's weights of these columns
+        self._ways: tuple[_Way | None, _Way | None] = (None, None)  # by the last iterate and by the average
 
-    def score(self, indices: Any, values: Any) -> Any:
-        """The row's score, or scores (K,), as ``predict`` gives them; None for a row that needs the way of a block."""
+    def score(self, first: Any, second: Any) -> Any:
+        """The row's score, or scores (K,), as ``predict`` gives them; None for a row that needs the way of a block, and where
+        many rows were scored since the last one that was learned."""
         core = self._core
-        if type(indices) is not ARRAY or type(values) is not ARRAY or core.stopped is not None:
-            return None
-        if core.moves != self._seen[0] or core.states[0].table is not self._seen[1]:
+        if core.moves != self._moves or self._state.table is not self._table:
             self._bind()
-        if not self._ways or indices.ndim != 1 or values.ndim != 1:
+        race = self._race
+        way = self._ways[self._averaged and (race is None or not race.last_leads)]
+        if way is None:
             return None
-        if core.n_outputs == 1:
-            found = self._score(0, indices, values)
-            return found if found is None or core.units is None else core.units.within(found)
-        scores = [self._score(k, indices, values) for k in range(core.n_outputs)]
-        return None if any(score is None for score in scores) else np.array(scores)
+        total = self._average.total(self._state.t) if self._fades else 1.0  # type: ignore[union-attr]
+        found = way.take(way.here, way.one, first, second, total)
+        if found != found:
+            return None
+        if self._means is not None and (centred := self._facts.item(CENTRED)):
+            found = way.finish(way.here, way.one, self._share_of_means(centred))
+        return found if self._alone else self._scores.copy()
 
-    def _score(self, k: int, indices: np.ndarray, values: np.ndarray) -> float | None:
-        """The score by output k."""
-        core = self._core
-        averages, engine, state = core.averages, core.engine, core.states[k]
-        way = self._ways[k][averages]
-        if way is None or not way.fits(indices, values):
-            return None
-        total = engine.average.total(state.t) if averages else 1.0  # type: ignore[union-attr]
-        if not total > 0.0:
-            return None
-        end = way.take(way.here, indices, values, total)
-        bias = engine.mean_bias(state) if averages else engine.bias(state)
-        if end < 0 or not isfinite(bias):
-            return None
-        zero = 0.0 if core.units is None else float(core.units.zero[k])
-        first = int(self._room[3][0])
-        centre = core.scaler.centre_of(self._room[2][:first]) if first else 0.0  # type: ignore[union-attr]
-        return way.finish(way.here, bias + zero + centre, end)  # type: ignore[no-any-return]
+    @property
+    def worn(self) -> bool:
+        """Whether so many rows were scored since the last one that was learned that all weights are worth listing."""
+        return bool(self._facts[ROWS] == self._core.states[0].now[T] and self._facts[READS] > self._most)
+
+    def _share_of_means(self, centred: int) -> float:
+        """What the means of the centred columns take from the intercept; of several outputs it is taken."""
+        if self._centred != centred:
+            self._centred, means = centred, self._means[:centred]
+            self._pairs = [(means.dot, weights[:centred]) for weights in self._weights]
+        if self._alone:
+            dot, weights = self._pairs[0]
+            return dot(weights)  # type: ignore[no-any-return]
+        self._biases -= [dot(weights) for dot, weights in self._pairs]
+        return 0.0
 
     def _bind(self) -> None:
         """Hold the arrays as they stand now, where this way is one for them."""
-        core = self._core
-        self._seen, self._ways = (core.moves, core.states[0].table), []
-        scaler = core.scaler
-        if not core.size or core.centres_rows or not (scaler is None or scaler.settled):
+        core, self._ways = self._core, (None, None)
+        self._state, self._moves, self._table = core.states[0], core.moves, core.states[0].table
+        self._averaged, self._race, self._alone = core.averaged, core.race, core.n_outputs == 1
+        self._average, scaler = core.engine.average, core.scaler
+        self._fades, self._centred = type(self._average) is Fading, 0
+        if not core.size or core.stopped is not None or core.centres_rows or not (scaler is None or scaler.settled):
             return
-        if core.n_outputs > 1 and core.bounds() is not None:
-            return
-        limits = LARGEST_COLUMN + 1 if core.growing else core.size, core.size
-        scales = None if scaler is None else scaler.held
-        for state in core.states:
-            if state.extra:
-                self._ways.append((None, None))
-                continue
-            read, apart = self._side_by_side(state)
-            common = limits, self._room, scales, state.now, apart
-            last, mean = (self._way(common, found) for found in core.engine.readers(read))
-            self._ways.append((last, mean))
+        self._means, self._most = None if scaler is None else scaler.means, PATIENCE * (1 + core.size // WORTH)
+        limits = LARGEST_COLUMN + 1 if core.growing else core.size, core.size, self._most, KINDS
+        common = limits, self._room, None if scaler is None else scaler.held, self._state.now
+        states = [(state, *self._side_by_side(state)) for state in core.states]
+        if not any(state.extra for state in core.states):
+            self._ways = self._way(common, states, 0), self._way(common, states, 1)
+
+    def _way(self, common: tuple[Any, ...], states: list[tuple[State, State, Any]], mean: int) -> _Way | None:
+        """The way by the last iterate or the average; None where there is none."""
+        engine, average = self._core.engine, self._core.engine.average
+        found = [engine.readers(read) for _, read, _ in states]
+        if (mean and not self._averaged) or found[0][mean] is None:
+            return None
+        post, masked = bool(average is not None and average.post), engine.masked
+        needs_last = not mean or post or masked
+        if needs_last and found[0][0] is None:
+            return None
+        functions = {"read": found[0][0][0] if needs_last else read_nothing, "bias_of": engine.bias_reader(states[0][0])[0]}
+        if mean:
+            functions |= {"read_sums": found[0][1][0], "mean_bias_of": engine.mean_bias_reader}
+        outputs = []
+        for k, ((state, _, apart), readers) in enumerate(zip(states, found, strict=True)):
+            sums, last = readers[1][1] if mean else None, readers[0][1] if needs_last else ()
+            outputs.append((state.now, apart, *self._ends_of(k), engine.bias_reader(state)[1], sums, last))
+        kind = (average if type(average) is Average else None, (int(post), int(masked)))
+        try:
+            return _Way(score_by_mean if mean else score_by_last, (*common, kind, self._others), functions, outputs)
+        except TypeError:
+            return None
+
+    def _ends_of(self, k: int) -> tuple[Any, Any]:
+        """The zero of the targets and the range of the predictions of output k; None where there is none."""
+        units = self._core.units
+        if units is None:
+            return None, None
+        return units.zero[k : k + 1], None if units.clip is None else units.clip.ranges[k]
 
     def _side_by_side(self, state: State) -> tuple[State, Any]:
         """The state as it is read: itself, or of one that stands in a pack the columns of a row, and what is copied there."""
@@ -203,12 +361,3 @@ class OneRead:
         read = State(state.now, copies, size=self.capacity, widths=state.widths, halves=state.halves)
         read.table = state.table
         return read, (tuple((array, copies[name], widths[name]) for name, array in state.arrays.items()), self._places)
-
-    def _way(self, common: tuple[Any, ...], found: Any) -> _Way | None:
-        if found is None:
-            return None
-        kernel, parts = found
-        try:
-            return _Way(Held(*common, parts), kernel)
-        except TypeError:
-            return None

@@ -479,6 +479,18 @@ class Classifier(Model):
         total = chances.sum(axis=1, keepdims=True)
         return np.divide(chances, total, out=np.full_like(chances, 1.0 / chances.shape[1]), where=total > 0.0)
 
+    def chances_of_row(self, score: Any) -> list[float]:
+        """``probabilities_of`` one row, whose score is a float or (K,)."""
+        loss = self.learner_.loss
+        if isinstance(score, float):
+            chance = float(loss.probability(score))
+            return [1.0 - chance, chance]
+        chances = loss.probability(score[None])[0]
+        if is_joint(loss):
+            return chances.tolist()  # type: ignore[no-any-return]
+        total = chances.sum()
+        return (chances / total).tolist() if total > 0.0 else [1.0 / len(chances)] * len(chances)
+
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) not in ("signs", "real"):
             known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))

@@ -33,8 +33,7 @@ class IfProbable:
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
-        held = None if model is None else model._row_scores  # noqa: SLF001 (a method of the class)
-        if held is not None and held.learner is vars(model).get("learner_") and held.probability is not None:
+        if model is not None and (quick := model.quick) is not None and quick.probability is not None:
             return MethodType(self._method, model)
         if model is not None and not gives_probabilities(model):
             raise AttributeError(
@@ -401,6 +400,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         >>> model.predict_one({"price": 2.0, "site": "a"})
         True
         """
+        quick = self._row_quick and self.quick
+        if quick is not None and weight == 1.0 and (own := quick.targets.get(y)) is not None and quick.learn(self, row, own):
+            return self
         if not self.is_fitted:
             self._start_classes(y, classes)
         held = vars(self).get("_row_targets")
@@ -434,6 +436,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         found = targets[:, 0].tolist() if outputs == 1 else list(targets)
         return dict(zip(self.classes_.tolist(), zip(found, weights.tolist(), strict=True), strict=True))
 
+    def quick_targets(self) -> Mapping[Any, Any]:
+        return {label: target for label, (target, weight) in self._targets_by_class().items() if weight == 1.0}
+
     def predict_one(self, indices: Any, values: Any = None) -> Any:
         """The class of one row, given by its non-zeros or as a dict, in some microseconds.
 
@@ -466,8 +471,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         'yes'
         """
         if values is None:
-            if type(indices) is dict and (score := self.quick_score(indices)) is not None:
-                return self._row_scores.labels[score > 0.0]  # type: ignore[union-attr]
+            quick = self._row_quick and self.quick
+            if quick is not None and (score := quick.score(indices)) is not None:
+                return quick.labels[score > 0.0 if quick.alone else score.argmax()]
             if is_record(indices):
                 self.fitted_learner()
                 return self.classes_.item(best_class_of_row(self.score_dict(indices)))
@@ -499,16 +505,17 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         AttributeError
             For a loss that gives no probabilities.
         """
-        if values is None and type(indices) is dict and (score := self.quick_score(indices)) is not None:
-            held: Any = self._row_scores
-            chance = float(held.probability(np.float64(score)))
-            no, yes = held.labels
+        quick = self._row_quick and self.quick
+        if values is None and quick is not None and (score := quick.score(indices)) is not None:
+            if not quick.alone:
+                return dict(zip(quick.labels, self.chances_of_row(score), strict=True))
+            no, yes = quick.labels
+            chance = float(quick.probability(score))  # type: ignore[misc]
             return {no: 1.0 - chance, yes: chance}
         learner = self.fitted_learner()
         record = values is None and is_record(indices)
         score = self.score_dict(indices) if record else learner.predict_one(indices, values)
-        chances = self.probabilities_of(np.array([score]))[0]
-        return dict(zip(self.classes_.tolist(), chances.tolist(), strict=True))
+        return dict(zip(self.classes_.tolist(), self.chances_of_row(score), strict=True))
 
     @IfProbable
     def predict_log_proba(self, X: Any) -> np.ndarray:

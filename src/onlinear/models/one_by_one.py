@@ -3,79 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
-from math import inf
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from onlinear.models.predictor import Final
-from onlinear.solvers.core.engine import T
-from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
+from onlinear.streams.dict_rows import NamedRow, TableRow, row_reader
 from onlinear.streams.frames import is_record
 
 READER = "_row_reader"  # an attribute that copies do not have, as all that begin with _row_
-WORTH = 1 << 14  # columns: as many weights are listed in the time that a few rows take
-MOST_PLANS = 1 << 8
 
 
-class HeldScores:
-    """Scores rows of numbers by weights that are listed once, while nothing is learned."""
+class Quick:
+    """Learns and scores dicts of numbers, of names in an order that came before, by one compiled call each.
 
-    def __init__(self, learner: Any, reader: NamedRow | TableRow, labels: list[Any]) -> None:
-        self.learner, self.t, self.labels = learner, steps_of(learner), labels
-        self.now = np.full(T + 1, float(self.t)) if isinstance(learner, Final) else learner.states[0].now
-        self.mean = getattr(learner.loss, "mean", None)
-        self.probability = getattr(learner.loss, "probability", None)
-        self._weights = learner.weights(average=True).tolist()
-        self._bias = float(learner.intercept(average=True))
-        self._reader = reader
-        bounds = learner.bounds if isinstance(learner, Final) else learner.bounds()
-        low, high = (inf, -inf) if bounds is None else bounds[0].tolist()
-        self._range = (low, high) if low <= high else None  # what predictions are clipped to
-        self._plans: dict[tuple[str, ...], list[float] | None] = {}
+    It is that of one learner, one numbering of columns and one list of classes, as long as a model has these. ``targets``: what
+    rows of a class are learned as, where they have no weight of their own.
+    """
 
-    def score(self, row: Mapping[str, Any]) -> float | None:
-        """The score as ``predict`` gives it; None for a row that is not as plain as that, and where rows were learned since."""
-        if self.now[T] != self.t or self.learner.stopped is not None:
-            return None
-        names = tuple(row)
-        try:
-            weights = self._plans[names]
-        except KeyError:
-            weights = self._plan(names)
-        if weights is None:
-            return None
-        score = self._bias
-        try:
-            for weight, value in zip(weights, row.values(), strict=False):
-                score += weight * value
-        except TypeError:
-            self._plans[names] = None
-            return None
-        if type(score) is not float or score != score:
-            return None
-        return score if self._range is None else min(max(score, self._range[0]), self._range[1])
+    def __init__(self, model: Any, reader: NamedRow | TableRow, targets: Mapping[Any, Any]) -> None:
+        self.learner, self.encoding, self.classes = model.learner_, model.encoding_, vars(model).get("classes_")
+        self.targets, self.labels = targets, [] if self.classes is None else self.classes.tolist()
+        self.alone, loss = self.learner.n_outputs == 1, self.learner.loss
+        self.mean, self.probability = getattr(loss, "mean", None), getattr(loss, "probability", None)
+        self._reader, self._moves = reader, -1  # moves of the learner's arrays that the model has followed
+        self._learn_taken, self._score_taken = getattr(self.learner, "learn_taken", None), self.learner.score_taken
+        self._learned: Any = None  # the names of the row that was learned last
+        self._scored: Any = None
 
-    def _plan(self, names: tuple[str, ...]) -> list[float] | None:
-        """The weights of these names, where their columns ascend, as sums of rows run."""
-        if len(self._plans) >= MOST_PLANS:
-            self._plans.clear()
-        columns = self._reader.columns_of(names)
-        known = [] if columns is None else [column for column in columns if column is not None]
-        if columns is None or any(a >= b for a, b in pairwise(known)):
-            self._plans[names] = None
-            return None
-        size = len(self._weights)
-        found = [self._weights[column] if column is not None and column < size else 0.0 for column in columns]
-        self._plans[names] = found
+    def learn(self, model: Any, row: Any, target: Any) -> bool:
+        """Learn a row; False, and nothing is learned, for one that needs ``learn_dict``."""
+        learn = self._learn_taken
+        if learn is None:
+            return False
+        last = self._learned
+        if last is None or learn(row, last, target) is None:
+            names = self._reader.names_held(row, True)
+            if names is None or names is last or learn(row, names, target) is None:
+                return False
+            self._learned = names
+        if self.learner.moves != self._moves:
+            model.follow_columns()
+            self._moves = self.learner.moves
+        return True
+
+    def score(self, row: Any) -> Any:
+        """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""
+        last = self._scored
+        found = None if last is None else self._score_taken(row, last)
+        if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
+            self._scored = names
+            found = self._score_taken(row, names)
         return found
-
-
-def steps_of(learner: Any) -> int:
-    """Steps taken: where it changes, so do the weights."""
-    return int(learner.t if isinstance(learner, Final) else learner.states[0].t)
 
 
 class OneByOne:
@@ -84,8 +64,7 @@ class OneByOne:
     learner_: Any
     encoding_: dict[str, Any] | None
     n_features_in_: int | None
-    _row_scores: HeldScores | None = None
-    _row_reads = (-1, 0)  # rows learned, and the dicts that were scored since by the way of arrays
+    _row_quick: Quick | None = None
 
     def _reader(self) -> NamedRow | TableRow:
         """What reads rows in the columns of the model; raises ValueError where its columns have no names."""
@@ -100,53 +79,55 @@ class OneByOne:
         vars(self)[READER] = self.encoding_, reader
         return reader
 
+    @property
+    def quick(self) -> Quick | None:
+        """What takes single dicts as the model is now; None where none was taken yet."""
+        found = self._row_quick
+        if found is None or found.learner is not self.learner_ or found.encoding is not self.encoding_:
+            return None
+        return found if found.classes is None or found.classes is self.classes_ else None  # type: ignore[attr-defined]
+
+    def quick_targets(self) -> Mapping[Any, Any]:
+        """What rows of a class are learned as; of classes without a weight of their own."""
+        return {}
+
+    def follow_columns(self) -> None:
+        """Know as many columns as the learner."""
+        if self.n_features_in_ != self.learner_.size:
+            self.n_features_in_ = self.learner_.size or 1
+
     def learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
         """Learn a row whose target is that of the outputs."""
         learner, reader = self.learner_, self._reader()
         if isinstance(learner, Final):
             learner.learn()  # which refuses
-        lock = learner.lock
-        lock.acquire()
-        known = reader.count
-        try:
-            columns, values = reader.arrays(row, True)
-            if weight == 1.0:
-                learner.learn_one(columns, values, target)
-            else:
-                width = max(learner.size, 1 + int(columns.max(initial=0)))
-                X = sp.csr_matrix((values, columns, [0, len(columns)]), shape=(1, width))
-                learner.learn(X, np.reshape(target, (1, -1)) if learner.n_outputs > 1 else [target], [weight])
-            if self.n_features_in_ != learner.size:
-                self.n_features_in_ = learner.size or 1
-        except Exception:
-            reader.forget_after(known)
-            raise
-        finally:
-            lock.release()
-
-    def quick_score(self, row: Any) -> float | None:
-        """The score of a dict of numbers while nothing is learned; None where ``score_dict`` is to be asked."""
-        held = self._row_scores
-        return held.score(row) if held is not None and held.learner is self.learner_ else None
+        with learner.lock:
+            known = reader.count
+            try:
+                columns, values = reader.arrays(row, True)
+                if weight == 1.0:
+                    learner.learn_one(columns, values, target)
+                else:
+                    width = max(learner.size, 1 + int(columns.max(initial=0)))
+                    X = sp.csr_matrix((values, columns, [0, len(columns)]), shape=(1, width))
+                    learner.learn(X, np.reshape(target, (1, -1)) if learner.n_outputs > 1 else [target], [weight])
+                self.follow_columns()
+            except Exception:
+                reader.forget_after(known)
+                raise
+            if self.quick is None or reader.count != known:
+                self._row_quick = Quick(self, reader, self.quick_targets())
 
     def score_dict(self, row: Mapping[str, Any]) -> Any:
-        """The score of a row, a float or (K,). Lists all weights where that is worth it."""
+        """The score of a row, a float or (K,)."""
         learner, reader = self.learner_, self._reader()
         if isinstance(learner, Final):
-            found = learner.predict_one(*as_arrays(reader.row(row, False)))
+            found = learner.predict_one(*reader.arrays(row, False))
         else:
-            lock = learner.lock  # the arrays are those of all rows of these names
-            lock.acquire()
-            try:
+            with learner.lock:
                 found = learner.predict_one(*reader.arrays(row, False))
-            finally:
-                lock.release()
-        held, now = self._row_scores, steps_of(learner)
-        if learner.n_outputs == 1 and (held is None or held.learner is not learner or held.t != now):
-            t, reads = self._row_reads
-            self._row_reads = now, (reads + 1 if t == now else 1)
-            if self._row_reads[1] > 1 + learner.size // WORTH:
-                self._row_scores = HeldScores(learner, reader, list(getattr(self, "classes_", np.empty(0)).tolist()))
+        if self.quick is None:
+            self._row_quick = Quick(self, reader, self.quick_targets())
         return found
 
     def dicts_as_rows(self, rows: Any) -> Any:

@@ -16,6 +16,7 @@ from onlinear.files import trust
 from onlinear.learner import Learner, stored_parts
 from onlinear.learner.arguments import one_row
 from onlinear.learner.clip import are_ranges, bounded
+from onlinear.learner.learn_one import retyped
 from onlinear.learner.parts import build_loss
 from onlinear.learner.predict_one import OneScore, bound_of
 from onlinear.learner.scores import score_block
@@ -100,16 +101,20 @@ class Final:
     def predict_one(self, indices: Any, values: Any) -> Any:
         """The score of one row, a float or (K,), given by its non-zeros; as ``predict`` gives it."""
         one = self._one_score()
-        if one is not None and (score := one.score(indices, values)) is not None:
-            return bounded(score, self.bounds)
+        if one is not None and (score := one.score(*(retyped(indices, values) or (indices, values)))) is not None:
+            return score
         scores = self.predict(one_row(indices, values))
         return float(scores[0]) if self.n_outputs == 1 else scores[0]
+
+    def score_taken(self, row: Any, names: Any) -> Any:
+        """As ``Learner.score_taken``."""
+        return None if self._one is None else self._one.score(row, names)
 
     def _one_score(self) -> OneScore | None:
         """What scores single rows; None where the weights are too wide to stand at their own places."""
         if self._one is None and self.size <= DENSE:
             weights = self.weights().reshape(self.size, self.n_outputs)
-            self._one = OneScore(weights, self.intercepts, np.zeros(SCALARS), bound_of(self.growing, self.size))
+            self._one = OneScore(weights, self.intercepts, np.zeros(SCALARS), bound_of(self.growing, self.size), self.bounds)
         return self._one
 
     def _looked_up(self, k: int) -> tuple[np.ndarray | None, np.ndarray]:

@@ -347,10 +347,12 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         >>> model.get_feature_names_out().tolist()
         ['rooms', 'city=Graz']
         """
-        if not self.is_fitted:
-            self.columns_ = None
-            self.start_with_dicts(1)
-        self.learn_dict(row, float(y), weight)
+        quick = self._row_quick and self.quick
+        if quick is None or weight != 1.0 or not quick.learn(self, row, float(y)):
+            if not self.is_fitted:
+                self.columns_ = None
+                self.start_with_dicts(1)
+            self.learn_dict(row, float(y), weight)
         return self
 
     def predict_one(self, indices: Any, values: Any = None) -> Any:
@@ -377,9 +379,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             For wrong input.
         """
         if values is None:
-            if type(indices) is dict and (score := self.quick_score(indices)) is not None:
-                mean = self._row_scores.mean  # type: ignore[union-attr]
-                return score if mean is None else float(mean(np.float64(score)))
+            quick = self._row_quick and self.quick
+            if quick is not None and quick.alone and (score := quick.score(indices)) is not None:
+                return score if quick.mean is None else float(quick.mean(np.float64(score)))
             if is_record(indices):
                 self.fitted_learner()
                 return float(np.ravel(self.means_of(np.array([self.score_dict(indices)])))[0])

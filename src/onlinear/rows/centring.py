@@ -163,6 +163,12 @@ class Centring(Scaler):
         _, mean, variance = self.statistics
         return np.sqrt(np.where(variance > CONSTANT * mean * mean, variance, 0.0))
 
+    @property
+    def means(self) -> np.ndarray:
+        """The means of the centred columns, and room behind them."""
+        found: np.ndarray = self._list[1][MEAN]
+        return found
+
     def centre(self, weights: np.ndarray) -> float:
         """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
         return self.centre_of(self.original(weights, self.centred))

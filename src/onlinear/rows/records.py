@@ -15,6 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import function, kernel
+from onlinear.compiled.objects import (
+    LONG_DOUBLE,
+    LONG_SINGLE,
+    NAMED,
+    SHORT_DOUBLE,
+    SHORT_SINGLE,
+    columns_named,
+    doubles,
+    longs,
+    shorts,
+    singles,
+    values_named,
+    way_of,
+)
 
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 COPIED = 1 << 17  # entries that are copied at a time, to where the processor has them at hand
@@ -224,6 +238,23 @@ def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[
             end += 1
     starts[1] = end
     return largest
+
+
+@function
+def fill_given(first, second, kinds, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
+    """``fill_row`` of a row as Python has it: columns and values, or a dict and its ``Names``; -1 for any other."""
+    way = way_of(first, second, kinds)
+    if way == LONG_DOUBLE:
+        return fill_row(longs(first), doubles(second), bound, starts, columns, entries)
+    if way == NAMED:
+        return fill_row(columns_named(second), values_named(second), bound, starts, columns, entries)
+    if way == SHORT_DOUBLE:
+        return fill_row(shorts(first), doubles(second), bound, starts, columns, entries)
+    if way == LONG_SINGLE:
+        return fill_row(longs(first), singles(second), bound, starts, columns, entries)
+    if way == SHORT_SINGLE:
+        return fill_row(shorts(first), singles(second), bound, starts, columns, entries)
+    return -1.0
 
 
 def take_rows(rows: Rows, order: np.ndarray) -> Rows:

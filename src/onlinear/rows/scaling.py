@@ -129,6 +129,11 @@ class Scaler:
         """The columns whose mean is subtracted: their weights have a share in the intercept."""
         return np.arange(self.size if self.kind == "standard" else 0, dtype=np.uint32)
 
+    @property
+    def means(self) -> np.ndarray | None:
+        """The means of the columns that are nearly always there, which rows move; None where there are none."""
+        return None
+
     def centre(self, weights: np.ndarray) -> float:
         """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
         return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0

@@ -308,6 +308,22 @@ def read_sums(p, S, B, A, E, F, columns, out):
 
 
 @kernel
+def read_after_row(p, S, columns, now, out):
+    read(p, S, now[C], columns, out)
+
+
+@kernel
+def read_sums_after_row(p, S, B, A, columns, now, out):
+    read_sums(p, S, B, A, now[E], now[F], columns, out)
+
+
+@function
+def bias_after_row(now):
+    """The intercept after the last row."""
+    return now[BIAS] - now[C] * now[MASS] * now[ONE]
+
+
+@kernel
 def has_constant(rows):
     """Whether a column has the same non-zero value in every row."""
     indptr, indices, values = rows
@@ -357,7 +373,15 @@ class Unconstrained(Engine):
         return out
 
     def bias(self, state: State) -> float:
-        return float(state.now[BIAS] - state.now[C] * state.now[MASS] * state.now[ONE])
+        return float(bias_after_row(state.now))
+
+    def bias_reader(self, state: State) -> tuple[Any, tuple[Any, ...]]:
+        return bias_after_row, ()
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        p, S, B, A = self.vectors(state)
+        last = read_after_row, (p, S)
+        return last, None if self.average is None else (read_sums_after_row, (p, S, B, A))
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))

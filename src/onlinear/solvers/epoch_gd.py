@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average
-from onlinear.compiled import adopt, function
+from onlinear.compiled import adopt, function, kernel
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import Dense
@@ -95,6 +95,18 @@ class EpochGd(NamedTuple):
         return DenseEpochs(solver, problem, "sign(w) has no closed form together with l2")
 
 
+@kernel
+def read_kept(mean, columns, now, out):
+    for e in range(columns.shape[0]):
+        out[e] = mean[columns[e]]
+
+
+@function
+def read_kept_bias(last, post, total, now):
+    """The mean of the intercepts of the last complete epoch."""
+    return now[BIAS_MEAN]
+
+
 class Epochs(Scaled):
     """Epoch-GD in O(non-zeros), and O(d) at the ends of epochs."""
 
@@ -165,6 +177,14 @@ class Epochs(Scaled):
 
     def mean_bias(self, state: State) -> float:
         return float(state.now[BIAS_MEAN])
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        last, _ = super().readers(state)
+        return last, (read_kept, (state.arrays["mean"],))
+
+    @property
+    def mean_bias_reader(self) -> Any:
+        return read_kept_bias
 
     def variables(self, state: State) -> dict[str, Any]:
         columns = everything(state)

@@ -392,6 +392,17 @@ def read_bias(solver, table, t):
 
 
 @kernel
+def read_after_row(solver, l2, shape, square, stamp, V, table, columns, now, out):
+    read_mixture(solver, l2, shape, square, stamp, V, table, now, columns, out)
+
+
+@function
+def bias_after_row(solver, table, now):
+    """The mixture's intercept after the last row."""
+    return read_bias(solver, table, now[T])
+
+
+@kernel
 def read_models(l2, shape, stamp, V, t, out):
     """Write weights and sums of every model up to step t."""
     parts, models = shape
@@ -606,6 +617,16 @@ class LazyMixture(Engine):
 
     def bias(self, state: State) -> float:
         return float(read_bias(self.solver, state.kept["table"], state.now[T]))
+
+    def bias_reader(self, state: State) -> tuple[Any, tuple[Any, ...]]:
+        return bias_after_row, (self.solver, state.kept["table"])
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        arrays = (state.arrays[name] for name in ("square", "stamp", "models"))
+        return (
+            read_after_row,
+            (self.solver, float(self.penalty.l2), self.shape(state), *arrays, state.kept["table"]),
+        ), None
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         raise TypeError("a mixture has no average of its own.")

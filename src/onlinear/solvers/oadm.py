@@ -265,6 +265,24 @@ def read(W, G, L, S, A, k, th, average, t, columns, w, a, sums):
             sums[e] = A[j] + (S[j] + total)
 
 
+@kernel
+def read_after_row(penalty, rho, k, th, average, W, G, L, columns, now, out):
+    t = int(now[T])
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        _, a, _ = averaged_catch_up(W[j], G[j], int(L[j]), t, k, th, average)
+        out[e] = penalty.prox(a, 1.0 / rho)
+
+
+@kernel
+def read_sums_after_row(k, th, average, W, G, L, S, A, columns, now, out):
+    t = int(now[T])
+    for e in range(columns.shape[0]):
+        j = columns[e]
+        _, _, total = averaged_catch_up(W[j], G[j], int(L[j]), t, k, th, average)
+        out[e] = A[j] + (S[j] + total)
+
+
 class LazyOadm(Engine):
     """OADM in O(non-zeros)."""
 
@@ -284,10 +302,19 @@ class LazyOadm(Engine):
         """(w, a, sums of z) after the last row."""
         out = np.empty((3, len(columns)))
         arrays = (state.arrays.get(name) for name in "WGLSA")
-        rho = self.solver.rho
-        k, th = self.penalty.l1 / rho, rho / (rho + self.solver.bregman)
-        read(*arrays, k, th, self.average, state.t, columns, out[0], out[1], out[2])
+        read(*arrays, *self.strip, self.average, state.t, columns, out[0], out[1], out[2])
         return out[0], out[1], out[2]
+
+    @property
+    def strip(self) -> tuple[float, float]:
+        """k, half the width of the strip in which z = 0, and th."""
+        rho = self.solver.rho
+        return self.penalty.l1 / rho, rho / (rho + self.solver.bregman)
+
+    def readers(self, state: State) -> tuple[Any, Any]:
+        arrays = [state.arrays.get(name) for name in "WGLSA"]
+        last = read_after_row, (self.penalty, self.solver.rho, *self.strip, self.average, *arrays[:3])
+        return last, None if self.average is None else (read_sums_after_row, (*self.strip, self.average, *arrays))
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return self.penalty.prox(self.settled(state, columns)[1], 1.0 / self.solver.rho)

@@ -340,7 +340,7 @@ class LazyRda(Engine):
     def readers(self, state: State) -> tuple[Any, Any]:
         G, B, A = (state.vectors().get(name) for name in "GBA")
         last = read_after_row, (self.penalty, self.solver, self.bounds, G)
-        if self.average is None or self.average.post or self.masked:
+        if self.average is None:
             return last, None
         return last, (read_sums_after_row, (state.table, self.penalty.l1, G, B, A))
 

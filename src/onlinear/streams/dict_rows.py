@@ -12,11 +12,13 @@ Both give what the rows of a table would, by plain Python where values are plain
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from onlinear.compiled.objects import REAL, Names, names_of
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
@@ -25,10 +27,64 @@ from onlinear.streams.ngrams import Grams, WordGrams
 
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
-MOST_PLANS = 1 << 8
+MOST_NAMES = 1 << 17  # of rows that are held
 EXACT = 2**53  # whole numbers up to here are doubles
 MOST_HELD = 1 << 16  # hashes that are kept
 PLAIN = (float, int, bool)
+
+
+class HeldNames:
+    """The names of rows of numbers that came twice, in their order, by which compiled code takes such rows.
+
+    ``columns_of`` gives the columns of names; ``most`` is the largest value that is taken by them; ``grows``: whether a name
+    without a column may get one.
+    """
+
+    def __init__(self, columns_of: Callable[[Sequence[str]], Sequence[int | None] | None], most: float, grows: bool) -> None:
+        self._columns_of, self._most, self._grows = columns_of, most, grows
+        self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
+        self._some: dict[tuple[str, ...], Names] = {}  # where one has none so far
+        self._once: set[int] = set()  # of what came before
+        self._held = 0  # names
+
+    def find(self, row: Any, learns: bool) -> Names | None:
+        """What takes a row; None where there is nothing. A row that is learned has a column for each name."""
+        if type(row) is not dict:
+            return None
+        names = tuple(row)
+        found = self._all.get(names)
+        return found if found is not None or learns else self._some.get(names)
+
+    def see(self, row: Mapping[str, Any]) -> None:
+        """Hold the names of a row, if that is a dict of numbers that is here again."""
+        names = tuple(row)
+        key = hash(names)
+        if key not in self._once:
+            if len(self._once) >= MOST_NAMES:
+                self._once.clear()
+            self._once.add(key)
+        elif type(row) is dict and names not in self._all and all(type(value) in REAL for value in row.values()):
+            self._hold(names)
+
+    def _hold(self, names: tuple[str, ...]) -> None:
+        columns = self._columns_of(names)
+        if columns is None or len(names) > MOST_NAMES or not all(type(name) is str for name in names):
+            return
+        if self._held + len(names) > MOST_NAMES:
+            self.clear()
+        self._held += len(names)
+        which = self._some if self._grows and None in columns else self._all
+        which[names] = names_of(names, list(columns), self._most)
+
+    def grow(self) -> None:
+        """A name has got a column."""
+        self._some.clear()
+
+    def clear(self) -> None:
+        """Hold none."""
+        self._all.clear()
+        self._some.clear()
+        self._held = 0
 
 
 class NamedRow:
@@ -37,7 +93,7 @@ class NamedRow:
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self._place = {name: k for k, name in enumerate(names)}
-        self._plans: dict[tuple[str, ...], Arrays] = {}  # of rows that are all numbers, in the order of the columns
+        self._rows = HeldNames(self.columns_of, inf, grows=True)
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -56,27 +112,19 @@ class NamedRow:
         """Drop the names beyond the first ``count``: those of a row that was refused."""
         if count == len(self.names):
             return
-        self._plans.clear()
+        self._rows.clear()
         for name in self.names[count:]:
             del self._place[name]
         del self.names[count:]
 
+    def names_held(self, row: Any, learns: bool) -> Names | None:
+        """What takes the numbers of a row; None where no such row came before."""
+        return self._rows.find(row, learns)
+
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
-        """``row`` as arrays, which the next call may write to."""
-        names, values = tuple(row), row.values()
-        plan = self._plans.get(names)
-        if plan is not None:
-            try:
-                sum(values)  # text is no number, though NumPy would read it as one
-                plan[1][:] = list(values)
-                return plan
-            except (TypeError, ValueError, OverflowError):
-                pass
+        """``row`` as arrays."""
         found = as_arrays(self.row(row, grow))
-        if all(type(value) in PLAIN for value in values) and found[0].tolist() == self.columns_of(names):
-            if len(self._plans) >= MOST_PLANS:
-                self._plans.clear()
-            self._plans[names] = found
+        self._rows.see(row)
         return found
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
@@ -118,6 +166,7 @@ class NamedRow:
             raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {name!r}.")
         self._place[name] = column = len(self.names)
         self.names.append(name)
+        self._rows.grow()
         return column
 
 
@@ -134,7 +183,7 @@ class TableRow:
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
     def __init__(self, encoding: Encoding) -> None:
-        self._encoding = encoding
+        self._encoding, self._rows = encoding, HeldNames(self.columns_of, EXACT, grows=False)
         self._numeric = [feature.name for feature in encoding.numeric]
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
@@ -170,9 +219,15 @@ class TableRow:
         """How columns are numbered, for ``encoding_``."""
         return self._encoding.description()
 
+    def names_held(self, row: Any, learns: bool) -> Names | None:
+        """What takes the numbers of a row; None where no such row came before."""
+        return self._rows.find(row, learns)
+
     def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
         """``row`` as arrays."""
-        return as_arrays(self.row(row, grow))
+        found = as_arrays(self.row(row, grow))
+        self._rows.see(row)
+        return found
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
         """The row's columns and values; a category that is not known gets a column if ``grow``, else no entry."""

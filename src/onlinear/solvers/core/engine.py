@@ -88,6 +88,13 @@ def read_bias(now):  # type: ignore[no-untyped-def]
     return now[BIAS]
 
 
+@function
+def read_mean_bias(last, post, total, now):  # type: ignore[no-untyped-def]
+    """The average of the intercepts, of which ``last`` is the last and counts too where ``post``."""
+    sums = now[BIAS_TOTAL] + now[BIAS_SUM]
+    return (sums + last if post else sums) / total
+
+
 class Bound(NamedTuple):
     """The most features of which an array holds numbers, and how many numbers a feature has once there are more."""
 
@@ -428,6 +435,12 @@ class Engine(ABC):
         """What writes the weights of columns, and what the weighted sums of an average: a kernel and its arguments before the
         columns, after which come ``state.now`` and where it writes. None where there is no such kernel."""
         return None, None
+
+    @property
+    def mean_bias_reader(self) -> Any:
+        """What gives the average of the intercepts: a function for kernels of the last one, whether that counts too, the sum of
+        the weights and ``state.now``."""
+        return read_mean_bias
 
     def bias_reader(self, state: State) -> tuple[Any, tuple[Any, ...]]:
         """What gives the intercept: a function for kernels and its arguments before ``state.now``."""

@@ -168,7 +168,7 @@ class PlainEngine(Engine):
 
     def readers(self, state: State) -> tuple[Any, Any]:
         parts, numbers = (self.solver, self.penalty), self.numbers(state)
-        if self.average is None or self.average.post or self.masked:
+        if self.average is None:
             return (read, (*parts, numbers)), None
         return (read, (*parts, numbers)), (read_sums, (*parts, self.average, numbers, self.kept_sums(state)))
 

@@ -262,7 +262,7 @@ class PotentialEngine(Engine):
         V = self.potentials(state)
         B, A = (state.vectors().get(name) for name in "BA")
         last = read_after_row, (self.penalty, self.solver if self.reads_next else None, V)
-        if self.average is None or self.average.post or self.masked:
+        if self.average is None:
             return last, None
         return last, (read_sums_after_row, (state.table, V, B, A))
 

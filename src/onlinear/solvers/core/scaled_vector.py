@@ -235,8 +235,7 @@ class Scaled(Engine):
 
     def readers(self, state: State) -> tuple[Any, Any]:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        divides = self.average is not None and type(self).mean is Engine.mean and not (self.average.post or self.masked)
-        return (read, (V,)), (read_sums, (V, B, A)) if divides else None
+        return (read, (V,)), None if self.average is None else (read_sums, (V, B, A))
 
 
 def check_subgradient(solver: Any, penalty: Any) -> None:

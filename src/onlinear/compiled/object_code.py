@@ -1,0 +1,259 @@
+"""What is compiled for rows as Python has them: the code of ``objects.py``, which keeps no reference and raises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
+
+from onlinear.compiled._private import cgutils, fill_array
+from onlinear.compiled.objects import (
+    ALIGNED,
+    AXES,
+    DATA,
+    FLAGS,
+    KIND,
+    LONG_DOUBLE,
+    LONG_SINGLE,
+    NAMED,
+    NUMBERS,
+    OTHER,
+    SHAPE,
+    SHORT_DOUBLE,
+    SHORT_SINGLE,
+    STRIDES,
+    AnyObject,
+    columns_named,
+    doubles,
+    longs,
+    shorts,
+    singles,
+    values_named,
+    way_of,
+)
+
+_BYTE, _WORD, _INT, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.IntType(32), ir.DoubleType()
+_OBJECT = _BYTE.as_pointer()
+
+
+class ObjectType(types.Type):  # type: ignore[misc]
+    """An object of Python, which the caller keeps."""
+
+    def __init__(self) -> None:
+        super().__init__(name="AnyObject")
+
+
+_ANY = ObjectType()
+register_model(ObjectType)(models.OpaqueModel)
+
+
+@typeof_impl.register(AnyObject)
+def _typeof(value: Any, context: Any) -> Any:
+    return _ANY
+
+
+@unbox(ObjectType)
+def _same(kind: Any, value: Any, c: Any) -> Any:
+    return NativeValue(value)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def _load(builder: Any, address: Any, place: int, kind: Any = _WORD) -> Any:
+    """What lies so many bytes behind an address."""
+    at = builder.add(address, _WORD(place))
+    return builder.load(builder.inttoptr(at, kind.as_pointer()))
+
+
+def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:
+    """A call of the interpreter's function of that name; addresses among the arguments are those of objects."""
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+
+
+def _object(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _OBJECT)
+
+
+def _read_at(place: int, kind: Any) -> Any:
+    """What reads a whole number of 32 or 64 bits so many bytes behind an object."""
+
+    @intrinsic
+    def read(typing: Any, found: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            address = builder.ptrtoint(args[0], _WORD) if signature.args[0] == _ANY else args[0]
+            word = _load(builder, address, place, kind)
+            return word if kind == _WORD else builder.zext(word, _WORD)
+
+        return types.int64(found), code
+
+    return read
+
+
+_kind, _numbers, _axes, _flags = (_read_at(*at) for at in ((KIND, _WORD), (NUMBERS, _WORD), (AXES, _INT), (FLAGS, _INT)))
+
+
+def _viewed(item: Any, where: Callable[..., Any]) -> Any:
+    """What gives an array of one axis, of ``item``, whose data, length and stride ``where`` finds."""
+    size = item.bitwidth // 8
+
+    @intrinsic
+    def view(typing: Any, found: Any) -> Any:
+        kind = types.Array(item, 1, "A")
+
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(kind)(context, builder)
+            data, length, stride = where(builder, builder.ptrtoint(args[0], _WORD))
+            memory = builder.inttoptr(data, array.data.type)
+            return fill_array(array, memory, [length], [stride], _WORD(size), None)
+
+        return kind(found), code
+
+    return view
+
+
+def _of_array(builder: Any, address: Any) -> Any:
+    shape, strides = (_load(builder, _load(builder, address, place), 0) for place in (SHAPE, STRIDES))
+    return _load(builder, address, DATA), shape, strides
+
+
+def _of_names(part: int) -> Callable[..., Any]:
+    """Where a part of ``Names`` is: that of so many times the names."""
+
+    def where(builder: Any, address: Any) -> Any:
+        data, length, _ = _of_array(builder, address)
+        count = builder.lshr(builder.sub(length, _WORD(2)), _WORD(2))
+        end = builder.add(data, builder.shl(length, _WORD(3)))
+        start = builder.add(data, builder.mul(count, _WORD(8 * part)))
+        return start, count if part < 2 else _load(builder, end, -8), _WORD(8)
+
+    return where
+
+
+_VIEWS = {
+    longs: _viewed(types.int64, _of_array),
+    shorts: _viewed(types.int32, _of_array),
+    doubles: _viewed(types.float64, _of_array),
+    singles: _viewed(types.float32, _of_array),
+    columns_named: _viewed(types.int64, _of_names(2)),
+    values_named: _viewed(types.float64, _of_names(3)),
+}
+_addresses, _places = (_viewed(types.int64, _of_names(part)) for part in range(2))
+_words = _viewed(types.int64, _of_array)
+_reals = _viewed(types.float64, _of_array)
+
+
+def _overload(text: Callable[..., Any], view: Any) -> None:
+    overload(text)(lambda found: lambda found: view(found))
+
+
+for _text, _view in _VIEWS.items():
+    _overload(_text, _view)
+
+# --- dicts -----------------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _size(typing: Any, row: Any) -> Any:
+    """The number of entries of a dict."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, "PyDict_Size", _WORD, args[0])
+
+    return types.int64(row), code
+
+
+@intrinsic
+def _next(typing: Any, row: Any, place: Any) -> Any:
+    """The entry of a dict at a place: the place after it, and the addresses of its name and value, 0 where there is none."""
+    several = types.UniTuple(types.int64, 3)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        slots = [cgutils.alloca_once(builder, _WORD) for _ in range(3)]
+        for slot, value in zip(slots, (args[1], _WORD(0), _WORD(0)), strict=True):
+            builder.store(value, slot)
+        objects = [builder.bitcast(slot, _OBJECT.as_pointer()) for slot in slots[1:]]
+        _call(builder, "PyDict_Next", _INT, args[0], slots[0], *objects)
+        return context.make_tuple(builder, several, [builder.load(slot) for slot in slots])
+
+    return several(row, types.int64), code
+
+
+@intrinsic
+def _same_text(typing: Any, one: Any, other: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = _call(builder, "PyUnicode_Compare", _INT, *(_object(builder, arg) for arg in args))
+        return builder.icmp_signed("==", found, _INT(0))
+
+    return types.boolean(types.int64, types.int64), code
+
+
+@intrinsic
+def _real(typing: Any, address: Any) -> Any:
+    """The number that a float is."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, "PyFloat_AsDouble", _DOUBLE, _object(builder, args[0]))
+
+    return types.float64(types.int64), code
+
+
+@intrinsic
+def _whole(typing: Any, address: Any) -> Any:
+    """The number that a whole number is; NaN for one that is beyond all doubles."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = _call(builder, "PyLong_AsDouble", _DOUBLE, _object(builder, args[0]))
+        out = cgutils.alloca_once(builder, _DOUBLE)
+        builder.store(found, out)
+        with builder.if_then(builder.fcmp_ordered("==", found, _DOUBLE(-1.0)), likely=False):
+            error = _call(builder, "PyErr_Occurred", _OBJECT)
+            with builder.if_then(cgutils.is_not_null(builder, error), likely=False):
+                _call(builder, "PyErr_Clear", ir.VoidType())
+                builder.store(_DOUBLE(float("nan")), out)
+        return builder.load(out)
+
+    return types.float64(types.int64), code
+
+
+@overload(way_of)
+def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
+    def code(first, second, kinds):  # type: ignore[no-untyped-def]
+        an_array, names, a_dict, text, a_float, a_double, a_whole, a_flag, long, short, double, single = kinds
+        kind, other = _kind(first), _kind(second)
+        if kind == an_array and other == an_array:
+            plain = _axes(first) == 1 and _axes(second) == 1 and _flags(first) & _flags(second) & ALIGNED != 0
+            columns, values = _numbers(first), _numbers(second)
+            if plain and columns == long:
+                return LONG_DOUBLE if values == double else LONG_SINGLE if values == single else OTHER
+            if plain and columns == short:
+                return SHORT_DOUBLE if values == double else SHORT_SINGLE if values == single else OTHER
+            return OTHER
+        if kind != a_dict or other != names:
+            return OTHER
+        addresses, places, numbers = _addresses(second), _places(second), values_named(second)
+        most, place = _reals(second)[-2], 0
+        if _size(first) != addresses.shape[0]:
+            return OTHER
+        for k in range(addresses.shape[0]):
+            place, name, value = _next(first, place)
+            if name != addresses[k] and (name == 0 or _kind(name) != text or not _same_text(name, addresses[k])):
+                return OTHER
+            kind = _kind(value)
+            if kind in (a_float, a_double):
+                number = _real(value)
+            elif kind in (a_whole, a_flag):
+                number = _whole(value)
+            else:
+                return OTHER
+            if not abs(number) <= most:
+                return OTHER
+            if places[k] >= 0:
+                numbers[places[k]] = number
+        return NAMED
+
+    return code

@@ -1,0 +1,144 @@
+"""Rows as Python has them, which compiled code looks at itself: two arrays, or a dict of numbers whose names were seen before.
+
+To look at the types of two arrays, and to unpack them, takes Python longer than a step of ten entries; to read a dict takes it
+ten times as long. Compiled code compares addresses of types, and asks the interpreter for one entry of a dict after the other.
+Where objects do not lie in memory as it expects (``READABLE``), all rows are ``OTHER``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from onlinear.compiled.home import COMPILED
+
+# Bytes from the address of an object to that of its type; and of an array to its data, the number of its axes, its shape, its
+# strides, its type of numbers and its flags.
+KIND, DATA, AXES, SHAPE, STRIDES, NUMBERS, FLAGS = 8, 16, 24, 32, 40, 56, 64
+ALIGNED = 0x100
+# What a row is: two arrays of these types of columns and values; a dict; anything else.
+OTHER, LONG_DOUBLE, SHORT_DOUBLE, LONG_SINGLE, SHORT_SINGLE, NAMED = range(6)
+TYPES = tuple(map(np.dtype, (np.int64, np.int32, np.float64, np.float32)))
+
+
+class AnyObject:
+    """Stands for an object of any type where the types of arguments are told by examples."""
+
+
+class Names(np.ndarray):
+    """The names of the numbers of a dict, and room for these.
+
+    Of n names: their addresses, the places of their values (-1: looked at only), the columns and the values (in ascending
+    order), the largest value that is taken, and the number of columns. ``names`` keeps the addresses good.
+    """
+
+    names: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """The names."""
+        return (len(self) - 2) // 4
+
+    def part(self, k: int) -> np.ndarray:
+        """The k-th part: addresses, places, columns, values."""
+        found = np.asarray(self)[k * self.count : (k + 1) * self.count]
+        return found.view(np.float64) if k == 3 else found
+
+    @property
+    def row(self) -> tuple[np.ndarray, np.ndarray]:
+        """The columns and the values of the dict that was taken last."""
+        end = int(self[-1])
+        return self.part(2)[:end], self.part(3)[:end]
+
+
+def names_of(names: tuple[str, ...], columns: list[int | None], most: float = inf) -> Names:
+    """What takes dicts of these names, each text, in this order, whose values stand in these columns; None: the value is looked
+    at only. A dict with a value above ``most`` in size is not taken."""
+    count = len(names)
+    known = sorted(column for column in columns if column is not None)
+    place = {column: k for k, column in enumerate(known)}
+    words = np.zeros(4 * count + 2, np.int64).view(Names)
+    words.names = names
+    words[:count] = list(map(id, names))
+    words[count : 2 * count] = [-1 if column is None else place[column] for column in columns]
+    words[2 * count : 2 * count + len(known)] = known
+    words[-2] = int(np.float64(most).view(np.int64))
+    words[-1] = len(known)
+    return words
+
+
+REAL = (float, np.float64, int, bool)  # the types of numbers that are taken from dicts
+# What tells the types of objects and of arrays' numbers.
+KINDS = tuple(map(id, (np.ndarray, Names, dict, str, *REAL, *TYPES)))
+
+
+def _is_readable() -> bool:
+    """Whether objects lie in memory as the compiled code of this module expects: where the interpreter runs without its lock
+    they do not."""
+    array = np.zeros(6, np.float32)[::2]
+    whole = ctypes.c_ssize_t.from_address
+    words = {KIND: id(np.ndarray), DATA: array.ctypes.data, NUMBERS: id(TYPES[3])}
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or np.ndarray.__basicsize__ < FLAGS + 4 or float.__basicsize__ != 24:
+        return False
+    if any(whole(id(array) + place).value != value for place, value in words.items()):
+        return False
+    axes, flags = (ctypes.c_int.from_address(id(array) + place).value for place in (AXES, FLAGS))
+    shape, strides = (whole(whole(id(array) + place).value).value for place in (SHAPE, STRIDES))
+    return (axes, shape, strides, flags & ALIGNED) == (1, 3, 8, ALIGNED)
+
+
+READABLE = not COMPILED or _is_readable()
+
+
+def way_of(first: Any, second: Any, kinds: Any) -> int:
+    """What the row is that two objects are: arrays of one axis, or a dict and ``Names``; the numbers of a dict are taken."""
+    if type(first) is np.ndarray and type(second) is np.ndarray:
+        if first.ndim != 1 or second.ndim != 1 or not (first.flags.aligned and second.flags.aligned):
+            return OTHER
+        ways = {TYPES[:3:2]: LONG_DOUBLE, TYPES[1:3]: SHORT_DOUBLE, TYPES[::3]: LONG_SINGLE, TYPES[1::2]: SHORT_SINGLE}
+        return ways.get((first.dtype, second.dtype), OTHER)
+    if type(first) is not dict or type(second) is not Names or tuple(first) != second.names:
+        return OTHER
+    most = second[-2:-1].view(np.float64)[0]
+    for value, place in zip(first.values(), second.part(1).tolist(), strict=True):
+        try:
+            if type(value) not in REAL or not abs(float(value)) <= most:
+                return OTHER
+        except OverflowError:
+            return OTHER
+        if place >= 0:
+            second.part(3)[place] = value
+    return NAMED
+
+
+def longs(indices: Any) -> Any:
+    """An array of 64-bit columns."""
+    return indices
+
+
+def shorts(indices: Any) -> Any:
+    """An array of 32-bit columns."""
+    return indices
+
+
+def doubles(values: Any) -> Any:
+    """An array of float64."""
+    return values
+
+
+def singles(values: Any) -> Any:
+    """An array of float32."""
+    return values
+
+
+def columns_named(names: Any) -> Any:
+    """The columns of the dict that was taken."""
+    return names.row[0]
+
+
+def values_named(names: Any) -> Any:
+    """The values of the dict that was taken."""
+    return names.row[1]

@@ -1,0 +1,180 @@
+"""Rows as Python has them are what compiled code takes them for: interpreted and compiled alike, whatever they are."""
+
+import json
+import sys
+from collections import OrderedDict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from onlinear.compiled import Held, kept_function, opened
+from onlinear.compiled.objects import (
+    KINDS,
+    LONG_DOUBLE,
+    LONG_SINGLE,
+    NAMED,
+    OTHER,
+    READABLE,
+    SHORT_DOUBLE,
+    SHORT_SINGLE,
+    AnyObject,
+    Names,
+    columns_named,
+    doubles,
+    longs,
+    names_of,
+    shorts,
+    singles,
+    values_named,
+    way_of,
+)
+
+D = 30
+
+
+def _taken(here, first, second):
+    kinds, out = opened(here)
+    way = way_of(first, second, kinds)
+    if way == LONG_DOUBLE:
+        _put(out, longs(first), doubles(second))
+    if way == LONG_SINGLE:
+        _put(out, longs(first), singles(second))
+    if way == SHORT_DOUBLE:
+        _put(out, shorts(first), doubles(second))
+    if way == SHORT_SINGLE:
+        _put(out, shorts(first), singles(second))
+    if way == NAMED:
+        _put(out, columns_named(second), values_named(second))
+    return way
+
+
+@kept_function
+def _put(out, columns, values):
+    for k in range(len(columns)):
+        out[columns[k]] = values[k]
+
+
+@pytest.fixture(scope="module")
+def taken():
+    out = np.zeros(D)
+    held = Held(KINDS, out)
+    run = held.compile(_taken, {"_put": _put}, AnyObject(), AnyObject())
+
+    def call(first, second):
+        out[:] = 0.0
+        return run(held.here, first, second), out.copy()
+
+    call.held = held
+    return call
+
+
+def interpreted(first, second):
+    """The row by the texts themselves, which Python runs."""
+    out, way = np.zeros(D), way_of(first, second, KINDS)
+    if way == NAMED:
+        out[columns_named(second)] = values_named(second)
+    elif way != OTHER:
+        out[first] = second
+    return way, out
+
+
+def test_objects_lie_where_compiled_code_looks_for_them():
+    assert READABLE, "compiled/objects.py: another interpreter, or another NumPy; single rows take the way of blocks"
+
+
+COLUMNS, VALUES = np.array([1, 4, 7, 11]), np.array([0.5, -2.0, 3.0, 1e-3])
+UNALIGNED = np.frombuffer(b"\0" + VALUES.tobytes(), np.uint8)[1:].view(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "way"),
+    [
+        (COLUMNS, VALUES, LONG_DOUBLE),
+        (COLUMNS.astype(np.int32), VALUES, SHORT_DOUBLE),
+        (COLUMNS, VALUES.astype(np.float32), LONG_SINGLE),
+        (COLUMNS.astype(np.int32), VALUES.astype(np.float32), SHORT_SINGLE),
+        (np.repeat(COLUMNS, 3)[::3], VALUES[::-1], LONG_DOUBLE),
+        (COLUMNS[:0], VALUES[:0], LONG_DOUBLE),
+        (COLUMNS.astype(np.uint32), VALUES, OTHER),
+        (COLUMNS.astype(">i8"), VALUES, OTHER),
+        (COLUMNS, VALUES.astype(">f8"), OTHER),
+        (COLUMNS, COLUMNS, OTHER),
+        (COLUMNS[None], VALUES, OTHER),
+        (COLUMNS, VALUES[:, None], OTHER),
+        (COLUMNS, UNALIGNED, OTHER),
+        (COLUMNS, np.ma.array(VALUES), OTHER),
+        (COLUMNS, np.float64(1.0), OTHER),
+        (COLUMNS.tolist(), VALUES.tolist(), OTHER),
+        (None, None, OTHER),
+        ({"a": 1.0}, VALUES, OTHER),
+        ({"a": 1.0}, 140_000_000_000_000, OTHER),
+        (COLUMNS, names_of(("a",), [0]), OTHER),
+    ],
+)
+def test_pairs(taken, first, second, way):
+    found, wanted = taken(first, second), interpreted(first, second)
+    assert found[0] == wanted[0] == way
+    np.testing.assert_array_equal(found[1], wanted[1])
+
+
+NAMES, PLACES = ("x", "yy", "ü", "unknown"), [9, 2, 5, None]
+ROW = {"x": 1.5, "yy": -2, "ü": True, "unknown": 7}
+
+
+def test_a_dict_of_these_names(taken):
+    names = names_of(NAMES, PLACES)
+    assert (type(names), names.names) == (Names, NAMES)
+    for row in (ROW, json.loads(json.dumps(ROW)), {k: np.float64(v) for k, v in ROW.items()}, dict.fromkeys(NAMES, 2**53 + 1)):
+        way, out = taken(row, names)
+        assert way == NAMED
+        wanted = np.zeros(D)
+        for name, column in zip(NAMES, PLACES, strict=True):
+            if column is not None:
+                wanted[column] = float(row[name])
+        np.testing.assert_array_equal(out, wanted)
+        assert names.row[0].tolist() == [2, 5, 9]
+    assert interpreted(ROW, names)[0] == NAMED
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"x": 1.0, "yy": 2.0, "ü": 3.0},
+        {**ROW, "more": 1.0},
+        dict(reversed(ROW.items())),
+        {"x": 1.0, "yy": 2.0, "u": 3.0, "unknown": 4.0},
+        {"x": 1.0, "yy": 2.0, 3: 3.0, "unknown": 4.0},
+        {**ROW, "x": "1"},
+        {**ROW, "x": None},
+        {**ROW, "x": float("nan")},
+        {**ROW, "unknown": float("nan")},
+        {**ROW, "yy": 10**400},
+        {**ROW, "yy": -(10**400)},
+        {**ROW, "ü": np.float32(1.0)},
+        {**ROW, "ü": Fraction(1, 2)},
+        OrderedDict(ROW),
+        type("Mapping", (dict,), {})(ROW),
+    ],
+)
+def test_other_dicts(taken, row):
+    names = names_of(NAMES, PLACES)
+    assert taken(row, names)[0] == interpreted(row, names)[0] == OTHER
+    assert not sys.exc_info()[0]
+    assert taken(ROW, names)[0] == NAMED
+
+
+def test_values_beyond_the_most(taken):
+    names = names_of(("a",), [3], most=2.0**53)
+    for value, way in ((2**53, NAMED), (-(2.0**53), NAMED), (2**53 + 2, OTHER), (float("inf"), OTHER)):
+        assert taken({"a": value}, names)[0] == interpreted({"a": value}, names)[0] == way
+    assert taken({"a": float("inf")}, names_of(("a",), [3]))[0] == NAMED
+
+
+def test_no_reference_is_kept(taken):
+    names, row = names_of(NAMES, PLACES), {name: 1000.5 + k for k, name in enumerate(NAMES)}
+    before = [sys.getrefcount(x) for x in (row, names, *row.values(), *names.names)]
+    for _ in range(1000):
+        taken(row, names)
+    assert [sys.getrefcount(x) for x in (row, names, *row.values(), *names.names)] == before
