@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import numpy as np
@@ -67,6 +68,29 @@ def test_each_need_has_its_reason(tmp_path, monkeypatch):
     _, rest, command = advised("numbers.csv", "--target", "many", "--missing", "omit", "--task", "auto")
     assert "many: many whole numbers, amounts perhaps" in "\n".join(rest)
     run("train", *command)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_delimiter_is_advised_with_what_its_columns_need(delimiter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("customers.csv", index=False, sep=delimiter)
+    _, rest, command = advised("customers.csv")
+    shown = r"\t" if delimiter == "\t" else delimiter
+    assert rest[1].startswith(f"  --delimiter {shown} ")
+    run("train", *command)
+    assert "classes        no, yes" in run("inspect", "customers.onlinear")
+
+
+def test_train_names_marks_among_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = [*range(20), "?"]
+    pd.DataFrame({"x": values, "y": np.arange(21) % 2}).to_csv("marked.csv", index=False)
+    said = " ".join(run("train", "marked.csv", "--target", "y").split())
+    assert "The column 'x' is read as categories: it holds numbers and '?'." in said
+    assert "If that is a missing value, add --nulls ',?'" in said
+    end = json.loads(run("train", "marked.csv", "--target", "y", "--json").splitlines()[-1])
+    assert len(end["doubts"]) == 1
+    assert "read as categories" not in run("train", "marked.csv", "--target", "y", "--nulls", ",?", "--missing", "omit")
 
 
 def test_other_errors_stand_alone(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ import typer
 from onlinear.cli.command import LISTS, Reading
 from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
+from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import DATE, ERROR, TEXT, match_columns
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import TABLES
@@ -26,6 +27,7 @@ from onlinear.streams.table import NULLS, TableSettings
 from onlinear.streams.tables import open_table
 
 ROWS = 1 << 16  # that are looked at
+LONGEST = 30  # characters of a line of names that are shown
 FEW = 20  # whole numbers that may be classes
 TARGETS = ("target", "label", "class", "y", "click", "clicked", "outcome")
 IDS = ("id", "index", "unnamed: 0", "")
@@ -81,6 +83,10 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     """What the first rows of a table ask for; nothing where it has no rows, names that repeat, or not those that are asked
     for."""
     names, batch = _first_rows(path, reading)
+    other = delimiter_within(names) if reading.delimiter is None else None
+    if other is not None:
+        found = _needs(path, reading._replace(delimiter=other), given)
+        return [Need("--delimiter", typed(other), f"the names {names[0][:LONGEST]!r} are no single one"), *found]
     if not batch.num_rows or len(set(names)) < len(names):
         return []
     target = reading.target or _guess(names)

@@ -289,7 +289,8 @@ class Reading(NamedTuple):
         list[str] | None, _reading("--nulls", metavar="A,B,...", help="CSV: texts that mean a missing value, e.g. 'NA,?'.")
     ] = None
     delimiter: Annotated[
-        str | None, _reading("--delimiter", metavar="TEXT", help="CSV: the text between two values. Default: by suffix.")
+        str | None,
+        _reading("--delimiter", metavar="TEXT", help=r"CSV: the text between two values, e.g. ';' or '\t'. Default: by name."),
     ] = None
     max_errors: Annotated[
         int, _reading("--max-errors", help="Skip and report up to so many wrong lines. Default: 0.", min=0)

@@ -169,7 +169,7 @@ def summarise(training: Training, seconds: float, since: dict[str, float]) -> di
         "best_pass": None if training.best is None else training.best.number,
         "best_constant": None if constant is None else {"loss": constant.loss, measure: constant.error},
         **({} if reading is None else {"certified": _certificate(reading)}),
-        "doubts": training.doubts(command=True),
+        "doubts": [*training.remarks(command=True), *training.doubts(command=True)],
     }
 
 
@@ -336,6 +336,8 @@ class TableDisplay(Display):
         if width * training.bytes_per_feature >= LARGE:
             held = size(width * training.bytes_per_feature)
             self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
+        for remark in training.remarks(command=True):
+            self.tell(remark)
         if resumed is not None:
             self.tell(f"resumed from {resumed}: {training.rows:,} rows learned, pass {training.number + 1}")
         began = time.perf_counter()
@@ -441,7 +443,7 @@ class TableDisplay(Display):
             from onlinear.certified import above
 
             self.tell(f"certified: the objective is {above(training.reading.gap)}")
-        for doubt in found["doubts"]:
+        for doubt in training.doubts(command=True):
             self.tell(doubt)
         if training.best is not None:
             self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")

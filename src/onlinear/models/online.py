@@ -324,6 +324,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             finally:
                 if training.rows:
                     self._describe_stream(stream, training, before, anew)
+        if anew:
+            warn(training.remarks(command=False), stacklevel=6)
         if most is not None:
             self.warn_of_shortfall(6)
         elif anew and training.rows >= ENOUGH:

@@ -103,7 +103,7 @@ def open(
     nulls : sequence of str, optional
         CSV: the texts that are missing values.
     delimiter : str, optional
-        CSV: the text between two values. Default: by suffix.
+        CSV: the text between two values, such as ``";"``. Default: by suffix.
     unlabelled : bool, optional
         Whether rows may lack a target; their y is nan. Default: only with an encoding and without a target.
     encoding : mapping, optional

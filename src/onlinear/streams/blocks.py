@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,6 +220,12 @@ class Stream(ABC):
         Bytes of text read so far.
     errors : sequence of str
         The errors of wrong rows that were skipped.
+    marks : mapping of str to tuple of str
+        Features of a CSV file that are read as text because of these few values among numbers.
+    label_marks : tuple of str
+        The same of the target.
+    nulls : sequence of str
+        The texts of a CSV file that are missing values.
 
     Examples
     --------
@@ -241,6 +248,9 @@ class Stream(ABC):
     done: int
     text_bytes: int
     errors: Sequence[str]
+    marks: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    label_marks: tuple[str, ...] = ()
+    nulls: Sequence[str] = ()
 
     @cached_property
     def timing(self) -> Timing:
@@ -330,6 +340,21 @@ class Wrapped(Stream):
     def encoding(self) -> dict[str, Any] | None:  # type: ignore[override]
         """How features became columns."""
         return self.__getattr__("encoding")
+
+    @property
+    def marks(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Columns of text that hold numbers but for these values."""
+        return self.__getattr__("marks")
+
+    @property
+    def label_marks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The values of a text target that holds numbers but for these."""
+        return self.__getattr__("label_marks")
+
+    @property
+    def nulls(self) -> Sequence[str]:  # type: ignore[override]
+        """The texts that are missing values."""
+        return self.__getattr__("nulls")
 
     @property
     def timing(self) -> Timing:  # type: ignore[override]

@@ -14,7 +14,7 @@ from onlinear.streams.column_plan import Plan, quote_names
 from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
 from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
-from onlinear.streams.row_errors import ColumnGroup, RowErrors
+from onlinear.streams.row_errors import OF_OTHERS, ColumnGroup, RowErrors
 
 
 class Parts(NamedTuple):
@@ -137,11 +137,12 @@ class ArrayReader:
         first += len(texts)
         documents = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(encoding.documents)]
         others = [name for name in (self._plan.target, self._plan.options.weight) if name is not None]
+        last = first + len(documents)
         return Layout(
             schema,
             [(kind, ColumnGroup.of(members)) for (kind, _), members in alike.items()],
             ColumnGroup.of(texts),
             bins,
             ColumnGroup.of(documents),
-            {name: ColumnGroup.of([(first + len(documents) + k, place[name], name)]) for k, name in enumerate(others)},
+            {name: ColumnGroup.of([(last + k, place[name], name)], OF_OTHERS) for k, name in enumerate(others)},
         )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import edges_between
 from onlinear.streams.blocks import StreamError
+from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
@@ -83,7 +84,7 @@ class Plan:
         options, given = self.options, self._given
         _refuse_repeated(first)
         if options.weight is not None and options.weight not in first.schema.names:
-            raise unknown("weight: the column", options.weight, first.schema.names)
+            raise _no_column("weight", options.weight, first.schema.names)
         self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
         self.target = self._choose_target(first, None if given is None else given.target)
         self.encoding = self._plan_features(first, first_values) if given is None else given
@@ -95,6 +96,12 @@ class Plan:
     def text_target(self) -> bool:
         """Whether the target is text: classes with names."""
         return self.target is not None and self.kinds[self.target] == TEXT
+
+    def doubtful(self, marks: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Of the columns that are text for a few marks, the features that the first file decided on."""
+        decided = () if self._given is not None else [feature.name for feature in self.encoding.texts]
+        asked = _as_list(self.options.text)
+        return {name: marks[name] for name in decided if name in marks and name not in asked}
 
     def types(self) -> dict[str, Any]:
         """The type that each column with a known kind is to be read as, where a file does not state types."""
@@ -130,7 +137,7 @@ class Plan:
         if name is None or (name not in names and self.unlabelled):
             return None
         if name not in names:
-            raise unknown("target: the column", name, names)
+            raise _no_column("target", name, names)
         kind = self._kind(table, name)
         if kind == DATE:
             raise StreamError(
@@ -145,7 +152,7 @@ class Plan:
         there = set(names)
         for name in self.kinds:
             if name not in there:
-                raise unknown("text and numbers: the column", name, names)
+                raise _no_column("text and numbers", name, names)
         others = [name for name in enc.choose_columns(names, options.features, options.exclude) if name != self.target]
         features = [name for name in others if name != options.weight]
         if not features:
@@ -172,6 +179,8 @@ class Plan:
             if fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers)):
                 return stated
             raise StreamError(f"{where}: expected {WANTED[stated]}, as asked or as in the first file, got {held}.")
+        if table.bare:
+            raise StreamError(f"{table.place.name}: expected rows after the line of names, got none.")
         if pa.types.is_null(held):
             raise StreamError(f"{where} has no value that tells its type: exclude it, or name it in text or numbers.")
         if found is None:
@@ -194,6 +203,17 @@ def _edges(
             f"bins: column {alike!r} has no two values in the first rows that differ: give edges, as '{alike}:0.5'."
         )
     return found
+
+
+def _no_column(role: str, name: str, names: Sequence[str]) -> ValueError:
+    """The error for a column that is not there; where all names are one, they may have another delimiter."""
+    other = delimiter_within(names)
+    if other is not None:
+        return ValueError(
+            f"{role}: the column {name!r} is not known. The only column is {names[0]!r}: is the delimiter {other!r}? "
+            f"(delimiter={other!r}, in the command --delimiter '{typed(other)}')"
+        )
+    return unknown(f"{role}: the column", name, names)
 
 
 def _refuse_repeated(table: Table) -> None:

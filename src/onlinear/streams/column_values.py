@@ -14,7 +14,6 @@ from onlinear.streams.encoding import DATE, ERROR, OMIT, TEXT
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
 
 EXACT = 2**53
-_HINT = " (missing: omit or indicator accept it)"
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -56,8 +55,8 @@ def write_numbers(
     if missing is not None:
         out[missing] = 0.0
         if policy == ERROR:
-            wanted = WANTED[kind]
-            errors.note(group, missing, lambda name, at: f"expected {wanted} in column {name!r}, got a missing value{_HINT}")
+            words = f"got a missing value{group.hint}"
+            errors.note(group, missing, lambda name, at: f"expected {WANTED[kind]} in column {name!r}, {words}")
     return missing
 
 
@@ -130,4 +129,4 @@ def note_missing_text(text: Any, group: ColumnGroup, policy: str, errors: RowErr
     """Note the rows whose text is missing, where the policy makes that an error."""
     if policy == ERROR and text.null_count:
         missing = text.is_null().to_numpy(zero_copy_only=False)
-        errors.note(group, missing, lambda name, at: f"expected text in column {name!r}, got a missing value{_HINT}")
+        errors.note(group, missing, lambda name, at: f"expected text in column {name!r}, got a missing value{group.hint}")

@@ -12,7 +12,9 @@ import pyarrow.csv as pacsv
 
 from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
+from onlinear.streams.delimiters import as_delimiter
 from onlinear.streams.files import ByteFile
+from onlinear.streams.marks import as_nulls, marks_among_numbers
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
@@ -34,7 +36,7 @@ class CsvTable(Table):
         self._settings = settings
         self._file = _Rewindable(_open_bytes(place))
         tabs = strip_packing(place.path).endswith(".tsv")
-        self._delimiter = settings.delimiter or ("\t" if tabs else ",")
+        self._delimiter = as_delimiter(settings.delimiter) or ("\t" if tabs else ",")
         self._longest = LONGEST_ROW
         self._wrong: list[tuple[int, str]] = []
         self._names: list[str] = []
@@ -56,13 +58,14 @@ class CsvTable(Table):
             raise StreamError(f"{self.place.name}:1: expected at most {MOST_COLUMNS:,} columns, got {columns:,}.")
         self._longest = max(HEAD, len(head), min(LONGEST_ROW, ROWS_AT_ONCE * (head.find(b"\n", first) - first)))
         key = self._delimiter, head
-        schema = self._settings.schemas.get(key)
-        if schema is None:
+        known = self._settings.schemas.get(key)
+        if known is None:
             # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
             wrong = (lambda row: "skip") if _is_utf8(head) else None
-            schema = self._open_csv(pa.BufferReader(head), {}, None, wrong).schema
+            known = _look_at(self._open_csv(pa.BufferReader(head), {}, None, wrong))
             self._settings.schemas.clear()
-            self._settings.schemas[key] = schema
+            self._settings.schemas[key] = known
+        schema, self.marks, self.bare = known
         try:
             self._names = check_names(schema).names
         except UnicodeError as error:
@@ -159,9 +162,11 @@ class CsvTable(Table):
         found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+).*: (.*)", message, re.DOTALL)
         if found is None:
             return StreamError(f"{name}: {message}")
-        column, row, kind, value = self._names[int(found[1])], found[2], found[3], found[4].removeprefix("invalid value ")
+        column, row, kind = self._names[int(found[1])], found[2], found[3]
+        value = found[4].removeprefix("invalid value ").removesuffix(".")
         wanted = {"double": "a number", "bool": "true or false", "string": "UTF-8 text"}.get(kind, f"a {kind}")
-        hint = "" if kind == "string" else f", as above or as asked (text={column!r} reads the column as text)"
+        missing = f"{as_nulls([value[1:-1]], self._settings.nulls, command=False)} takes it as missing"
+        hint = "" if kind == "string" else f" (text={column!r} reads the column as text, {missing})"
         return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
 
 
@@ -217,6 +222,16 @@ def _open_bytes(place: Place) -> Any:
         return place.filesystem.open_input_stream(place.path, compression="detect")
     except ERRORS as error:
         raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
+
+
+def _look_at(reader: Any) -> tuple[Any, dict[str, tuple[str, ...]], bool]:
+    """The schema of the first rows, the columns that are text for a few marks among numbers, and whether there is no row."""
+    try:
+        return reader.schema, marks_among_numbers(reader.read_next_batch()), False
+    except StopIteration:
+        return reader.schema, {}, True
+    except ERRORS:  # reading says more of them
+        return reader.schema, {}, False
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.marks import quote
 
 LARGEST_WHOLE = 2.0**53
 
@@ -28,7 +29,7 @@ class Labels:
         given = list(stream.classes) if classes is None and stream.classes is not None else classes
         self.classes: np.ndarray | None = None if given is None else _class_array(stream, given, places=classes is None)
         if self.classes is None and stream.labels is not None:
-            raise ValueError(f"the labels of {stream.name} are text: name the classes (--classes a,b,c, or --scan).")
+            raise ValueError(_unnamed(stream))
         if self.classes is not None and len(self.classes) < 2:
             raise ValueError(f"a classifier needs at least two classes, got {', '.join(map(shown, self.classes))}.")
 
@@ -110,6 +111,15 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return value
     return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
+
+
+def _unnamed(stream: Stream) -> str:
+    """What is wrong with labels that are text and not named."""
+    among = f" ({quote(stream.label_marks)} among numbers)" if stream.label_marks else ""
+    return (
+        f"the labels of {stream.name} are text{among}: name the classes (--classes a,b,c, or --scan; in Python "
+        "classes=['a', 'b', 'c'] or classes='scan')."
+    )
 
 
 def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:

@@ -8,19 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+OF_FEATURES = " (missing: omit or indicator accept it)"
+OF_OTHERS = " (a target or a weight must be given in every row; max_errors leaves out wrong rows)"
+
 
 class ColumnGroup(NamedTuple):
-    """Columns that are read together: their ranks among all columns that are read, their places in a batch, their names."""
+    """Columns that are read together: their ranks among all columns that are read, their places in a batch, their names;
+    ``hint``: what to do about their missing values."""
 
     ranks: np.ndarray
     places: list[int]
     names: list[str]
+    hint: str
 
     @classmethod
-    def of(cls, members: Sequence[tuple[int, int, str]]) -> ColumnGroup:
+    def of(cls, members: Sequence[tuple[int, int, str]], hint: str = OF_FEATURES) -> ColumnGroup:
         """The group of columns given as (rank, place, name)."""
         ranks, places, names = (list(found) for found in zip(*members, strict=True)) if members else ([], [], [])
-        return cls(np.array(ranks, np.int64), places, names)
+        return cls(np.array(ranks, np.int64), places, names, hint)
 
 
 class RowError(NamedTuple):

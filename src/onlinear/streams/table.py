@@ -24,7 +24,7 @@ class TableSettings(NamedTuple):
     skip: Callable[[str], None]  # takes the error of a wrong row of a CSV file, or raises it
     schemas: dict[
         tuple[str, bytes], Any
-    ]  # the last inferred one, by delimiter and first bytes: inferring many columns takes long
+    ]  # the last inferred one with its marks, by delimiter and first bytes: inferring many columns takes long
 
 
 class Table(ABC):
@@ -35,6 +35,8 @@ class Table(ABC):
     def __init__(self, place: Place) -> None:
         self.place = place
         self.schema: Any = None
+        self.marks: dict[str, tuple[str, ...]] = {}  # columns of text that hold numbers but for these values
+        self.bare = False  # whether it is known to have no rows
 
     @cached_property
     def types(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from onlinear.rows.scaling import Survey
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels
+from onlinear.streams.marks import remarks
 from onlinear.streams.weighted import ClassWeighted
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.held_out import Best, HeldOut
@@ -465,6 +466,10 @@ class Training:
     def constant(self) -> Constant | None:
         """The best constant for the rows learned so far."""
         return self._reporter.constant()
+
+    def remarks(self, *, command: bool) -> list[str]:
+        """What there is to say of the rows before the first is learned, in the command's words or Python's."""
+        return remarks(self.stream.marks, self.stream.nulls, command=command)
 
     def doubts(self, *, command: bool) -> list[str]:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""

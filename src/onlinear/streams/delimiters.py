@@ -1,0 +1,25 @@
+"""The delimiter that the names of a CSV file suggest, where another one was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+TAB, TYPED_TAB = "\t", r"\t"
+OTHERS = (TAB, ";", "|", ",")
+
+
+def delimiter_within(names: Sequence[str]) -> str | None:
+    """What most likely separates the names that were read as the name of one column; None where nothing does."""
+    if len(names) != 1:
+        return None
+    return max((text for text in OTHERS if text in names[0]), key=names[0].count, default=None)
+
+
+def as_delimiter(text: str | None) -> str | None:
+    """A delimiter as it was asked for: the two characters that stand for a tab are one."""
+    return TAB if text == TYPED_TAB else text
+
+
+def typed(text: str) -> str:
+    """A delimiter as it can be typed and copied."""
+    return TYPED_TAB if text == TAB else text

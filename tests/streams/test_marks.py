@@ -1,0 +1,97 @@
+"""CSV files whose numbers have marks such as ``?`` among them, other delimiters, and no rows: what they are told apart by."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from onlinear import OnlineClassifier, QualityWarning, streams
+from onlinear.streams import StreamError
+
+
+def written(tmp_path, text):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    return path
+
+
+def table(values, labels=None):
+    """A CSV file of one column and a target."""
+    labels = labels or [k % 2 for k in range(len(values))]
+    return "x,y\n" + "".join(f"{x},{y}\n" for x, y in zip(values, labels, strict=True))
+
+
+MARKED = [
+    (["1", "2.5", "-3e2", ".5", "7."] * 3 + ["?"], {}, {"x": ("?",)}),
+    (["1", "2", "", "4"] * 5 + ["?", "-", "n/a"], {"missing": "omit"}, {"x": ("?", "-", "n/a")}),
+    (["1", "2", "3", "4"] * 5 + ["a", "b", "c", "d"], {}, {}),  # four words are no marks
+    (["1"] * 9 + ["x"] * 10, {}, {}),  # mostly text
+    (["1"] * 8 + ["?"], {}, {}),  # too few to say
+    (["1", "2"] * 10 + ["a name that is rather long"], {}, {}),
+    (["1", "2"] * 10 + ["?"], {"text": ["x"]}, {}),  # asked for
+    (["1", "2"] * 10, {}, {}),
+]
+
+
+@pytest.mark.parametrize(("values", "options", "marks"), MARKED)
+def test_columns_that_are_text_for_a_few_marks(tmp_path, values, options, marks):
+    stream = streams.open(written(tmp_path, table(values)), target="y", **options)
+    assert stream.marks == streams.Shuffled(stream, 4).marks == marks
+    again = streams.open(written(tmp_path, table(values)), encoding=stream.encoding)  # the model decided
+    assert not again.marks
+
+
+def test_fit_names_the_marks_and_the_remedy_works(tmp_path):
+    path = written(tmp_path, table(["1", "2"] * 10 + ["?"]))
+    with pytest.warns(QualityWarning, match=r"'x' is read as categories: it holds numbers and '\?'.*add nulls=\['', '\?'\]"):
+        OnlineClassifier().fit(streams.open(path, target="y"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = OnlineClassifier().fit(streams.open(path, target="y", nulls=["", "?"], missing="omit"))
+        OnlineClassifier().fit(streams.open(path, target="y", text=["x"]))
+        model.partial_fit(streams.open(path, encoding=model.encoding_, target="y", nulls=["", "?"]))
+    assert model.n_features_in_ == 1
+
+
+def test_a_mark_after_the_first_rows_is_an_error_with_both_remedies(tmp_path, monkeypatch):
+    monkeypatch.setattr("onlinear.streams.csv_table.HEAD", 64)
+    path = written(tmp_path, table(["1"] * 40 + ["it's"]))
+    message = r"""a\.csv:42: expected a number in column 'x', got 'it's' \(text='x' .*, nulls=\['', "it's"\] takes"""
+    with pytest.raises(StreamError, match=message):
+        list(streams.open(path, target="y"))
+    assert len(list(streams.open(path, target="y", nulls=["", "it's"], missing="omit"))) >= 1
+
+
+def test_labels_that_are_text_for_a_mark_say_so(tmp_path):
+    path = written(tmp_path, table([1] * 20, [0, 1] * 9 + ["oops", 1]))
+    with pytest.raises(ValueError, match=r"are text \('oops' among numbers\): name the classes .*in Python classes="):
+        OnlineClassifier().fit(streams.open(path, target="y"))
+
+
+def test_a_missing_target_has_no_hint_that_does_not_help(tmp_path):
+    path = written(tmp_path, table([1, 2, 3], [0, "", 1]))
+    for options in ({}, {"missing": "omit"}):
+        with pytest.raises(StreamError, match=r"a\.csv:3: .* got a missing value \(a target or a weight must be given"):
+            list(streams.open(path, target="y", **options))
+    assert sum(block.n for block in streams.open(path, target="y", max_errors=1)) == 2
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+def test_another_delimiter_is_suggested(tmp_path, delimiter):
+    path = written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n".replace(",", delimiter))
+    shown = r"\t" if delimiter == "\t" else delimiter
+    with pytest.raises(ValueError, match=r"the column 'y' is not known\. The only column is") as caught:
+        streams.open(path, target="y")
+    assert str(caught.value).endswith(f"(delimiter={delimiter!r}, in the command --delimiter '{shown}')")
+    for given in (delimiter, shown):
+        (block,) = streams.open(path, target="y", delimiter=given)
+        assert block.X.toarray().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_a_file_without_rows_is_called_so(tmp_path):
+    with pytest.raises(StreamError, match=r"a\.csv: expected rows after the line of names, got none"):
+        streams.open(written(tmp_path, "x,y\n"), target="y")
+    (tmp_path / "b.csv").write_text("x,y\n1,0\n2,1\n")
+    (tmp_path / "c.csv").write_text("x,y\n")
+    assert [block.n for block in streams.open([tmp_path / "b.csv", tmp_path / "c.csv"], target="y")] == [2]
