@@ -224,6 +224,18 @@ def rows_of(n=3000, noise=1.0, d=4):
     return X, np.where(X[:, 0] + noise * np.random.default_rng(5).standard_normal(n) > 0.0, 1, -1)
 
 
+def test_the_remedy_is_one_for_the_loss_and_the_solver(tmp_path):
+    X, _ = rows_of()
+    (found,) = doubts_of(OnlineRegressor(solver="rls,limit=8"), X, X[:, 0] + 1e8)
+    assert found.endswith('Try a smaller ridge (solver="rls,delta=1e-06,limit=8"), or a target and columns near 0.')
+    assert not any("worse" in text for text in doubts_of(OnlineRegressor(solver="rls,delta=1e-06"), X, X[:, 0] + 1e8))
+    rng = np.random.default_rng(6)
+    rare = np.where(rng.random(len(X)) < 0.05, 1000.0 * rng.gamma(2.0, size=len(X)), 0.0)
+    (found,) = doubts_of(OnlineRegressor("poisson"), X, rare)
+    assert found.endswith('Try the optimum (penalty="l2=1e-4", tol=1e-3), or a unit of the target in which its mean is near 1.')
+    assert doubts_of(OnlineRegressor("poisson", penalty="l2=1e-4", tol=1e-3), X, rare) == []
+
+
 def test_a_model_worse_than_a_constant_is_named(tmp_path):
     X, y = np.random.default_rng(6).standard_normal((3000, 20)), np.where(np.random.default_rng(7).random(3000) < 0.05, 1, -1)
     bad = {"solver": "fiol,eta=100", "average": "none"}

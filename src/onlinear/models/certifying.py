@@ -109,10 +109,14 @@ class Certifying:
         found.begin_at(*weights_of(online))
         return found
 
+    @property
+    def leaves_means(self) -> bool:
+        """Whether a penalty acts on columns less their means without ``tol``, and with it on columns as they are."""
+        return self.scale is None and self.chosen_scale() == CENTRED
+
     def _certified_scale(self) -> Any:
-        """The scale in which a penalty acts at the optimum: as named, else without the means, which would move it little."""
-        chosen = self.chosen_scale()
-        return "rms" if self.scale is None and chosen == CENTRED else chosen
+        """The scale in which a penalty acts at the optimum: as named, else the one that all ways to it have, without means."""
+        return "rms" if self.leaves_means else self.chosen_scale()
 
     def _refuse_unused(self, online: bool) -> None:
         """Raise ValueError for settings that a fit to a certified gap has no use for."""

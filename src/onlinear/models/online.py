@@ -5,7 +5,6 @@ An error before the first row leaves an estimator as it was.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -61,6 +60,7 @@ from onlinear.streams.encoding import describe_names
 from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
+from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
@@ -139,7 +139,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         self.n_iter_ = self._run(feed, scored, tasks)
         if certified is not None:
             return self._certify(certified, X, y, weights, weights_of(self.learner_), passes, tasks)
-        warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle), stacklevel=5)
+        warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
 
     def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
@@ -325,11 +325,11 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 if training.rows:
                     self._describe_stream(stream, training, before, anew)
         if anew:
-            warn(training.remarks(command=False), stacklevel=6)
+            warn(training.remarks(command=False))
         if most is not None:
-            self.warn_of_shortfall(6)
+            self.warn_of_shortfall()
         elif anew and training.rows >= ENOUGH:
-            warn(training.doubts(command=False), stacklevel=6)
+            warn(training.doubts(command=False))
         return self
 
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
@@ -476,7 +476,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 X, y = self.validate_rows(X, y, first=False)
                 found = learner.duality_gap(X, *self.targets_as_fitted(y, sample_weight))
         loose = why_loose(learner.loss)
-        warn([] if loose is None else [f"{loose[0].upper()}{loose[1:]}"], stacklevel=3)
+        warn([] if loose is None else [f"{loose[0].upper()}{loose[1:]}"])
         return found
 
     @abstractmethod
@@ -597,7 +597,7 @@ def is_numbers(y: Any, n: int) -> bool:
     return type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "biuf" and bool(np.isfinite(y).all())
 
 
-def warn(doubts: Iterable[str], stacklevel: int) -> None:
+def warn(doubts: Iterable[str]) -> None:
     """Warn of each doubt, at the line that called ``fit``."""
     for doubt in doubts:
-        warnings.warn(doubt, QualityWarning, stacklevel)
+        warn_caller(doubt, QualityWarning)

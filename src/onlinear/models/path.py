@@ -41,6 +41,7 @@ from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
+from onlinear.text.warned import warn_caller
 from onlinear.training.tasks import NOBODY, PENALTY, Attributes, Tasks
 
 
@@ -259,7 +260,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         for penalty, model in zip(self.penalties, fresh, strict=True):
             if not model.converged_:
                 said = shortfall(model.dual_gap_, model.learner_.solver.tol, model.n_passes_)
-                warnings.warn(f"penalty {penalty!r}: {said}", ConvergenceWarning, stacklevel=5)
+                warn_caller(f"penalty {penalty!r}: {said}", ConvergenceWarning)
         return self
 
     def _new_models(self) -> list[Online]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,10 @@ from onlinear.learner import Learner
 from onlinear.models.base import Model
 from onlinear.models.certifying import check_max_passes, weights_of
 from onlinear.solvers.core.certified import CertifiedEngine, Report, Tell, add_passes, certificate, counted
+from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
+from onlinear.training.offsets import ROWS, far_from_zero, remark
+from onlinear.training.quality import QualityWarning
 from onlinear.training.tasks import READING, Tasks
 
 
@@ -46,15 +48,24 @@ class Certified(Model):
             add_passes(state, passes)
         self.learner_ = learner
         self.n_iter_ = max(counted(state)[0] for state in learner.states)
-        self.warn_of_shortfall(7)
+        self.warn_of_shortfall()
+        if self.leaves_means:
+            self._warn_of_offsets(X)
 
-    def warn_of_shortfall(self, stacklevel: int) -> None:
+    def _warn_of_offsets(self, X: Any) -> None:
+        """Warn of columns far from 0, by evenly spaced rows."""
+        rows = X[np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], ROWS)).astype(np.intp))]
+        if found := far_from_zero(self.learner_.read_rows(rows, "X").stored().data):
+            names = self.feature_names(np.array([offset.column for offset in found]))
+            warn_caller(remark(found, names, command=False), QualityWarning)
+
+    def warn_of_shortfall(self) -> None:
         """Warn where ``tol`` was not reached, at the line that called ``fit``."""
         if not self.converged_:
             from sklearn.exceptions import ConvergenceWarning
 
             said = shortfall(self.dual_gap_, self.learner_.solver.tol, self.n_passes_)
-            warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel + 1)
+            warn_caller(said, ConvergenceWarning)
 
     def _gaps(self) -> list[Gap]:
         learner = self.fitted_learner()

@@ -29,7 +29,6 @@ Cost:   O(nnz(x_t)) per row; O(d) for one that cancels the sum of those before i
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
@@ -72,6 +71,7 @@ from onlinear.solvers.core.engine import (
     scalars,
 )
 from onlinear.text.form import kebab
+from onlinear.text.warned import warn_caller
 
 # The solver's scalars: C; Y; <S, w> - Y, which is 0 after a projection; |S|^2; sum of s; the prefix sums E and F; |S|^2 as it
 # was last summed, 0 before that. The intercept is a coordinate with S_0 = (sum of s), whose p is at BIAS.
@@ -160,12 +160,11 @@ def refuse_other_losses(problem: Problem) -> None:
 def warn_without_constant(problem: Problem, rows: Rows) -> None:
     """Warn where rows have no constant column and the problem no intercept."""
     if not problem.fit_intercept and not has_constant(rows):
-        warnings.warn(
+        warn_caller(
             f"{problem.name} without an intercept and without a constant column: the constraint <w, xbar> = ybar "
             "biases the solution. "
             "Use fit_intercept=True, or a column of ones.",
             UserWarning,
-            stacklevel=5,
         )
 
 

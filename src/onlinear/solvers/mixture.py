@@ -21,7 +21,6 @@ Cost:   O(nnz(x_t)) per row; 27 numbers a feature, 35 with l2.   Needs: a loss w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from math import isfinite, nan, sqrt
 from typing import Any, NamedTuple
@@ -53,6 +52,7 @@ from onlinear.solvers.core.experts import MOST, bound, rate_of, remembered, shar
 from onlinear.solvers.core.plain import check_penalty
 from onlinear.solvers.core.resting import idle_sum
 from onlinear.solvers.implicit_ftrl import LEAST, ImplicitFtrl, size_of
+from onlinear.text.warned import warn_caller
 
 MODELS = 8
 GROUPS = MODELS // WIDTH  # of lanes that hold the models
@@ -566,11 +566,10 @@ class LazyMixture(Engine):
 
     def keep_best(self, state: State) -> None:
         """Keep the model of the best expert alone."""
-        warnings.warn(
+        warn_caller(
             f"{self.problem.name}: a row has a column of number {self.solver.limit:,.0f} or beyond (limit=), so from here on "
             "only the best of its models is kept.",
             UserWarning,
-            stacklevel=4,
         )
         table, size = state.kept["table"], state.size
         best = int(np.argmin(np.minimum(table[LAST : LAST + MODELS], table[MEAN : MEAN + MODELS])))

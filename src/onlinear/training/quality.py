@@ -31,6 +31,7 @@ MARKS = 3
 SAMPLE = 4096  # rows of arrays that are scored
 SPREAD = 3  # digits of ``bins`` that targets do not need
 WIDEST = 1e150  # a distance whose square is still a number
+RIDGES, SMALLEST = ("rls", "2sgd"), 1e-6  # solvers whose ridge holds the intercept too, and a ridge that hardly does
 SIGNS, COUNTS = "signs", "counts"
 
 
@@ -314,7 +315,7 @@ class Quality:
             return ""
         # Of a sorted file the last rows are of one class, which a constant of their own would know.
         constant = max(found.loss for found in constants if found is not None)
-        return worse((end.loss - since.loss) / (end.weight - since.weight), constant, advice)
+        return worse(self.learner.loss, (end.loss - since.loss) / (end.weight - since.weight), constant, advice)
 
     def _out_of_reach(self, since: Mark, end: Mark, rows: int, advice: Advice) -> str:
         weight = end.weight - since.weight
@@ -356,6 +357,21 @@ class Advice(NamedTuple):
             spec = f"fiol,eta={times:g}"
         option = f"--solver {spec}" if self.command else f'solver="{spec}"'
         return f"{'smaller' if times < 1.0 else 'larger'} steps ({option})"
+
+    def ridge(self) -> str | None:
+        """A smaller ridge, where the solver has one that holds the intercept too."""
+        name, *settings = self.solver.split(",")
+        if name not in RIDGES:
+            return None
+        kept = [text for text in settings if not text.startswith("delta=")]
+        spec = ",".join([name, f"delta={SMALLEST:g}", *kept])
+        option = f"--solver {spec}" if self.command else f'solver="{spec}"'
+        return f"a smaller ridge ({option}), or a target and columns near 0"
+
+    def optimum(self) -> str:
+        """The minimum of the objective."""
+        options = "--penalty l2=1e-4 --tol 1e-3" if self.command else 'penalty="l2=1e-4", tol=1e-3'
+        return f"the optimum ({options})"
 
     def no_average(self) -> str:
         """A model without an average."""
@@ -408,15 +424,19 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
         found.append(out_of_reach(learner.loss, below, above, len(which), advice))
     if constant is not None:
-        found.append(worse(mean_loss(learner.loss, scores, y, s), constant.loss, advice))
+        found.append(worse(learner.loss, mean_loss(learner.loss, scores, y, s), constant.loss, advice))
     return [text for text in found if text]
 
 
-def worse(loss: float, constant: float, advice: Advice) -> str:
-    """A word where a model's loss is larger than the best constant's on the same rows."""
+def worse(kind: Any, loss: float, constant: float, advice: Advice) -> str:
+    """A word where a model's loss, of this kind, is larger than the best constant's on the same rows."""
     if not loss > constant + WORSE * abs(constant):
         return ""
-    remedy = f"a model without an average ({advice.no_average()})" if advice.averaged else advice.steps(0.1)
+    remedy = advice.ridge() or advice.steps(0.1)
+    if advice.averaged:
+        remedy = f"a model without an average ({advice.no_average()})"
+    elif getattr(kind, "labels", "real") == COUNTS:  # steps are slow where the mean is far from 1, larger and smaller ones
+        remedy = f"{advice.optimum()}, or a unit of the target in which its mean is near 1"
     return f"The model predicts worse than a constant (loss {loss:.4g}, constant {constant:.4g}). Try {remedy}."
 
 

@@ -21,6 +21,10 @@ class Trainable(Protocol):
     def is_fitted(self) -> bool:
         """Whether it has a learner."""
 
+    @property
+    def leaves_means(self) -> bool:
+        """Whether the way to a certified gap leaves columns their means, which passes without it take off."""
+
     def chosen_scale(self) -> Any:
         """The scale of the columns: as named, else the model's own choice."""
 

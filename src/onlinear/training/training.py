@@ -34,6 +34,7 @@ from onlinear.streams.weighted import ClassWeighted
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.held_out import Best, HeldOut
 from onlinear.training.intake import Intake, drop_held, refuse_wide, rows_to_compile_with
+from onlinear.training.offsets import ROWS, Offset, far_from_zero, remark
 from onlinear.training.options import CLASSIFY, Options, choose_task
 from onlinear.training.pieces import Pieces
 from onlinear.training.place import Place
@@ -89,6 +90,7 @@ class Training:
         self.stopping = self.waiting = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
+        self._offsets: list[Offset] = []  # columns far from 0, where the penalty minds them
         self.seen = encoding.count_seen(self.stream.encoding)  # names of hashed columns that go with the rows learned
         if saved is None:
             self._start(make)
@@ -127,6 +129,8 @@ class Training:
         head = self._start_learner(head)
         if not self.options.continues:
             self.model.start_history()
+        if self.options.most is not None and self.model.leaves_means:
+            self._offsets = far_from_zero(head[0].cut(0, min(ROWS, head[0].n)).rows)
         self.holding = head[0].held is not None
         self.width = max(block.size for block in head)  # columns met so far
 
@@ -469,7 +473,11 @@ class Training:
 
     def remarks(self, *, command: bool) -> list[str]:
         """What there is to say of the rows before the first is learned, in the command's words or Python's."""
-        return remarks(self.stream.marks, self.stream.nulls, command=command)
+        found = remarks(self.stream.marks, self.stream.nulls, command=command)
+        if self._offsets:
+            names = encoding.names_of(self.stream.encoding, [offset.column for offset in self._offsets])
+            found.append(remark(self._offsets, names, command=command))
+        return found
 
     def doubts(self, *, command: bool) -> list[str]:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
