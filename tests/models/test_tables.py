@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -197,3 +198,26 @@ def test_wrong_tables_are_refused_and_change_nothing():
         OnlineRegressor(shuffle="replacement").fit(NUMBERS_AND_TEXT, FRAME["spent"])
     with pytest.raises(ValueError, match="sample_weight must name one too"):
         model.fit(NUMBERS_AND_TEXT.assign(y=1.0), "y", np.ones(N))
+
+
+@pytest.mark.parametrize("column", [FRAME["count"], pl.Series([1.0, 2.0])])
+def test_one_column_is_no_table(column):
+    with pytest.raises(ValueError, match=r"Expected a 2-dimensional container|Expected 2D array"):
+        OnlineRegressor().fit(column, np.arange(len(column)))
+
+
+@pytest.mark.parametrize("path", ["rows.csv", Path("rows.csv")])
+def test_a_path_in_place_of_rows_names_streams_open(path):
+    for y in (None, "click", [0, 1]):
+        with pytest.raises(TypeError, match=r"got the text or path 'rows\.csv': for a file, pass streams\.open\('rows\.csv'\)"):
+            OnlineClassifier().fit(path, y)
+
+
+def test_a_model_without_missing_values_says_that_training_decides():
+    whole = FRAME.dropna()[["price", "site", "click"]]
+    model = OnlineClassifier().fit(whole, "click")
+    for lack in ({"price": [None], "site": ["a.org"]}, {"price": [1.0], "site": [None]}):
+        with pytest.raises(StreamError, match=r"got a missing value \(the columns are those of a model that takes no missing"):
+            model.predict(pd.DataFrame(lack).astype({"price": float}))
+        with pytest.raises(StreamError, match=r"those of a model that takes no missing"):
+            model.predict_one({name: values[0] for name, values in lack.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -35,6 +36,9 @@ def is_stream(X: Any, y: Any) -> bool:
 
 def refuse_unseen(X: Any) -> None:
     """Raise for what scikit-learn's own checks would drop (masks), or name in other words (text)."""
+    if isinstance(X, (str, os.PathLike)):
+        path = os.fspath(X)
+        raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
     checks.refuse_masked(X, "X")
     if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return

@@ -14,7 +14,7 @@ from onlinear.streams.column_plan import Plan, quote_names
 from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
 from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
-from onlinear.streams.row_errors import OF_OTHERS, ColumnGroup, RowErrors
+from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS, OF_OTHERS, ColumnGroup, RowErrors
 
 
 class Parts(NamedTuple):
@@ -123,7 +123,7 @@ class ArrayReader:
     def _lay_out(self, schema: Any) -> Layout:
         """Where batches of this schema have the columns of the plan. Numbers of one kind and type are converted together:
         of many columns each call costs more than its rows."""
-        encoding = self._plan.encoding
+        encoding, hint = self._plan.encoding, OF_MODELS if self._plan.described else OF_FEATURES
         place = {name: k for k, name in enumerate(schema.names)}
         alike = dict[Any, list[tuple[int, int, str]]]()
         types = schema.types
@@ -133,16 +133,16 @@ class ArrayReader:
             group.append((rank, place[feature.name], feature.name))
         first = len(encoding.numeric)
         texts = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(encoding.texts)]
-        bins = {k: (f.kind, ColumnGroup.of([texts[k]])) for k, f in enumerate(encoding.texts) if f.name in encoding.bins}
+        bins = {k: (f.kind, ColumnGroup.of([texts[k]], hint)) for k, f in enumerate(encoding.texts) if f.name in encoding.bins}
         first += len(texts)
         documents = [(first + k, place[feature.name], feature.name) for k, feature in enumerate(encoding.documents)]
         others = [name for name in (self._plan.target, self._plan.options.weight) if name is not None]
         last = first + len(documents)
         return Layout(
             schema,
-            [(kind, ColumnGroup.of(members)) for (kind, _), members in alike.items()],
-            ColumnGroup.of(texts),
+            [(kind, ColumnGroup.of(members, hint)) for (kind, _), members in alike.items()],
+            ColumnGroup.of(texts, hint),
             bins,
-            ColumnGroup.of(documents),
+            ColumnGroup.of(documents, hint),
             {name: ColumnGroup.of([(last + k, place[name], name)], OF_OTHERS) for k, name in enumerate(others)},
         )

@@ -93,6 +93,11 @@ class Plan:
         self._all = frozenset(first.schema.names) if given is None and options.features is None else None
 
     @property
+    def described(self) -> bool:
+        """Whether an encoding was given, as that of a model."""
+        return self._given is not None
+
+    @property
     def text_target(self) -> bool:
         """Whether the target is text: classes with names."""
         return self.target is not None and self.kinds[self.target] == TEXT

@@ -17,8 +17,8 @@ def is_table(source: Any) -> bool:
 
 
 def is_frame(source: Any) -> bool:
-    """Whether ``source`` is a data frame or an Arrow table or batch."""
-    if isinstance(source, type):
+    """Whether ``source`` is a data frame or an Arrow table or batch; one column is none."""
+    if isinstance(source, type) or hasattr(type(source), "dtype"):
         return False
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_batches") or _is_pandas(source)
 

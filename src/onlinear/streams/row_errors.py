@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 OF_FEATURES = " (missing: omit or indicator accept it)"
+OF_MODELS = " (the columns are those of a model that takes no missing values; train it with missing: omit or indicator)"
 OF_OTHERS = " (a target or a weight must be given in every row; max_errors leaves out wrong rows)"
 
 
