@@ -16,12 +16,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 from sklearn.linear_model import SGDClassifier
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app
 from onlinear.cli.interrupts import Interrupts
+from onlinear.text import hints
 from onlinear.training.events import Interrupted
 
 COMMAND = [sys.executable, "-c", "from onlinear.cli import main; main()"]
@@ -435,3 +437,18 @@ def test_a_warning_is_a_plain_line_of_the_command(tmp_path):
     said = [line for line in done.stderr.splitlines() if "limit=" in line]
     assert len(said) == 1
     assert said[0].startswith("onlinear: mixture: a row has a column")
+
+
+def test_options_of_other_programs_are_answered_with_those_of_train():
+    known = {option for parameter in typer.main.get_command(app).commands["train"].params for option in parameter.opts}
+    assert not known & set(hints._OPTIONS)
+    for name, advice in hints._OPTIONS.items():
+        assert set(re.findall(r"(?<![\w-])--[a-z-]+", advice)) <= known
+        found = re.search(r"--solver (\S+?)\.?( |$)|--loss (\S+)\.$|--penalty (\S+)\.$", advice)
+        if found:
+            solver, _, loss, penalty = found.groups()
+            Learner(solver or "fiol", loss or "squared", penalty or "none")
+        shown = " ".join(run("train", "x.svm", name, code=2).replace("│", " ").split())
+        assert f"No such option: {name}. {advice}" in shown
+    assert "Possible options" in run("train", "x.svm", "--modle", "x", code=2)
+    assert "Possible options" in run("predict", "m", "x.svm", "--output-file", "x", code=2)

@@ -56,7 +56,25 @@ class Quick:
 
 
 class QuickCommand(Quick, TyperCommand):
-    """A command."""
+    """A command. Options that other programs have are answered with those that ``train`` has for it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ == "NoSuchOption" and self.name == "train":  # of typer or of click, by version
+                _advise(error)
+            raise
+
+
+def _advise(error: Any) -> None:
+    """Put the advice on an option that is not there, where there is some, in place of options of similar names."""
+    from onlinear.text.hints import advise_on_option
+
+    advice = advise_on_option(error.option_name)
+    if advice is not None:
+        error.message, error.possibilities = f"{error.message}. {advice}", None
 
 
 class QuickGroup(Quick, TyperGroup):

@@ -148,6 +148,42 @@ _ARGUMENTS: dict[str, str] = {
 }
 
 
+_OPTIONS: dict[str, str] = {
+    "--l1": "Write --penalty l1=1e-6.",
+    **dict.fromkeys(("--l2", "--alpha", "--reg", "--weight-decay"), "Write --penalty l2=1e-6."),
+    **dict.fromkeys(
+        ("--eta", "--lr", "--learning-rate", "--learning_rate", "--step-size", "-l"),
+        "The step size is a setting of the solver: --solver implicit-ftrl,eta=0.5. The default needs none.",
+    ),
+    **dict.fromkeys(
+        ("--power_t", "--power-t"), "It is a setting of the solver: --solver sgd,schedule=power,power=0.25,eta=0.1."
+    ),
+    **dict.fromkeys(("--epochs", "--max-iter", "--iterations", "--n-iter"), "Write --passes 5."),
+    **dict.fromkeys(("--loss_function", "--loss-function", "--objective"), "Write --loss logistic."),
+    **dict.fromkeys(("--optimizer", "--algorithm", "--method", "--ftrl", "--sgd"), "Write --solver ftrl."),
+    **dict.fromkeys(("--label", "--label-column", "--y"), "Write --target COLUMN."),
+    **dict.fromkeys(("--sep", "--separator", "--delim"), "Write --delimiter ';'."),
+    **dict.fromkeys(("--na-values", "--null", "--na"), "Write --nulls 'NA,?'."),
+    **dict.fromkeys(("--ignore", "--drop"), "Write --exclude COLUMN."),
+    **dict.fromkeys(("--output", "-o", "-f", "--final_regressor"), "Write --model FILE."),
+    **dict.fromkeys(("-i", "--initial_regressor"), "Write --from MODEL to continue a model."),
+    **dict.fromkeys(("-t", "--testonly"), "Write: onlinear predict MODEL FILE."),
+    **dict.fromkeys(("-d", "--data", "--input", "--file"), "Files need no option: onlinear train FILE."),
+    **dict.fromkeys(("-b", "--bit_precision"), "Write --hash-bits 22."),
+    **dict.fromkeys(("--test", "--validation", "--test-file", "--valid"), "Write --holdout FILE, or --holdout 0.1."),
+    **dict.fromkeys(("--threads", "--n-jobs", "--jobs"), "Write --workers 4 with --tol, for several files."),
+    **dict.fromkeys(("--regression", "--classification"), "Write --task regress or --task classify."),
+    **dict.fromkeys(("--shuffle",), "Write --shuffle-rows 10000: rows are shuffled within windows of so many."),
+    "--quantile": "Write --loss quantile,q=0.9.",
+    "--quantile_tau": "Write --loss quantile,q=0.9.",
+}
+
+
+def advise_on_option(name: str) -> str | None:
+    """The suggestion for an option of ``onlinear train`` that is called ``name`` elsewhere."""
+    return _OPTIONS.get(name)
+
+
 def advise(kind: str, name: str, known: list[str]) -> str | None:
     """The suggestion for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
     if kind != "setting":
