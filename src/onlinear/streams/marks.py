@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from onlinear.streams.table import NULLS
 MOST = 3  # values that are no numbers: more are no marks but text
 SHARE = 0.5  # of the values that are numbers: where fewer are, the column is text
 FEWEST = 10  # values, before they say anything
+PROBES = 16  # values of which one must be a number
 LONGEST = 16  # characters of a mark
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 
@@ -25,7 +27,7 @@ def marks_among_numbers(batch: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _marks(array: Any) -> tuple[str, ...]:
-    if not pa.types.is_string(array.type):
+    if not pa.types.is_string(array.type) or not _may_be_numbers(array):
         return ()
     array = pc.drop_null(array)
     numbers = pc.match_substring_regex(array, _NUMBER)
@@ -34,6 +36,12 @@ def _marks(array: Any) -> tuple[str, ...]:
         return ()
     others = pc.unique(array.filter(pc.invert(numbers))).to_pylist()
     return tuple(others) if len(others) <= MOST and all(len(other) <= LONGEST for other in others) else ()
+
+
+def _may_be_numbers(array: Any) -> bool:
+    """Whether some of a few values, evenly spaced, are numbers: of most columns of text none is, and this costs least."""
+    places = range(0, len(array), max(1, len(array) // PROBES))
+    return any(re.match(_NUMBER, text) for text in (array[k].as_py() for k in places) if text is not None)
 
 
 def quote(marks: Iterable[str]) -> str:
