@@ -55,7 +55,10 @@ def one_row(indices: Any, values: Any) -> Any:
 
     columns, entries = np.asarray(indices), np.asarray(values)
     if columns.ndim != 1 or entries.ndim != 1 or len(columns) != len(entries):
-        raise ValueError(f"indices and values must be 1-D and equally long, got shapes {columns.shape} and {entries.shape}.")
+        hint = " For a dense row give np.flatnonzero(row) and row[row != 0]." if entries.ndim == 0 else ""
+        raise ValueError(
+            f"indices and values must be 1-D and equally long, got shapes {columns.shape} and {entries.shape}.{hint}"
+        )
     if len(columns) and columns.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got dtype {columns.dtype}.")
     if len(columns) and columns.min() < 0:

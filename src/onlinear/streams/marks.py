@@ -15,7 +15,7 @@ from onlinear.streams.table import NULLS
 MOST = 3  # values that are no numbers: more are no marks but text
 SHARE = 0.5  # of the values that are numbers: where fewer are, the column is text
 FEWEST = 10  # values, before they say anything
-PROBES = 16  # values of which one must be a number
+PROBES = 5  # values of which one must be a number
 LONGEST = 16  # characters of a mark
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 
