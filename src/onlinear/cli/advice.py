@@ -21,9 +21,10 @@ from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
 from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import DATE, ERROR, TEXT, match_columns
+from onlinear.streams.marks import NULLS
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import TABLES
-from onlinear.streams.table import NULLS, TableSettings
+from onlinear.streams.table import TableSettings
 from onlinear.streams.tables import open_table
 
 ROWS = 1 << 16  # that are looked at

@@ -17,7 +17,8 @@ from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
-from onlinear.streams.table import NULLS, Table
+from onlinear.streams.marks import NULLS
+from onlinear.streams.table import Table
 from onlinear.text.form import unknown
 
 WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind

@@ -7,11 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from onlinear.streams.table import NULLS
-
+NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
 MOST = 3  # values that are no numbers: more are no marks but text
 SHARE = 0.5  # of the values that are numbers: where fewer are, the column is text
 FEWEST = 10  # values, before they say anything
@@ -27,6 +23,9 @@ def marks_among_numbers(batch: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _marks(array: Any) -> tuple[str, ...]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if not pa.types.is_string(array.type) or not _may_be_numbers(array):
         return ()
     array = pc.drop_null(array)

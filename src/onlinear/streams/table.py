@@ -12,8 +12,6 @@ import pyarrow as pa
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.places import Place
 
-NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # unquoted texts of a CSV file that are missing values
-
 
 class TableSettings(NamedTuple):
     """How files are read; all of it concerns CSV, the other kinds state their types themselves."""
