@@ -12,8 +12,8 @@ from onlinear.rows import Rows
 from onlinear.training.offsets import far_from_zero
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((200, 3)) + np.array([0.0, 5.0, 2000.0])
-y = X[:, 2] + 0.1 * RNG.standard_normal(200)
+X = RNG.standard_normal((1200, 3)) + np.array([0.0, 5.0, 2000.0])
+y = X[:, 2] + 0.1 * RNG.standard_normal(1200)
 
 
 def rows_of(array):
@@ -25,10 +25,10 @@ def columns_of(array):
     return [offset.column for offset in far_from_zero(rows_of(array))]
 
 
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_array, lambda X: pd.DataFrame(X, columns=list("abc"))])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.coo_array, lambda X: pd.DataFrame(X, columns=list("abc"))])
 def test_fit_names_the_column_and_the_scale_that_learns_it(container):
     name = "'c'" if container([[0.0]] if container is np.asarray else X).__class__ is pd.DataFrame else "column 2"
-    with pytest.warns(QualityWarning, match=rf"farther from 0 than they vary: {name} \(2,\d\d\d times\)\. .*scale=.centred."):
+    with pytest.warns(QualityWarning, match=rf"farther from 0 than they vary: {name} \(\d,\d\d\d times\)\. .*scale=.centred."):
         held_back = OnlineRegressor(penalty="l2=1e-4", tol=1e-3).fit(container(X), y)
     assert held_back.score(container(X), y) < 0.1
     best = OnlineRegressor(penalty="l2=1e-4", tol=1e-3, scale="centred").fit(container(X), y)
@@ -46,7 +46,7 @@ def test_a_stream_names_it_too_and_without_tol_nothing_is_said(tmp_path):
 
 def test_what_is_not_far_or_does_not_vary_is_not_named():
     assert columns_of(X) == [2]
-    assert columns_of(np.full((50, 2), 3.0)) == columns_of(np.zeros((50, 2))) == columns_of(X[:5]) == []
-    assert columns_of(np.where(RNG.random((200, 1)) < 0.5, 0.0, X[:, 2:])) == []  # half the rows have no entry
+    assert columns_of(np.full((1000, 2), 3.0)) == columns_of(np.zeros((1000, 2))) == columns_of(X[:999]) == []
+    assert columns_of(np.where(RNG.random((1200, 1)) < 0.5, 0.0, X[:, 2:])) == []  # half the rows have no entry
     assert columns_of(-X * 1e150) == [2]
-    assert columns_of(np.full((30, 1), 1e308) * RNG.uniform(0.9, 1.0, (30, 1))) == []
+    assert columns_of(np.full((1000, 1), 1e308) * RNG.uniform(0.9, 1.0, (1000, 1))) == []

@@ -54,8 +54,8 @@ class Certified(Model):
 
     def _warn_of_offsets(self, X: Any) -> None:
         """Warn of columns far from 0, by evenly spaced rows."""
-        rows = X[np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], ROWS)).astype(np.intp))]
-        if found := far_from_zero(self.learner_.read_rows(rows, "X").stored().data):
+        which = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], ROWS)).astype(np.intp))
+        if found := far_from_zero(self.learner_.read_rows(X, "X").take(which).stored().data):
             names = self.feature_names(np.array([offset.column for offset in found]))
             warn_caller(remark(found, names, command=False), QualityWarning)
 

@@ -14,8 +14,7 @@ import numpy as np
 from onlinear.rows import Rows
 
 FAR = 10.0  # deviations from 0: there an l2 counts a hundred times
-ROWS = 1000  # that are looked at
-LEAST = 20  # rows, before they say anything
+ROWS = 1000  # that are looked at; of fewer nothing is said, as of a model's quality
 SHOWN = 3  # columns that are named
 SAME = 1e-9  # of its mean: what varies less does not vary
 
@@ -30,7 +29,7 @@ class Offset(NamedTuple):
 def far_from_zero(rows: Rows) -> list[Offset]:
     """The columns with an entry in each row whose mean is many of their deviations from 0, the farthest first."""
     n = len(rows.indptr) - 1
-    if n < LEAST:
+    if n < ROWS:
         return []
     columns, places = np.unique(rows.indices, return_inverse=True)
     values = rows.values.astype(np.float64)
