@@ -5,9 +5,9 @@
 Prints what each prints. With --write ROOT, a benchmark's output replaces what stands between its markers
 (<!-- name: begin --> and <!-- name: end -->, or <!-- name 1, 3-5: begin --> for some of its tables) in docs/benchmarks.md and
 docs/benchmarks-method.md below ROOT, headed by the machine it ran on, or goes to the page of its own subject; plots go to
-docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take
-long and change with the defaults alone run only where --only names them. session.py and claims.py stay apart: one records what
-a terminal shows, one composes pages from reports.
+docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take long (the defaults, and 10 GB of
+rows) run only where --only names them. session.py and claims.py stay apart: one records what a terminal shows, one composes
+pages from reports.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "expansions": [DATA, ("--write", "{root}/docs/tutorials/words-and-bins.md"), JSON],
     "rounds": [DATA, ("--write", "{root}/docs/many-machines.md"), JSON],
     "shards": [("--write", "{root}/docs/many-machines.md"), JSON],
+    "large": [("--write", "{root}"), JSON],
     "defaults": [DATA, ("--write", "{root}/docs/defaults.md"), JSON],
 }
 OWN_PAGE = (
@@ -71,9 +72,10 @@ OWN_PAGE = (
     "expansions",
     "rounds",
     "shards",
+    "large",
     "defaults",
 )  # they write where their tables stand
-IF_NAMED = ("defaults",)
+IF_NAMED = ("large", "defaults")
 PAGES = ("docs/benchmarks.md", "docs/benchmarks-method.md")  # results, and how they were reached with all their tables
 
 

@@ -25,7 +25,7 @@ def best_weight(cur, slope, diagonal, l1, l2, lower, upper):  # type: ignore[no-
     return min(max(soft(diagonal * cur - slope, l1) / (diagonal + l2), lower), upper)
 
 
-@kernel
+@function
 def sweep(model, g, w, d, diagonal, penalty, free, active, count):  # type: ignore[no-untyped-def]
     """One epoch over the first ``count`` of ``active``, which keeps those that are not 0 or near it. With l1 a weight turns
     to 0 where it would change its sign.
@@ -62,6 +62,29 @@ def sweep(model, g, w, d, diagonal, penalty, free, active, count):  # type: igno
             active[kept] = a
             kept += 1
     return decrease, worst, turned, kept
+
+
+@kernel
+def sweeps(model, g, w, d, diagonal, penalty, free, active, count, budget, share, target, pause):  # type: ignore[no-untyped-def]
+    """Epochs until the model is minimised, ``budget`` of them are made, or few weights turn after ``pause`` of them, 0: never.
+
+    Give their number, how many of ``active`` are kept, and whether a step on the face is due.
+    """
+    fallen, used, rested = 0.0, 0, 0
+    while used < budget:
+        decrease, worst, turned, kept = sweep(model, g, w, d, diagonal, penalty, free, active, count)
+        used, rested, fallen, every = used + 1, rested + 1, fallen + decrease, count == g.shape[0]
+        if decrease > share * fallen and worst > target:
+            count = kept
+            if pause > 0 and rested >= pause and turned <= 2 + kept // 20:
+                return used, count, True
+        elif every:
+            break
+        else:
+            count = g.shape[0]
+            for a in range(count):
+                active[a] = a
+    return used, count, False
 
 
 @kernel
@@ -190,29 +213,20 @@ def descend(
 ) -> int:
     """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients.
 
-    ``penalty``: l1, l2, lower, upper. ``free``: the coordinates before the intercept's. With ``target`` < 0 it stops when an
-    epoch brings at most ``share`` of what came before, else when no coordinate's slope was off by more than ``target``; then
-    there are ``pause`` epochs to a step on the face, which costs as much as they.
+    ``penalty``: l1, l2, lower, upper. ``free``: the coordinates before the intercept's. It stops when an epoch over all
+    coordinates brings at most ``share`` of what those before it brought, or no slope was off by more than ``target``. With
+    ``target`` >= 0 there are ``pause`` epochs to a step on the face, which costs as much as they.
     """
-    active = np.arange(len(g))
-    count, whole, fallen, used, rested = len(g), True, 0.0, 0, pause - 2
+    active, count, used, rest = np.arange(len(g)), len(g), 0, min(2, pause)
     while used < budget:
-        used += 1
-        decrease, worst, turned, kept = sweep(model, g, w, d, diagonal, penalty, free, active, count)
-        fallen += decrease
-        done = decrease <= share * fallen if target < 0.0 else worst <= target
-        if done and whole:
+        given = active, count, budget - used, share, target, rest if target >= 0.0 else 0
+        epochs, count, due = sweeps(model, g, w, d, diagonal, penalty, free, *given)
+        used, rest = used + int(epochs), pause
+        if not due:
             break
-        if done:
-            count, whole, active = len(g), True, np.arange(len(g))
-            continue
-        count, whole = kept, False
-        rested += 1
-        if target >= 0.0 and rested >= pause and turned <= 2 + kept // 20:
-            rested = 0
-            for _ in range(FACES):
-                steps, whole_step = step_on_face(model, g, w, d, diagonal, penalty, free, active[:count], most, reduction)
-                used += steps
-                if whole_step or steps > 0:
-                    break
+        for _ in range(FACES):
+            steps, whole = step_on_face(model, g, w, d, diagonal, penalty, free, active[:count], most, reduction)
+            used += steps
+            if whole or steps > 0:
+                break
     return used

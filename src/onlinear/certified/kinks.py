@@ -38,6 +38,7 @@ from onlinear.compiled import adopt, bind_loss
 FIRST = 2.0  # mu of the first step, in mean losses to a mean squared slope
 SMALLER = 0.3  # mu of each step to that before
 INNER, LAST = 0.2, 0.3  # the gap of a step, relative to the certified one, and the least, relative to tol
+EASY, HELD = 8, 0.3  # mu stays after a step of more iterations that brings the gap to so much of what it was
 MOST = 20  # iterations of a step
 DAMPED = 0.05  # curvatures of the first model, and of columns without, to the largest
 FAR = 8.0  # times the largest weight: no model is believed farther away
@@ -96,11 +97,13 @@ class Kinked(ProxNewton):
             self.early, self.damping = passes == 1, DAMPED if passes == 1 else 0.0
             enough = max(INNER * min(1.0, self.certified.relative), LAST * limits.tol)
             most = min(MOST, limits.passes - passes)
+            before = self.certified.relative
             found = super().solve(self.w, self.b, Limits(enough, most), told)
             if not np.isfinite(found.gap.objective):
                 break
             passes += found.passes
-            mu *= SMALLER if found.gap.relative <= enough else 1.0
+            held = found.passes > EASY and self.certified.relative <= HELD * before
+            mu *= SMALLER if found.gap.relative <= enough and not held else 1.0
             self.shift = mu * self.theta
         return Solution(*self.best, self.theta, self.certified, passes, passes)
 

@@ -16,7 +16,7 @@ import numpy as np
 from onlinear.certified.columns import Table
 from onlinear.compiled import adopt, function
 
-SOLVED = 400  # coordinates of a system that is solved by Cholesky's factors
+SOLVED = 1000  # coordinates of a system that is solved by Cholesky's factors
 TINY = 1e-300
 FLAT = 1e-13  # a curvature below it, relative to the column's own, is rounding: weights go on until one turns
 
@@ -78,10 +78,8 @@ class ByColumns(NamedTuple):
             for i in range(self.z.shape[0]):
                 total += self.z[i]
             return total
-        begin, end = self.starts[self.which[a]], self.starts[self.which[a] + 1]
-        rows, values = self.rows[begin:end], self.values[begin:end]
-        for k in range(rows.shape[0]):
-            total += values[k] * self.z[rows[k]]
+        for k in range(self.starts[self.which[a]], self.starts[self.which[a] + 1]):
+            total += self.values[k] * self.z[self.rows[k]]
         return total
 
     def move(self, a: int, step: float) -> None:
@@ -90,10 +88,8 @@ class ByColumns(NamedTuple):
             for i in range(self.z.shape[0]):
                 self.z[i] += step * self.h[i]
         else:
-            begin, end = self.starts[self.which[a]], self.starts[self.which[a] + 1]
-            rows, values = self.rows[begin:end], self.values[begin:end]
-            for k in range(rows.shape[0]):
-                self.z[rows[k]] += step * values[k] * self.h[rows[k]]
+            for k in range(self.starts[self.which[a]], self.starts[self.which[a] + 1]):
+                self.z[self.rows[k]] += step * self.values[k] * self.h[self.rows[k]]
 
     def times(self, p: np.ndarray, members: np.ndarray, count: int, out: np.ndarray) -> None:
         """out = H p on some coordinates; p is 0 elsewhere."""

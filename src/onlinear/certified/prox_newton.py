@@ -34,6 +34,7 @@ COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
 STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
 STEEPEST = 1e6  # no curvature is raised above it
+FACTORS, STEPS = 6, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 
 
@@ -78,7 +79,7 @@ def strengths_of(penalty: Any) -> Strengths:
 def penalised(strengths: Strengths, w: np.ndarray) -> float:
     """r of weights within the bounds."""
     l1, l2, _, _ = strengths
-    return l1 * float(np.sum(np.abs(w))) + 0.5 * l2 * float(w @ w)
+    return l1 * float(np.sum(np.abs(w))) + (0.5 * l2 * float(w @ w) if l2 > 0.0 else 0.0)
 
 
 @kernel
@@ -205,15 +206,14 @@ class ProxNewton:
             self.accuracy = max(1e-8, self.accuracy * 0.3) if gap.relative > 0.5 * before.relative else self.accuracy
 
     def target(self, gap: Gap, tol: float) -> float:
-        """By how much a coordinate's slope may be off when the model is done; below 0 for an early one."""
+        """By how much a coordinate's slope may be off when the model is done; minus that where a coarse solution will do."""
         l1, l2, lower, upper = self.strengths
         if l1 == 0.0:
             held = np.clip(self.w - self.g - l2 * self.w, lower, upper) - self.w
             return self.accuracy * max(1e-15, 0.1 * min(0.1, gap.relative) * float(np.abs(held).max(initial=0.0)))
-        if self.early:
-            return -1.0
         off = 1.0 / max(self.penalty.reach(-self.g), 1e-3) - 1.0 if l2 == 0.0 else gap.relative
-        return l1 * self.accuracy * max(0.2 * tol, min(0.05 * off, off * off, 0.02))
+        fine = l1 * self.accuracy * max(0.2 * tol, min(0.05 * off, off * off, 0.02))
+        return -fine if self.early else fine
 
     def choose(self, gap: Gap) -> np.ndarray:
         """The columns of the next model: those that are not 0, and those that may leave it."""
@@ -250,11 +250,20 @@ class ProxNewton:
 
     def prefers_gram(self, m: int, entries: int, pairs: float, coarse: bool) -> bool:
         """Whether H costs less than the epochs over columns that it spares."""
-        epochs = 6.0 if coarse else 30.0
         reach = m if coarse else min(m, 2 * int(np.count_nonzero(self.w)) + 20)
         making = (2.0 if m > 400 else 1.0) * pairs + 3.0 * m * m
-        spared = 1.7 if coarse or m > SOLVED else 5.1  # with H, systems of so few columns are solved at once
-        return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < spared * epochs * entries
+        if coarse or m > SOLVED:
+            epochs = 6.0 if coarse else 30.0
+            return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < 1.7 * epochs * entries
+        solving = FACTORS * 0.04 * reach**3
+        return making + solving < 1.7 * STEPS * entries
+
+    @staticmethod
+    def effort(target: float, m: int) -> tuple[int, float, float]:
+        """Epochs at most, share and target of a model with H at hand: a coarse one is solved well where that costs little."""
+        if target >= 0.0:
+            return 400, 0.0, 0.3 * target
+        return (40, 1e-3, -0.3 * target) if m <= SOLVED else (400, 0.02, -1.0)
 
     def rows_within(self, W: np.ndarray, entries: int) -> Table:
         """The rows in some columns alone."""
@@ -277,13 +286,14 @@ class ProxNewton:
             small = self.rows_within(W, entries)
             H = gram(small, h, m)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-            descend(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m, 400, 0.02, 0.3 * target, 200, 1e-8)
+            descend(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m, *self.effort(target, m), 200, 1e-8)
         else:
             columns, diagonal = self.stored.columns, np.empty(last)
             small = self.rows_within(W, entries) if target >= 0.0 else Table(np.zeros(1, np.int64), *NO_ENTRIES)
             square_columns(*columns, W, h, diagonal)
             model = ByColumns(*columns, W, h, np.zeros(n), small, np.zeros((2, m + 1)))
-            descend(model, g, w, d, diagonal, self.near(), m, 40 if target < 0.0 else 300, 0.15, target, 100, 1e-3, 3)
+            epochs, share = (40, 0.15) if target < 0.0 else (300, 0.0)
+            descend(model, g, w, d, diagonal, self.near(), m, epochs, share, target, 100, 1e-3, 3)
             if target < 0.0:
                 return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
         moves = np.empty(n)

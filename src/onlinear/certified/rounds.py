@@ -164,7 +164,7 @@ class Rounds:
         slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         model, target = ByGram(H, np.zeros(last)), self._target(g)
-        descend(model, slopes, w, d, np.diag(H).copy(), self._near(), m, EPOCHS, 0.02, target, STEPS, REDUCTION)
+        descend(model, slopes, w, d, np.diag(H).copy(), self._near(), m, EPOCHS, 0.0, target, STEPS, REDUCTION)
         held = penalised(self.strengths, self.w)
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
         self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
