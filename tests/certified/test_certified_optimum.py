@@ -8,10 +8,14 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from onlinear import Learner
+from onlinear.certified import balance
+from onlinear.certified.columns import Stored, Table
 from onlinear.certified.passes import take_slopes
+from onlinear.certified.prox_newton import ProxNewton
 from onlinear.learner.loss_sums import LossSum
 from onlinear.learner.parts import LOSSES
-from onlinear.solvers.core.certified import certificate
+from onlinear.penalties import ElasticNet
+from onlinear.solvers.core.certified import certificate, counted
 
 N, D = 160, 9
 SMOOTH = [name for name, cls in LOSSES.items() if hasattr(cls, "curvature")]
@@ -190,3 +194,45 @@ def test_the_matrix_of_losses_with_kinks(loss, penalty):
         for solver, passes in (("sdca", 20_000), ("prox-newton", 300)):
             learner = solved(f"{solver},tol=1e-4", loss, penalty, X, y, weights, fit_intercept, passes)
             assert certificate(learner.states[0]).relative <= 1e-4, (solver, fit_intercept, weights is s)
+
+
+@pytest.mark.parametrize("l1", [1e-3, 1e-5])
+def test_a_quadratic_with_few_columns_takes_the_fewest_passes(l1):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 10)) + 2.0 * rng.normal(size=(600, 1))  # columns that depend on each other
+    y = X @ rng.normal(size=10) + rng.normal(size=600)
+    learner = solved("prox-newton,tol=1e-8", "squared", f"l1={l1}", X, y, np.ones(600), True)
+    assert certificate(learner.states[0]).relative <= 1e-8
+    assert counted(learner.states[0])[1] <= 3
+
+
+@pytest.mark.parametrize(("m", "entries", "pairs", "gram"), [(450, 1.4e6, 1.1e8, True), (450, 3e4, 7e5, False)])
+def test_curvatures_are_summed_where_conjugate_gradients_would_read_more(m, entries, pairs, gram):
+    rows = Stored(Table(np.zeros(N + 1, np.int64), np.empty(0, np.uint32), np.empty(0)), 500)
+    given = rows, 500, LOSSES["logistic"](), ElasticNet(1e-4), np.ones(N), np.ones(N), False
+    run = ProxNewton(*given)
+    run.w = np.where(np.arange(500) < m - 30, 1.0, 0.0)
+    assert run.prefers_gram(m, int(entries), pairs, False) is gram
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_balance_that_holds_but_for_rounding_is_not_searched(seed, monkeypatch):
+    calls = []
+    monkeypatch.setattr(balance, "take_slopes", lambda *given: calls.append(1) or take_slopes(*given))
+    rng, loss, n = np.random.default_rng(seed), LOSSES["logistic"](), 15_000
+    y, scores, s = np.where(rng.random(n) < 0.3, 1.0, -1.0), rng.normal(size=n), rng.random(n)
+    b, _ = balance.balanced(loss, scores, y, s)
+    calls.clear()
+    _, theta = balance.balanced(loss, scores, y, s, b)
+    assert abs(s @ theta) <= 1e-15 * (s @ np.abs(theta))
+    assert len(calls) <= 12
+
+
+def test_hard_steps_in_the_slopes_are_made_again_before_mu_falls():
+    rng = np.random.default_rng(0)
+    X = sp.random(400, 800, 0.02, format="csr", random_state=0)
+    X.data[:] = rng.normal(size=X.nnz)
+    y = np.sign(X @ (rng.normal(size=800) * (rng.random(800) < 0.2)) + 0.5 * rng.normal(size=400))
+    learner = solved("prox-newton,tol=1e-4", "hinge", "l1=1e-3", X, y, np.ones(400), True)
+    assert certificate(learner.states[0]).relative <= 1e-4
+    assert counted(learner.states[0])[1] <= 140
