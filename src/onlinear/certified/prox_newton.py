@@ -138,7 +138,7 @@ class ProxNewton:
         self.damping, self.accuracy, self.early, self.reached = 0.0, 1.0, True, inf
         self.working = self.steps = self.cuts = 0
         sizes = np.diff(self.rows.starts).astype(np.float64)
-        self.pairs = 0.5 * float(sizes @ sizes)  # of entries in one row
+        self.pairs = 0.5 * float(np.sum(sizes * sizes))  # of entries in one row
         self.within: tuple[np.ndarray, Table] | None = None
 
     def solve(self, w: np.ndarray, b: float, limits: Limits, tell: Tell | None = None) -> Solution:
