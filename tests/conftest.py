@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ settings.load_profile("onlinear")
 
 # Compiling leaves a million objects that stay: to search them for unused cycles as often as usual takes a fifth of all time.
 gc.set_threshold(100_000, 50, 100)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _settled_objects() -> Iterator[None]:
+    """What a file of tests leaves is not searched while the next ones run."""
+    yield
+    gc.collect(1)
+    gc.freeze()
 
 
 def folder(variable: str) -> Path | None:

@@ -2,7 +2,6 @@
 what is done where the system has no thread to give."""
 
 import copy
-import gc
 import io
 import itertools
 import os
@@ -18,6 +17,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from garbage import collected
 from sklearn.base import clone
 
 import onlinear
@@ -433,10 +433,9 @@ def test_a_stream_is_read_without_the_threads_that_there_are_not(after, no_threa
 def test_a_pool_keeps_the_order_and_raises_what_its_work_raised(after, no_thread):
     before = threading.enumerate()
     no_thread(after)
-    with Pool(3) as pool:
+    with collected(), Pool(3) as pool:
         assert pool.map(lambda k: k * k, range(50)) == [k * k for k in range(50)]
         with pytest.raises(ZeroDivisionError):
             pool.map(lambda k: 1 // (k - 3), range(9))
-    gc.collect()
     others = [thread for thread in threading.enumerate() if thread not in before]
     assert not [thread for thread in others if "_work" in str(getattr(thread, "_target", ""))]

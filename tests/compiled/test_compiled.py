@@ -1,6 +1,5 @@
 """The bridge: compiled code is cached and never stale, users' parts run inside the loop, everything also runs interpreted."""
 
-import gc
 import hashlib
 import logging
 import math
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from garbage import collected
 from numba import njit, typeof
 
 import onlinear
@@ -533,8 +533,8 @@ def test_a_part_that_a_kernel_cannot_take_is_named():
 def test_bound_fields_follow_the_settings_whoever_keeps_them():
     """Kernels read the fields at an address, which nobody but the process owns."""
     margins = np.linspace(0.5, 2.0, 50)
-    bound = [bind_loss(Hinge(margin=margin)) for margin in margins]
-    gc.collect()
+    with collected():
+        bound = [bind_loss(Hinge(margin=margin)) for margin in margins]
     filled = [np.full(size, 1e3) for size in range(2, 20) for _ in range(200)]  # takes up memory that was given back
     for margin, loss in zip(margins, bound, strict=True):
         out = np.zeros(1)

@@ -1,10 +1,10 @@
 """What ``evaluate`` finds is what NumPy finds from the scores."""
 
-import gc
 import math
 
 import numpy as np
 import pytest
+from garbage import collected
 
 from onlinear import OnlineClassifier, OnlineRegressor
 from onlinear.models.evaluation import evaluate
@@ -42,10 +42,10 @@ FOR_CLASSES = ("hinge", "logistic", "exponential", "modified", "squared", "absol
 
 def found(model, X, y):
     """What evaluate gives, among memory that is taken up and given back."""
-    filled = [np.full(size, 1e3) for size in range(2, 9) for _ in range(200)]
-    result = evaluate(model, Pairs([(X[:25], y[:25], WEIGHTS[:25]), (X[25:], y[25:], WEIGHTS[25:])]))
-    del filled
-    gc.collect()
+    with collected():
+        filled = [np.full(size, 1e3) for size in range(2, 9) for _ in range(200)]
+        result = evaluate(model, Pairs([(X[:25], y[:25], WEIGHTS[:25]), (X[25:], y[25:], WEIGHTS[25:])]))
+        del filled
     return result
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 import time
 
 import numpy as np
 import pytest
+from garbage import collected
 
 from onlinear.rows import Rows
 from onlinear.streams.ahead import Ahead, in_order
@@ -55,10 +55,8 @@ class Slow(Stream):
 @pytest.fixture(autouse=True)
 def no_thread_stays():
     before = threading.active_count()
-    gc.freeze()  # of all that is older, which takes seconds to search, no test makes a thread
-    yield
-    gc.collect()
-    gc.unfreeze()
+    with collected():
+        yield
     assert threading.active_count() == before
 
 
@@ -112,9 +110,8 @@ def test_a_consumer_that_fails_ends_the_thread():
         for _ in Ahead(inner):
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with collected(), pytest.raises(KeyboardInterrupt):
         consume()
-    gc.collect()
     assert inner.closed == 1
 
 
