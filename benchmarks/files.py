@@ -7,8 +7,8 @@ The rows are those of throughput.py: text-like, about 68 non-zeros over 47,000 c
 figure is the whole process from its start to its end, by the clock; MB are those of the svmlight text for every tool, whose
 own file has the same rows in its own form. Start-up is the same command on twenty rows. Runs alternate and the fastest counts;
 large ones run twice, as the first may wait for the disk. scikit-learn and LIBLINEAR hold all rows in memory: they get the small
-file, or a fourth of it. CPU seconds are those of all threads; on a machine that does other things, the ratios of CPU seconds are
-the steadier ones. Python keeps the bytecode of all modules, as it does of installed packages.
+file, or a fourth of it. CPU seconds are those of all threads; where the machine does other things, their ratios are steadier.
+Python keeps the bytecode of all modules, as it does of installed packages.
 
 The files are made in --folder (a new one among the temporary files) and removed at the end: about five times --size MB.
 """
