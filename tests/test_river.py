@@ -38,6 +38,15 @@ def test_river_check(model, check):
     check(model.clone())
 
 
+def test_its_size_is_that_of_its_state():
+    model = Classifier()
+    model.learn_one({"a": 1.0}, True)
+    small = model._raw_memory_usage
+    for k in range(1000):
+        model.learn_one({f"name_{k}": 1.0}, k % 2 == 0)
+    assert 1000 * 16 < model._raw_memory_usage - small < 1000 * 200
+
+
 def test_the_package_does_not_import_river():
     code = "import sys, onlinear, onlinear.cli; from onlinear import OnlineClassifier; assert 'river' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

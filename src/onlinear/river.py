@@ -9,6 +9,7 @@ appear, and can be cloned with other settings. Importing this module imports Riv
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 from river import base
@@ -21,7 +22,16 @@ MOST_WAITING = 10_000  # rows that are kept until a second label appears
 SOLVER, AVERAGE = "ftrl", "none"  # a step of one row is then one compiled call
 
 
-class Classifier(base.Classifier):
+class _Sized:
+    """A model that River asks for its size in memory."""
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of the model as a pickle: from its compiled code River's own walk over objects would reach all of Numba."""
+        return len(pickle.dumps(self))
+
+
+class Classifier(_Sized, base.Classifier):
     """A linear classifier of two classes, or of the several that are named.
 
     Parameters
@@ -126,7 +136,7 @@ class Classifier(base.Classifier):
         return dict.fromkeys(classes, 1.0 / len(classes))
 
 
-class Regressor(base.Regressor):
+class Regressor(_Sized, base.Regressor):
     """A linear regression.
 
     Parameters
