@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from onlinear import rows
 from onlinear.rows import Rows
+from onlinear.rows.arrays import float_type
 
 D = np.array(
     [
@@ -193,7 +194,7 @@ def test_columns_are_turned_into_rows(make):
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     found = rows.read(X)
     assert_rows(found.data, rows.read(sp.csr_matrix(D)).data)
-    assert found.data.values.dtype == (np.float32 if make == "float32" else np.float64)
+    assert found.data.values.dtype == float_type(D)
 
 
 def test_wrong_columns_are_refused():

@@ -147,19 +147,12 @@ def _parse_entries(text, i, close, base, ordered, tens, k, late, indices, values
                 continue
         i = _skip_blanks(text, i)
         token = i
-        digit, column = np.uint64(text[i]) - DIGIT0, ZERO
-        if digit >= TEN:
+        if np.uint64(text[i]) - DIGIT0 >= TEN:
             i = _skip_rest(text, i)
             return i, i, 0 if text[i] == NEWLINE else INDEX, k, late, descents
-        while digit < TEN:
-            column = column * TEN + digit
-            i += ONE
-            digit = np.uint64(text[i]) - DIGIT0
-        if text[i] != COLON:
-            return i, token, INDEX_END, k, late, descents
-        j = np.int64(column)
-        if i - token > TEN or j > LARGEST_COLUMN + base or j < base:
-            return i, token, RANGE, k, late, descents
+        j, i, wrong = _parse_index(text, i, base)
+        if wrong:
+            return i, token, wrong, k, late, descents
         if j <= previous:
             if ordered:
                 return i, token, ORDER, k, late, descents
