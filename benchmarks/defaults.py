@@ -368,13 +368,13 @@ What an estimator takes where nothing is named, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
-| solver | adaptive implicit steps, `implicit-ftrl`; with bounds or total variation `fiol`; `softmax` without l1 `implicit-sgd`, with it `ftrl` | adaptive implicit steps with l1, and for the squared loss without a penalty; else `fiol`, without a penalty its faster form `implicit-sgd` |
-| step size, adaptive | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge | 2; 8 with an average |
+| solver | adaptive implicit steps, `implicit-ftrl`; with bounds or total variation `fiol`; `softmax` without l1 `implicit-sgd`, with it `ftrl` | adaptive implicit steps with l1, and for the squared loss without a penalty; for poisson `mixture`, with l1 `implicit-ftrl`; else `fiol`, without a penalty its faster form `implicit-sgd` |
+| step size, adaptive | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge | 2; 8 with an average, but for poisson |
 | step size, else | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 2.4, quantile 1 |
 | scale | `centred`: `rms`, and columns with an entry in nearly every row less their running mean; without an intercept `rms` | the same |
 | average | `adaptive`; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
 | weights | `relative`: steps over (running largest weight)^(3/4); adaptive steps are so by themselves | the same |
-| targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive |
+| targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
 | predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`) |
 
 Adaptive steps have a size for each column, by the gradients that it has had, and need no clock. For classes they have smaller errors
@@ -385,7 +385,8 @@ out. Class weights act in 29 of the 32 cells [below](#class-weights), with one s
 passes.
 
 With l1, which here means l1 and the elastic net without bounds, non-zeros are fewer too, of text half to a tenth. Regressions
-take adaptive steps with l1 for losses of residuals (all but poisson).
+take adaptive steps with l1 for all losses. Counts (poisson) take `mixture` without l1: their best step sizes differ by a factor of
+hundreds from set to set ([counts](tutorials/counts.md#beside-other-tools)).
 
 A dense column that is far from 0 is nearly a multiple of the intercept. Centred it is not, and one pass gains most where rows are
 dense and raw: a year, a price, a temperature ([below](#fresh-orders)). Text has no such columns and is scaled as by `rms`. A dense fit

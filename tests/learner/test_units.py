@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import LinearSVC
 
-from onlinear import Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
+from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, load
 from onlinear.files import model_file
 from onlinear.learner.parts import LOSSES
 from onlinear.learner.units import BAND, natural_step
@@ -34,7 +34,7 @@ def rows():
 def learned(solver, loss, rows, *, average="none", penalty="none", pieces=(700,), **options):
     X, y, s = rows
     y = np.where(y > 0.0, 1.0, -1.0) if getattr(LOSSES[loss], "labels", "real") == "signs" else y
-    learner = Learner(solver, loss, penalty, average, fit_intercept=True, n_features=12, **options)
+    learner = Learner(solver, loss, penalty, average, **{"fit_intercept": True, "n_features": 12} | options)
     first = 0
     while first < 700:
         for size in pieces:
@@ -100,6 +100,101 @@ def test_learn_one_is_learn(rows):
     assert state(one) == state(block)
 
 
+# --- counts, whose scores count from a level -------------------------------------------------------------------------
+
+COUNTING = {
+    "fiol,eta=3": {"penalty": "elastic-net,l1=1e-3,l2=1e-2", "scale": "rms"},
+    "implicit-sgd,eta=3": {"average": "adaptive", "scale": "centred"},
+    "comid,eta=0.1": {"average": "adaptive"},
+    "implicit-ftrl,eta=3": {"penalty": "l1,l1=1e-3", "average": "adaptive", "scale": "max-abs"},
+    "mixture": {"average": None, "scale": "dense"},
+}
+
+
+@pytest.fixture(scope="module")
+def counts(rows):
+    X, score, s = rows
+    y = np.random.default_rng(8).poisson(np.exp(0.5 * score + 3.0)).astype(float)
+    y[:7] = 0.0  # all counts are 0 for a while
+    return X, y, s
+
+
+def counting(solver, rows, pieces=(700,), **options):
+    return learned(solver, "poisson", rows, pieces=pieces, **RELATIVE | COUNTING[solver] | options)
+
+
+@pytest.mark.parametrize("solver", COUNTING)
+def test_counts_are_learned_alike_in_any_cut(solver, counts, tmp_path):
+    X, y, s = counts
+    whole = counting(solver, counts)
+    assert len(whole.units.steps) > 5
+    assert whole.units.zero[0] == pytest.approx(np.log(np.average(y, weights=s)), abs=0.5)
+    for pieces in ((1,), (1, 2, 5, 13, 64)):
+        assert state(counting(solver, counts, pieces)) == state(whole)
+    assert state(counting(solver, (X.toarray(), y, s))) == state(whole)
+    half = counting(solver, (X[:333], y[:333], s[:333]))
+    half.save(tmp_path / "half")
+    again = load(tmp_path / "half").learn(X[333:], y[333:], s[333:])
+    assert state(again) == state(whole)
+    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+    both = Learner(
+        solver, "poisson", n_outputs=2, fit_intercept=True, n_features=12, **{"average": "none"} | RELATIVE | COUNTING[solver]
+    ).learn(X, np.column_stack([y[::-1], y]), s)
+    np.testing.assert_array_equal(both.weights()[:, 1], whole.weights())
+
+
+@pytest.mark.parametrize("solver", COUNTING)
+def test_a_count_is_scored_before_it_moves_the_level(solver, counts):
+    X, y, _ = counts
+    solver_options = {"average": "none"} | RELATIVE | COUNTING[solver]
+    block, one = (Learner(solver, "poisson", fit_intercept=True, n_features=12, **solver_options) for _ in range(2))
+    last, _ = block.learn_checked(*block.check_input(X, y, None))
+    total = 0.0
+    for i in range(700):
+        before = float((X[i] @ one.weights() + one.intercept())[0]) if one.t else 0.0
+        score = one.learn_one(X[i].indices, X[i].data, y[i])
+        assert score == last[0, i]
+        if solver_options.get("scale", "none") == "none" and i:
+            assert score == pytest.approx(before, abs=1e-12)
+        total += np.exp(score) - y[i] * score
+    assert state(one) == state(block)
+    assert block.progressive_loss == pytest.approx(total / 700, rel=1e-12)
+    assert last[0, 0] == 0.0  # the first row's own count is not known to it
+
+
+def test_the_unit_of_counts_does_not_matter(counts):
+    X, y, s = counts
+    y = y + np.arange(700) % 3 + 1.0  # while all are 0 their unit is that of the weights
+    for solver in ("fiol,eta=3", "implicit-ftrl,eta=3", "comid,eta=0.1"):
+        base = counting(solver, (X, y, s), penalty="none", scale="rms").predict(X)
+        for unit in (1e-9, 1e3, 1e12):
+            found = counting(solver, (X, unit * y, s), penalty="none", scale="rms").predict(X)
+            np.testing.assert_allclose(found, base + np.log(unit), atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "absolute", "squared"])
+@pytest.mark.parametrize("solver", ["mixture", "fiol", "implicit-ftrl"])
+def test_targets_whose_squares_are_infinite_stop_the_run(solver, loss, counts):
+    X, y, _ = counts
+    far = np.where(np.arange(700) == 300, 1e200, y)
+    with pytest.raises(DivergenceError, match="targets are so large"):
+        Learner(solver, loss, fit_intercept=True, targets="relative").learn(X, far)
+    single = Learner(solver, loss, fit_intercept=True, targets="relative").learn(X[:300], y[:300])
+    with pytest.raises(DivergenceError, match="targets are so large"):
+        single.learn_one(X[300].indices, X[300].data, 1e200)
+    with pytest.raises(DivergenceError, match="targets are so large"):
+        single.predict(X)
+
+
+def test_without_an_intercept_counts_have_no_level(counts):
+    found = counting("fiol,eta=3", counts, fit_intercept=False)
+    assert found.units.zero[0] == 0.0
+    assert found.units.multipliers[0] < 0.1
+    nothing = np.zeros(700)
+    found = counting("fiol,eta=3", (counts[0], nothing, counts[2]))
+    assert np.all(np.exp(found.predict(counts[0])) < 0.01)
+
+
 def test_without_weights_and_targets_nothing_changes(rows):
     X, y, _ = rows
     sign = np.where(y > 0.0, 1.0, -1.0)
@@ -139,7 +234,7 @@ def test_files_with_units_that_no_run_could_have_are_refused(change, rule, rows,
     [
         (("rda", "squared"), {"targets": "relative"}, "multiply the step size"),
         (("pegasos", "hinge", "l2,l2=0.1"), {"weights": "relative"}, "multiply the step size"),
-        (("fiol", "poisson"), {"targets": "relative"}, "residual"),
+        (("fiol", "logistic"), {"targets": "relative"}, "residual"),
         (("fiol", "squared"), {"targets": "relative", "start": np.zeros(3)}, "start="),
         (("fiol", "squared"), {"targets": "sd"}, "targets 'sd' is not known"),
         (("sadmm", "hinge", "none", "adaptive"), {}, "scored by the average"),

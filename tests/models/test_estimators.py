@@ -954,3 +954,28 @@ def test_few_rows_are_learned_more_often(rows, passes):
     assert OnlineClassifier(passes="auto").fit([(X, y)]).n_iter_ == OnlineClassifier().fit([(X, y)]).n_iter_
     with pytest.raises(ValueError, match="at least 1, or 'auto'"):
         OnlineClassifier(passes="all").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The loss was still falling")
+@pytest.mark.parametrize("mean", [0.02, 1.0, 1e6])
+@pytest.mark.parametrize("settings", [{}, {"l1": 1e-6}, {"l2": 1e-6}, {"average": "adaptive"}, {"eta": 2.0}, {"scale": "rms"}])
+def test_counts_of_any_mean_are_learned_better_than_by_their_mean(mean, settings):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((4000, 5))
+    y = rng.poisson(mean * np.exp(X @ [0.8, -0.5, 0.3, 0.0, 0.0])).astype(float)
+    found = OnlineRegressor("poisson", random_state=0, **settings).fit(X[:2000], y[:2000]).predict(X[2000:])
+    constant = np.full(2000, y[:2000].mean())
+    losses = [np.mean(guess - y[2000:] * np.log(guess)) for guess in (found, constant)]
+    assert losses[0] < losses[1]
+
+
+@pytest.mark.filterwarnings("ignore::onlinear.QualityWarning")
+def test_a_late_or_early_outlier_among_counts_is_survived():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((4000, 3))
+    y = rng.poisson(np.exp(X @ [0.5, -0.5, 0.0])).astype(float)
+    for place, most in ((0, 3.0), (1, 3.0), (3000, 500.0)):
+        spoiled = y.copy()
+        spoiled[place] = 1e6
+        model = OnlineRegressor("poisson", shuffle=False).fit(X, spoiled)
+        assert 0.5 < np.mean(model.predict(X)) < most, place

@@ -36,7 +36,7 @@ from onlinear.learner.race import ROWS_OF_RACE, Race
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
 from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
-from onlinear.learner.units import KINDS, RAW, RELATIVE, Units
+from onlinear.learner.units import KINDS, RAW, RELATIVE, Units, has_units
 from onlinear.losses import Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.centring import KINDS as CENTRING
@@ -192,9 +192,9 @@ class Core(Guarded):
                 f"targets={RELATIVE!r} and weights={RELATIVE!r} multiply the step size from row to row, and {name} has no form "
                 "for that here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a step size of its own."
             )
-        if targets == RELATIVE and not getattr(self.loss, "residual", False):
+        if targets == RELATIVE and not has_units(self.loss):
             raise ValueError(
-                f"targets={RELATIVE!r} needs a loss of the residual s - y alone; {type(self.loss).__name__} is none."
+                f"targets={RELATIVE!r} needs poisson or a loss of the residual s - y; {type(self.loss).__name__} is neither."
             )
         if targets == RELATIVE and started:
             raise ValueError(f"start= needs targets={RAW!r}: the zero of the targets is not known before the first row.")
@@ -218,13 +218,15 @@ class Core(Guarded):
         return spread
 
     def follow_units(self, units: Units | None) -> None:
-        """Step as the running units say now: their multipliers, and where predictions are clipped the losses that match."""
+        """Step as the running units say now: their multipliers, and the losses that match a clip or a level."""
         if units is None:
             return
+        if not np.all(np.isfinite(units.spread)):
+            self.stop("the targets are so large that their squares are infinite. Divide them by a constant.")
         for k, (engine, by) in enumerate(zip(self.engines, units.multipliers.tolist(), strict=False)):
             engine.multiply_steps(by)
-            if units.clip is not None:
-                engine.loss = units.clip.loss(k, engine.implicit)
+            if (loss := units.loss_of(k, engine.implicit)) is not None:
+                engine.loss = loss
 
     def _refuse_growing(self) -> None:
         """Raise ColumnsNeeded for parts that must know the number of columns."""

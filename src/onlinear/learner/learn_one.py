@@ -137,7 +137,8 @@ def raced(race, loss, scores, means, linear, s, t):  # type: ignore[no-untyped-d
 @kept_function
 def finish_race(limits, done, loss, score, target, s, now, losses, report, others):  # type: ignore[no-untyped-def]
     """``finish`` with targets in units, predictions that are clipped, and a race of the last iterate with the average."""
-    (scores, means, linear), zero, ranges, race = others
+    (scores, means, linear), zero, level, ranges, race = others
+    scores[0, 0], means[0, 0] = plus(scores[0, 0], level, 1.0), plus(means[0, 0], level, 1.0)
     linear[0, 0], linear[1, 0] = scores[0, 0], means[0, 0]
     clipped(ranges, scores, means, target)
     found = finish(limits, done, loss, score, target, s, now, losses, report)
@@ -208,9 +209,9 @@ class RowRoom:
         units = self._core.units
         if units is None:
             return None
-        weighs, centred, *arrays = units.known
+        weighs, measure, *arrays = units.known
         followed = targets if units.targets else np.empty((1, 0))
-        return followed, self._ones, zero, (int(weighs), int(centred), *arrays), self._size
+        return followed, self._ones, zero, (int(weighs), measure, *arrays), self._size
 
     def _has_settled(self) -> bool:
         """Whether the arrays of the scales are those that further rows change."""
@@ -292,9 +293,9 @@ class OneRow(RowRoom):
 
     @property
     def _zero(self) -> float:
-        """What is added to scores."""
+        """What is added to scores whose targets are less by it."""
         units = self._core.units
-        return 0.0 if units is None else float(units.zero[0])
+        return float(units.zero[0]) if units is not None and units.shifts else 0.0
 
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
@@ -332,9 +333,9 @@ class OneRow(RowRoom):
         if units is None and race is None:
             return None, None
         target, scores = self._target[:, None], self._score[:, None]
-        zero, ranges = None, None
+        zero, level, ranges = None, None, None
         if units is not None:
-            zero = units.zero if units.shifts else None
+            zero, level = units.zero if units.shifts else None, units.zero if units.raises else None
             ranges = None if units.clip is None else units.clip.ranges
         raced = None if race is None else (target, float(race.longest), race.losses)
-        return self._ways_of_moves(target, zero), ((scores, self._means, self._linear), zero, ranges, raced)
+        return self._ways_of_moves(target, zero), ((scores, self._means, self._linear), zero, level, ranges, raced)

@@ -58,7 +58,7 @@ class SideBySide:
                 core.follow_units(lead.units)
             piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
             scores[:, :, part] = self.learn_rows(piece, largest, y[part], s[part], first + part.start)
-        return scores + np.tile(lead.units.zero, len(self._cores))[:, None]
+        return lead.units.add_zero(scores)
 
     def learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
         """Learn rows as kernels take them, all by the same step sizes."""
@@ -92,10 +92,14 @@ class SideBySide:
 
     def _take_scores(self, scores: np.ndarray) -> None:
         """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""
-        outputs = self._cores[0].n_outputs
+        lead, outputs = self._cores[0], self._cores[0].n_outputs
         for k, core in enumerate(self._cores):
             own = scores[: 1 if core.race is None else 2, k * outputs : (k + 1) * outputs]
             own[...] = as_taken(core.loss, own, 1)
+            if lead.units is not None:
+                lead.units.raise_scores(own)
+        if lead.units is not None:
+            lead.units.before[:] = lead.units.zero
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
         outputs = self._cores[0].n_outputs

@@ -30,16 +30,17 @@ from onlinear.learner.parts import (
 )
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
-from onlinear.learner.units import RAW, RELATIVE
-from onlinear.losses import Squared
+from onlinear.learner.units import RAW, RELATIVE, has_units
+from onlinear.losses import Poisson, Squared
 from onlinear.models.certifying import Certifying
-from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, is_residual, loss_labels, natural_eta
+from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import MADE, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows.centring import DENSE
 from onlinear.rows.centring import KIND as CENTRED
+from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.solvers.forgetting import forgetful
@@ -151,7 +152,7 @@ class Model(Certifying, ABC):
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
-            targets=RELATIVE if follows and self.task == REGRESS and is_residual(self.loss) else RAW,
+            targets=RELATIVE if follows and self.task == REGRESS and has_units(build_loss(self.loss)) else RAW,
             weights=RELATIVE if follows else RAW,
             clip=follows and self.clips(),
             forget=self.forget,
@@ -175,7 +176,7 @@ class Model(Certifying, ABC):
         adapts, name = self._adapts(), self._default_solver()
         if self.eta is not None:
             return with_step(name, self.eta)
-        if adapts and name == "ftrl":
+        if name in ("ftrl", "mixture"):
             return name
         if adapts:
             eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
@@ -185,17 +186,28 @@ class Model(Certifying, ABC):
 
     def _default_solver(self) -> str:
         """The name of the default's steps."""
+        if self._mixes():
+            return "mixture"
         if self._adapts():
             return "ftrl" if is_joint(build_loss(self.loss)) else "implicit-ftrl"
         return "implicit-sgd" if self._is_bare() else "fiol"
+
+    def _mixes(self) -> bool:
+        """Whether the default is a mixture: for counts, whose best steps differ most from set to set, where nothing is asked
+        for that a mixture has no form for."""
+        if self.solver is not None or not self._adapts() or type(build_loss(self.loss)) is not Poisson:
+            return False
+        free = self.average is None and self.forget is None and not self.uncertainty
+        return free and build_penalty(self.chosen_penalty()).l1 == 0.0 and self.scale in (None, "none", *CENTRING)
 
     def chosen_penalty(self) -> Any:
         """The penalty, with the strengths that are given as numbers."""
         return with_strengths(self.penalty, self.l1, self.l2)
 
     def _adapts(self) -> bool:
-        """Whether the steps of the default are adaptive: for classes, and for numbers with l1 or with the squared loss and no
-        penalty, where the penalty has no bounds; for classes joined by one loss with l1 alone; and where rows are forgotten."""
+        """Whether the steps of the default are adaptive: for classes, for counts, and for other numbers with l1 or with the
+        squared loss and no penalty, where the penalty has no bounds; for classes joined by one loss with l1 alone; and where
+        rows are forgotten."""
         if self.forget is not None:
             return True
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
@@ -203,7 +215,9 @@ class Model(Certifying, ABC):
             return False
         if self.task == CLASSIFY:
             return penalty.l1 > 0.0 or not is_joint(loss)
-        return is_residual(loss) if penalty.l1 > 0.0 else is_bare(penalty) and type(loss) is Squared
+        if penalty.l1 > 0.0:
+            return has_units(loss)
+        return type(loss) is Poisson or (is_bare(penalty) and type(loss) is Squared)
 
     def _is_bare(self) -> bool:
         return is_bare(build_penalty(self.chosen_penalty()))
@@ -251,7 +265,7 @@ class Model(Certifying, ABC):
         scales but means for those that have scales of their own, and no means where no intercept would take them up."""
         if self.scale is not None:
             return self.scale
-        solver = self.solver
+        solver = "mixture" if self._mixes() else self.solver
         adapts = solver is None and self._adapts()
         if isinstance(solver, str):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver

@@ -64,8 +64,9 @@ def natural_eta(choice: Choice, loss: Any) -> float:
 
 def adaptive_eta(choice: Choice, loss: Any, averaged: bool) -> float:
     """The step size that suits a loss, by its slope, in the metric of the gradients."""
-    slope = abs(float(loss.slope(0.0, 1.0))) if getattr(loss, "labels", "real") == "signs" else 1.0
-    step = choice.adaptive_averaged if averaged else choice.adaptive
+    labels = getattr(loss, "labels", "real")
+    slope = abs(float(loss.slope(0.0, 1.0))) if labels == "signs" else 1.0
+    step = choice.adaptive_averaged if averaged and labels != "counts" else choice.adaptive
     return step / slope if slope > 0.0 else step
 
 

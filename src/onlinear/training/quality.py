@@ -435,8 +435,8 @@ def worse(kind: Any, loss: float, constant: float, advice: Advice) -> str:
     remedy = advice.ridge() or advice.steps(0.1)
     if advice.averaged:
         remedy = f"a model without an average ({advice.no_average()})"
-    elif getattr(kind, "labels", "real") == COUNTS:  # steps are slow where the mean is far from 1, larger and smaller ones
-        remedy = f"{advice.optimum()}, or a unit of the target in which its mean is near 1"
+    elif getattr(kind, "labels", "real") == COUNTS:  # neither smaller nor larger steps help all
+        remedy = advice.optimum()
     return f"The model predicts worse than a constant (loss {loss:.4g}, constant {constant:.4g}). Try {remedy}."
 
 
