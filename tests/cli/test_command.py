@@ -452,3 +452,14 @@ def test_options_of_other_programs_are_answered_with_those_of_train():
         assert f"No such option: {name}. {advice}" in shown
     assert "Possible options" in run("train", "x.svm", "--modle", "x", code=2)
     assert "Possible options" in run("predict", "m", "x.svm", "--output-file", "x", code=2)
+
+
+def test_numbered_rows_for_a_model_of_names_are_said_to_be_so(tmp_path):
+    (tmp_path / "rows.csv").write_text("age,city,y\n3,a,1\n4,b,0\n")
+    (tmp_path / "rows.svm").write_text("1 1:3\n0 1:4\n")
+    for rows, target in (("rows.csv", ("--target", "y")), ("rows.svm", ())):
+        CliRunner().invoke(app, ["train", str(tmp_path / rows), *target, "--model", str(tmp_path / f"{rows}.model")])
+    for model, rows, said in (("csv", "svm", True), ("csv", "csv", False), ("svm", "svm", False)):
+        found = CliRunner().invoke(app, ["predict", str(tmp_path / f"rows.{model}.model"), str(tmp_path / f"rows.{rows}")])
+        assert found.exit_code == 0
+        assert ("numbers its columns" in found.stderr) == said
