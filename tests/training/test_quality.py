@@ -14,7 +14,16 @@ from typer.testing import CliRunner
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, losses, streams
 from onlinear.cli import app
 from onlinear.models import base
-from onlinear.training.quality import Advice, Targets, best_constant, falling, of_classes, out_of_reach, sorted_rows
+from onlinear.training.quality import (
+    Advice,
+    Targets,
+    best_constant,
+    falling,
+    of_classes,
+    out_of_reach,
+    sorted_rows,
+    sorted_targets,
+)
 
 OPEN = streams.open
 ADVICE = Advice(True, "fiol,eta=5", False, ("-1", "1"), 5000)
@@ -281,6 +290,22 @@ def test_a_sorted_file_is_named(tmp_path):
         warnings.simplefilter("error")
         OnlineClassifier().partial_fit(X[order], y[order], classes=[-1, 1])
         OnlineClassifier().partial_fit([(X[order], y[order])])
+
+
+def test_a_file_sorted_by_its_numbers_is_named(tmp_path):
+    X, _ = rows_of()
+    y = X[:, 0] + np.random.default_rng(3).standard_normal(len(X))
+    for order, how in ((np.argsort(y), "rise"), (np.argsort(-y), "fall")):
+        wanted = f"The first 1,000 targets only {how}: is the file sorted by them? Shuffle it: "
+        path = write(tmp_path / "rows.svm", X[order], y[order])
+        assert f"{wanted}--shuffle-rows 3000." in " ".join(command("train", path).split())
+        assert "is the file sorted" not in command("train", path, "--shuffle-rows", "3000")
+        model = OnlineRegressor(shuffle=False, random_state=0)
+        for found in (doubts_of(model, X[order], y[order]), doubts_of(model, [(X[order], y[order])], None)):
+            assert found[0].startswith(wanted)
+        assert not any("sorted" in text for text in doubts_of(OnlineRegressor(random_state=0), X[order], y[order]))
+    for few in (np.sort(y)[:999], np.zeros(3000), np.repeat(np.arange(30.0), 100), np.roll(np.sort(y), 1)[:1000]):
+        assert sorted_targets(few, ADVICE) == ""
 
 
 def test_a_rare_class_is_no_sorted_file():

@@ -26,6 +26,7 @@ WORSE = 0.01  # of the constant's loss: so much worse is worse
 FALLING = 0.8  # of the loss before: so much smaller is still falling
 SATURATED = 0.01  # of the rows that the best constant leaves on the other side: so few is none
 CONTRARY = 20  # rows that the best constant leaves on the other side, before their lack says anything
+STRAIGHT = 50  # moves of the first targets, all up or all down, which shuffled ones never make
 CHANCE = 1e-3  # of so many rows of one class at the start, if they were shuffled
 MARKS = 3
 SAMPLE = 4096  # rows of arrays that are scored
@@ -328,8 +329,10 @@ class Quality:
         return f"All {self.targets.rows:,} rows are of class {advice.name(self.first_class)}: there is nothing to tell apart."
 
     def _sorted(self, rows: int, advice: Advice) -> str:
-        if self.targets.classes is None or not self.whole:
+        if not self.whole:
             return ""
+        if self.targets.classes is None:
+            return sorted_targets(self.targets.first[0, : self.targets.rows], advice)
         share = float(self.targets.table[1][self.first_class]) / max(1, self.targets.rows)
         return sorted_rows(self.first_rows, share, self.first_class, advice)
 
@@ -419,7 +422,9 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         others = trained.classes != trained.classes[0]
         first = int(np.argmax(others)) if others.any() else n
         found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
-    elif trained.classes is None and y.shape[1] == 1 and (bend := bend_of(learner.loss)) is not None:
+    if trained.classes is None and y.shape[1] == 1 and trained.ordered:
+        found.append(sorted_targets(trained.y[:ENOUGH, 0], advice))
+    if trained.classes is None and y.shape[1] == 1 and (bend := bend_of(learner.loss)) is not None:
         over = scores[:, 0] - y[:, 0]
         below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
         found.append(out_of_reach(learner.loss, below, above, len(which), advice))
@@ -464,6 +469,15 @@ def sorted_rows(count: int, share: float, place: int, advice: Advice) -> str:
     return (
         f"The first {count:,} rows are all of class {advice.name(place)}: is the file sorted? Shuffle it: {advice.shuffle()}."
     )
+
+
+def sorted_targets(first: np.ndarray, advice: Advice) -> str:
+    """A word where the first targets only rise, or only fall, which is no chance."""
+    moves = np.sign(np.diff(first))
+    if len(first) < ENOUGH or np.count_nonzero(moves) < STRAIGHT or abs(moves.sum()) < np.count_nonzero(moves):
+        return ""
+    how = "rise" if moves.sum() > 0.0 else "fall"
+    return f"The first {len(first):,} targets only {how}: is the file sorted by them? Shuffle it: {advice.shuffle()}."
 
 
 def falling(rows: int, passes: int, earlier: float, later: float, advice: Advice) -> str:
