@@ -61,6 +61,28 @@ def test_alive_counts_thresholds_below(rises, c, size):
 
 
 @kernel
+def _alive(table, c, size):
+    return alive(table, c, size)
+
+
+@pytest.mark.parametrize("count", [_alive, alive], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    "rises",
+    [np.ones(1000), np.arange(1.0, 1001.0) ** -0.5, np.exp(np.arange(1000) / 50.0), np.arange(1000) % 97 == 5, np.eye(1000)[3]],
+    ids=["even", "slower", "faster", "stairs", "one stair"],
+)
+def test_a_guess_of_the_step_at_which_a_state_dies_is_checked(rises, count):
+    q = np.cumsum(rises, dtype=np.float64)
+    for unit in (1e-6, 1e-300, 1e300 / q[-1]):
+        table = np.zeros((3, len(q) + 1))
+        table[0, :-1] = q * unit
+        for c in (1, 2, 3, 500, len(q)):
+            sizes = np.concatenate([table[0, :c], np.nextafter(table[0, :c], np.inf), np.linspace(0.0, table[0, c - 1], 7)])
+            wanted = np.searchsorted(table[0, :c], sizes)
+            assert [count(table, c, size) for size in sizes[::3].tolist()] == wanted[::3].tolist()
+
+
+@kernel
 def _simulate(penalty, average, etas, writes, values, V, B, A):
     """One coordinate: potentials written at some steps, its sum kept lazily; gives the sum of om_k w_k after all steps."""
     table = np.zeros((3, etas.shape[0] + 1))

@@ -148,6 +148,7 @@ NAMED = {
 }
 
 
+TINY = 1e-290  # thresholds up to here are searched for without a guess
 ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better
 
 
@@ -163,9 +164,59 @@ def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> tu
 @function
 def alive(table: np.ndarray, c: int, size: float) -> int:
     """The number of the first c steps of the block whose threshold is below ``size``."""
-    if c == 0 or table[0, c - 1] < size:
+    if c == 0 or not size <= table[0, c - 1]:
         return c
-    low, high = 0, c - 1
+    k = guessed(c, size, rate(c, table[0, c - 1]))
+    return k if ends_at(table, k, size) else searched(table, c - 1, k, size)
+
+
+@function
+def rate(c: int, q: float) -> float:
+    """The steps in which a threshold rises by 1 if c steps have raised it evenly to q; 0 where they are too many."""
+    return c / q if q > TINY else 0.0
+
+
+@function
+def guessed(c: int, size: float, by: float) -> int:
+    """The number of steps whose threshold is below ``size``, that of step c at most, if they rise evenly."""
+    return min(int(size * by), c - 1)
+
+
+@function
+def ends_at(table: np.ndarray, k: int, size: float) -> bool:
+    """Whether the thresholds of the first k steps, and no others, are below ``size``."""
+    return table[0, k] >= size and (k == 0 or table[0, k - 1] < size)
+
+
+@function
+def nearer(table: np.ndarray, last: int, k: int, size: float) -> int:
+    """A step near k, up to ``last``, whose threshold is about ``size``: by up to four of Newton's steps."""
+    for _ in range(4):
+        rise = table[0, k + 1] - table[0, k] if k < last else table[0, k] - table[0, k - 1]
+        lacks = size - table[0, k]
+        if not (rise > 0.0 and abs(lacks) > rise):
+            break
+        steps = lacks / rise
+        k = last if steps > last - k else 0 if steps < -k else k + int(steps)
+    return k
+
+
+@function
+def searched(table: np.ndarray, last: int, guess: int, size: float) -> int:
+    """The number of steps whose threshold is below ``size``, that of ``last`` at most: strides grow from near a guess on."""
+    low, high, stride, k = 0, last, 1, nearer(table, last, guess, size)
+    if table[0, k] < size:
+        low = k + 1
+        while low + stride <= high and table[0, low + stride - 1] < size:
+            low += stride
+            stride *= 4
+        high = min(high, low + stride - 1)
+    else:
+        high = k
+        while high - stride >= low and table[0, high - stride] >= size:
+            high -= stride
+            stride *= 4
+        low = max(low, high - stride + 1)
     while low < high:
         middle = (low + high) >> 1
         if table[0, middle] < size:
@@ -210,11 +261,16 @@ def turned(mark, old, new):  # type: ignore[no-untyped-def]
 
 @function
 def close_fallen(table, c, mark, V, B, indices, begin, end):  # type: ignore[no-untyped-def]
-    """Close the sums of a row's fallen states, which step c then moves: these need a search."""
+    """Close the sums of a row's fallen states, which step c then moves: these need a search where no guess is right."""
+    by = rate(c, mark[0])  # a division for each would take as long as the rest
     for k in range(begin, end):
         j = indices[k]
-        if fallen(V[j], mark[0]):
-            B[j] += part_sum(table, c, V[j])
+        v = V[j]
+        if fallen(v, mark[0]):
+            dies = guessed(c, abs(v), by)
+            if not ends_at(table, dies, abs(v)):
+                dies = searched(table, c - 1, dies, abs(v))
+            B[j] += up_to(table[1, dies], table[2, dies], v)
 
 
 @function
