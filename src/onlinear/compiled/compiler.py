@@ -8,7 +8,7 @@ from typing import Any
 
 from numba import njit, typeof
 
-from onlinear.compiled import held_code, lines_code, object_code, output_code, text_word_code
+from onlinear.compiled import held_code, lines_code, numpy_dot_code, object_code, output_code, text_word_code
 from onlinear.compiled._private import NumbaError
 from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
 from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, uncollected
@@ -24,6 +24,7 @@ __all__ = [
     "kept",
     "lines_code",
     "named",
+    "numpy_dot_code",
     "object_code",
     "output_code",
     "text_word_code",

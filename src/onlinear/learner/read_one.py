@@ -1,9 +1,9 @@
 """Scores of single rows between rows that are learned: one compiled call computes the weights of the row's own columns.
 
 It serves the methods whose weights follow from the numbers of their own column (``Engine.readers``), with their averages, in
-running scales. Outputs are read one after the other; the numbers of those that stand in a pack are copied first. Where columns
-are centred a second call adds up, for the sum over their means is NumPy's. The caller handles all other cases, and rows that
-are not plain. The scores are those of ``predict``, to the bit.
+running scales. Outputs are read one after the other; the numbers of those that stand in a pack are copied first. The sum over
+the means of columns that are centred is NumPy's. The caller handles all other cases, and rows that are not plain. The scores
+are those of ``predict``, to the bit.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from onlinear.averages import Average, Fading
 from onlinear.compiled import COMPILED, Held, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import (
     KINDS,
     LONG_DOUBLE,
@@ -163,7 +164,7 @@ def count_read(facts, now, most):  # type: ignore[no-untyped-def]
 @function
 def taken(limits, room, scales, now, first, second):  # type: ignore[no-untyped-def]
     """Take a row to its place behind the columns that are centred; its end, or -1 for a row that needs another way."""
-    columns, x, _, _, _, facts = room
+    columns, x, _, _, facts, _ = room
     begin = centred_columns(scales, columns)
     end = columns_given(limits, begin, columns, x, first, second)
     facts[CENTRED], facts[END] = begin, end
@@ -171,9 +172,17 @@ def taken(limits, room, scales, now, first, second):  # type: ignore[no-untyped-
 
 
 @function
+def less_means(bias, means, dot, weights, count):  # type: ignore[no-untyped-def]
+    """The intercept less what it gave to the means of the first columns."""
+    if means is not None and count > 0:
+        bias -= dot_at(dot, means, weights, count)
+    return bias
+
+
+@function
 def scored(k, bias, room, scales, zero, ranges):  # type: ignore[no-untyped-def]
-    """Whether the weights of output k are finite; its score, unless the means of columns are still to be added."""
-    columns, x, weights, biases, scores, facts = room
+    """Whether the weights of output k are finite; its score."""
+    columns, x, weights, scores, facts, (means, dot) = room
     w, begin, end = weights[k], facts[CENTRED], facts[END]
     if not isfinite(bias):
         return False
@@ -182,16 +191,15 @@ def scored(k, bias, room, scales, zero, ranges):  # type: ignore[no-untyped-def]
             return False
     to_own_units(scales, columns, w, 0, begin)
     to_own_units(scales, columns, w, begin, end)
-    biases[k] = plus(bias, zero, 1.0)
-    if begin == 0:
-        scores[k] = within(summed(biases[k], w, x, 0, end), ranges, zero)
+    bias = less_means(plus(bias, zero, 1.0), means, dot, w, begin)
+    scores[k] = within(summed(bias, w, x, begin, end), ranges, zero)
     return True
 
 
 def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-def]
-    """Take a row and compute the weights of the centred columns and its own for each output; where no columns are centred the
-    scores, too. The first score; NaN for a row that is not plain. ``read`` and ``bias_of`` are what Held.compile is given;
-    ``one``: where what the first output has is held."""
+    """Take a row, compute the weights of the centred columns and its own for each output, and the scores. The first score; NaN
+    for a row that is not plain. ``read`` and ``bias_of`` are what Held.compile is given; ``one``: where what the first output
+    has is held."""
     limits, room, scales, now, _, _, outputs = opened(here)
     end = taken(limits, room, scales, now, first, second)
     if end < 0:
@@ -201,7 +209,7 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
         read(*last, brought(apart, room[0], end)[:end], own, room[2][k])  # type: ignore[name-defined]  # noqa: F821
         if not scored(k, bias_of(*own_bias, own), room, scales, zero, ranges):  # type: ignore[name-defined]  # noqa: F821
             return nan
-    return room[4][0]
+    return room[3][0]
 
 
 def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-def]
@@ -220,16 +228,7 @@ def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-d
         bias = mean_bias_of(bias_of(*own_bias, own), kind[0], total, own)  # type: ignore[name-defined]  # noqa: F821
         if not scored(k, bias, room, scales, zero, ranges):
             return nan
-    return room[4][0]
-
-
-def add_up(here, one, share):  # type: ignore[no-untyped-def]
-    """The scores of the row that was taken; the first. ``share``: what the means take from the intercepts."""
-    _, (_, x, weights, biases, scores, facts), _, _, _, _, outputs = opened(here)
-    for k in range(len(outputs)):
-        _, _, zero, ranges, _, _, _ = opened_at(one, outputs[k])
-        scores[k] = within(summed(biases[k] - share, weights[k], x, facts[CENTRED], facts[END]), ranges, zero)
-    return scores[0]
+    return room[3][0]
 
 
 class _Way:
@@ -244,7 +243,6 @@ class _Way:
         self._held = Held(*common, np.array(places, np.int64) if COMPILED else places)
         self.here, self.one = self._held.here, places[0]
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
-        self.finish = self._held.compile(add_up, {}, one, 1.0)
 
 
 class OneRead:
@@ -253,23 +251,12 @@ class OneRead:
     def __init__(self, core: Core, capacity: int) -> None:
         self._core, self.capacity = core, capacity
         room, outputs = capacity + BEHIND, core.n_outputs
-        self._biases, self._scores = np.empty(outputs), np.empty(outputs)
-        self._facts, self._weights = np.zeros(4, np.int64), np.empty((outputs, room))
-        self._room = (
-            np.empty(room, np.uint32),
-            np.empty(capacity),
-            self._weights,
-            self._biases,
-            self._scores,
-            self._facts,
-        )
+        self._scores, self._facts = np.empty(outputs), np.zeros(4, np.int64)
+        self._room = np.empty(room, np.uint32), np.empty(capacity), np.empty((outputs, room)), self._scores, self._facts
         self._others, self._places = np.empty(room), np.arange(room, dtype=np.uint32)
         self._most = 0  # scores between rows
         self._moves: int = -1
         self._table: Any = None  # of the state's arrays, and the table of its sums
-        self._means: Any = None  # of the columns that are centred
-        self._centred = 0
-        self._pairs: list[tuple[Any, np.ndarray]] = []  # the means' product, and each output's weights of these columns
         self._ways: tuple[_Way | None, _Way | None] = (None, None)  # by the last iterate and by the average
 
     def score(self, first: Any, second: Any) -> Any:
@@ -286,8 +273,6 @@ class OneRead:
         found = way.take(way.here, way.one, first, second, total)
         if found != found:
             return None
-        if self._means is not None and (centred := self._facts.item(CENTRED)):
-            found = way.finish(way.here, way.one, self._share_of_means(centred))
         return found if self._alone else self._scores.copy()
 
     @property
@@ -295,29 +280,19 @@ class OneRead:
         """Whether so many rows were scored since the last one that was learned that all weights are worth listing."""
         return bool(self._facts[ROWS] == self._core.states[0].now[T] and self._facts[READS] > self._most)
 
-    def _share_of_means(self, centred: int) -> float:
-        """What the means of the centred columns take from the intercept; of several outputs it is taken."""
-        if self._centred != centred:
-            self._centred, means = centred, self._means[:centred]
-            self._pairs = [(means.dot, weights[:centred]) for weights in self._weights]
-        if self._alone:
-            dot, weights = self._pairs[0]
-            return dot(weights)  # type: ignore[no-any-return]
-        self._biases -= [dot(weights) for dot, weights in self._pairs]
-        return 0.0
-
     def _bind(self) -> None:
         """Hold the arrays as they stand now, where this way is one for them."""
         core, self._ways = self._core, (None, None)
         self._state, self._moves, self._table = core.states[0], core.moves, core.states[0].table
         self._averaged, self._race, self._alone = core.averaged, core.race, core.n_outputs == 1
         self._average, scaler = core.engine.average, core.scaler
-        self._fades, self._centred = type(self._average) is Fading, 0
+        self._fades = type(self._average) is Fading
         if not core.size or core.stopped is not None or core.centres_rows or not (scaler is None or scaler.settled):
             return
-        self._means, self._most = None if scaler is None else scaler.means, PATIENCE * (1 + core.size // WORTH)
+        self._most = PATIENCE * (1 + core.size // WORTH)
+        means = None if scaler is None else scaler.means, dot_address()
         limits = LARGEST_COLUMN + 1 if core.growing else core.size, core.size, self._most, KINDS
-        common = limits, self._room, None if scaler is None else scaler.held, self._state.now
+        common = limits, (*self._room, means), None if scaler is None else scaler.held, self._state.now
         states = [(state, *self._side_by_side(state)) for state in core.states]
         if not any(state.extra for state in core.states):
             self._ways = self._way(common, states, 0), self._way(common, states, 1)
