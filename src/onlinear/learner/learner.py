@@ -564,23 +564,22 @@ class Learner(Core):
         >>> learner.predict_one(np.array([0, 1]), np.array([2.0, 3.0]))
         1.0
         """
-        lock = self.lock
-        lock.acquire()
-        before, self.reads_only = self.reads_only, True
-        try:
-            score = self._score_given(indices, values)
-            return self._predict_any(indices, values) if score is None else score
-        finally:
-            self.reads_only = before
-            lock.release()
+        score = self.score_taken(indices, values)
+        return self._predict_any(indices, values) if score is None else score
 
-    def score_taken(self, row: Any, names: Any) -> Any:
-        """The score of a dict whose numbers ``names`` takes, as ``predict_one`` gives it; None where it takes another way."""
+    def score_taken(self, first: Any, second: Any) -> Any:
+        """The score, as ``predict_one`` gives it, of columns and values, or of a dict whose numbers ``Names`` take; None where
+        it takes another way."""
+        held = self._score
+        if held is not None and held.take is not None and held.moves == self.moves:
+            found = held.take(held.here, first, second)
+            if found == found:
+                return found
         lock = self.lock
         lock.acquire()
         before, self.reads_only = self.reads_only, True
         try:
-            return self._score_given(row, names)
+            return self._score_given(first, second)
         finally:
             self.reads_only = before
             lock.release()
@@ -595,6 +594,7 @@ class Learner(Core):
             self._score = None  # rows were learned since
         return None if self._read is None else self._read.score(first, second)
 
+    @reads
     def _predict_any(self, indices: Any, values: Any) -> Any:
         """Score any row, by the way that blocks of rows take; hold all weights where that is worth it."""
         others = retyped(indices, values)

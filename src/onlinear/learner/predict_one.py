@@ -94,7 +94,12 @@ def score_row(here, first, second):  # type: ignore[no-untyped-def]
 
 class OneScore:
     """Scores single rows by (d, K) weights and K intercepts, within bounds (K, 2) if any, until ``now`` says that rows were
-    learned. ``moves``: of the arrays of the learner whose weights these are."""
+    learned. ``moves``: of the arrays of the learner whose weights these are.
+
+    Of one output ``take``, given ``here`` and a row, gives the score, or NaN where ``score`` gives None; else it is None. All
+    that it reads of the learner is the number of rows, so it needs no lock: it scores by the model as it was before a row that
+    another thread is learning.
+    """
 
     def __init__(
         self, weights: np.ndarray, biases: np.ndarray, now: np.ndarray, bound: int, bounds: np.ndarray | None, moves: int = 0
@@ -103,8 +108,9 @@ class OneScore:
         self._several = weights.shape[1] > 1
         self._out, self._lock = np.empty(weights.shape[1]), threading.Lock()
         self._held = Held((bound, self.t, KINDS), np.ascontiguousarray(weights), biases, bounds, now, self._out)
-        self._here = self._held.here
+        self.here = self._held.here
         self._run = self._held.compile(score_row, {}, AnyObject(), AnyObject()) if READABLE else None
+        self.take = None if self._several else self._run
 
     def score(self, first: Any, second: Any) -> Any:
         """The score, or scores (K,), of a row of columns and values, or of a dict and its ``Names``; None for a row that needs
@@ -112,10 +118,10 @@ class OneScore:
         if self._run is None:
             return None
         if not self._several:
-            found: float = self._run(self._here, first, second)
+            found: float = self._run(self.here, first, second)
             return found if found == found else None
         with self._lock:
-            found = self._run(self._here, first, second)
+            found = self._run(self.here, first, second)
             return self._out.copy() if found == found else None
 
 

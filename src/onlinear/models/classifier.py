@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
 from onlinear.models.base import Classifier, gives_probabilities
+from onlinear.models.one_by_one import QUICK
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import names_target
@@ -33,7 +34,8 @@ class IfProbable:
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, model: Any, owner: Any = None) -> Callable[..., Any]:
-        if model is not None and (quick := model.quick) is not None and quick.probability is not None:
+        quick = None if model is None else vars(model).get(QUICK)
+        if quick is not None and quick.probability is not None and quick.learner is model.learner_:
             return MethodType(self._method, model)
         if model is not None and not gives_probabilities(model):
             raise AttributeError(
@@ -400,7 +402,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         >>> model.predict_one({"price": 2.0, "site": "a"})
         True
         """
-        quick = self._row_quick and self.quick
+        quick = self._row_quick
         if quick is not None and weight == 1.0 and (own := quick.targets.get(y)) is not None and quick.learn(self, row, own):
             return self
         if not self.is_fitted:
@@ -471,8 +473,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         'yes'
         """
         if values is None:
-            quick = self._row_quick and self.quick
-            if quick is not None and (score := quick.score(indices)) is not None:
+            quick = self._row_quick
+            if quick is not None and (score := quick.score(self, indices)) is not None:
                 return quick.labels[score > 0.0 if quick.alone else score.argmax()]
             if is_record(indices):
                 self.fitted_learner()
@@ -505,8 +507,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         AttributeError
             For a loss that gives no probabilities.
         """
-        quick = self._row_quick and self.quick
-        if values is None and quick is not None and (score := quick.score(indices)) is not None:
+        quick = self._row_quick
+        if values is None and quick is not None and (score := quick.score(self, indices)) is not None:
             if not quick.alone:
                 return dict(zip(quick.labels, self.chances_of_row(score), strict=True))
             no, yes = quick.labels

@@ -12,7 +12,7 @@ from onlinear.models.predictor import Final
 from onlinear.streams.dict_rows import NamedRow, TableRow, row_reader
 from onlinear.streams.frames import is_record
 
-READER = "_row_reader"  # an attribute that copies do not have, as all that begin with _row_
+READER, QUICK = "_row_reader", "_row_quick"  # attributes that copies do not have, as all that begin with _row_
 
 
 class Quick:
@@ -32,10 +32,18 @@ class Quick:
         self._learned: Any = None  # the names of the row that was learned last
         self._scored: Any = None
 
+    def serves(self, model: Any) -> bool:
+        """Whether the model has still the learner, the numbering and the classes that this is of."""
+        return (
+            self.learner is model.learner_
+            and self.encoding is model.encoding_
+            and (self.classes is None or self.classes is model.classes_)
+        )
+
     def learn(self, model: Any, row: Any, target: Any) -> bool:
         """Learn a row; False, and nothing is learned, for one that needs ``learn_dict``."""
         learn = self._learn_taken
-        if learn is None:
+        if learn is None or not self.serves(model):
             return False
         last = self._learned
         if last is None or learn(row, last, target) is None:
@@ -48,8 +56,10 @@ class Quick:
             self._moves = self.learner.moves
         return True
 
-    def score(self, row: Any) -> Any:
+    def score(self, model: Any, row: Any) -> Any:
         """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""
+        if not self.serves(model):
+            return None
         last = self._scored
         found = None if last is None else self._score_taken(row, last)
         if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
@@ -64,7 +74,7 @@ class OneByOne:
     learner_: Any
     encoding_: dict[str, Any] | None
     n_features_in_: int | None
-    _row_quick: Quick | None = None
+    _row_quick: Quick | None = None  # made by the first row
 
     def _reader(self) -> NamedRow | TableRow:
         """What reads rows in the columns of the model; raises ValueError where its columns have no names."""
@@ -78,14 +88,6 @@ class OneByOne:
         self.encoding_ = reader.description()
         vars(self)[READER] = self.encoding_, reader
         return reader
-
-    @property
-    def quick(self) -> Quick | None:
-        """What takes single dicts as the model is now; None where none was taken yet."""
-        found = self._row_quick
-        if found is None or found.learner is not self.learner_ or found.encoding is not self.encoding_:
-            return None
-        return found if found.classes is None or found.classes is self.classes_ else None  # type: ignore[attr-defined]
 
     def quick_targets(self) -> Mapping[Any, Any]:
         """What rows of a class are learned as; of classes without a weight of their own."""
@@ -115,7 +117,7 @@ class OneByOne:
             except Exception:
                 reader.forget_after(known)
                 raise
-            if self.quick is None or reader.count != known:
+            if self._row_quick is None or not self._row_quick.serves(self) or reader.count != known:
                 self._row_quick = Quick(self, reader, self.quick_targets())
 
     def score_dict(self, row: Mapping[str, Any]) -> Any:
@@ -126,7 +128,7 @@ class OneByOne:
         else:
             with learner.lock:
                 found = learner.predict_one(*reader.arrays(row, False))
-        if self.quick is None:
+        if self._row_quick is None or not self._row_quick.serves(self):
             self._row_quick = Quick(self, reader, self.quick_targets())
         return found
 

@@ -349,7 +349,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         >>> model.get_feature_names_out().tolist()
         ['rooms', 'city=Graz']
         """
-        quick = self._row_quick and self.quick
+        quick = self._row_quick
         if quick is None or weight != 1.0 or not quick.learn(self, row, float(y)):
             if not self.is_fitted:
                 self.columns_ = None
@@ -381,8 +381,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             For wrong input.
         """
         if values is None:
-            quick = self._row_quick and self.quick
-            if quick is not None and quick.alone and (score := quick.score(indices)) is not None:
+            quick = self._row_quick
+            if quick is not None and quick.alone and (score := quick.score(self, indices)) is not None:
                 return score if quick.mean is None else float(quick.mean(np.float64(score)))
             if is_record(indices):
                 self.fitted_learner()
