@@ -108,7 +108,7 @@ def test_what_is_refused_between_quick_rows_changes_nothing():
         model.learn_one(row, y)
     for _ in range(2):  # the first one takes the way of a block
         model.predict_one(DICTS[0])
-    assert model.quick.score(DICTS[0]) is not None
+    assert model._row_quick.score(model, DICTS[0]) is not None
     before = stored(model)
     for value, error in (
         (np.nan, ValueError),
@@ -125,10 +125,10 @@ def test_what_is_refused_between_quick_rows_changes_nothing():
                 with pytest.raises(error, match=r"row|X|value"):
                     model.predict_one(row)
     for row, y in (((1, 2), True), ("x0", True), (DICTS[0], "no")):
-        with pytest.raises((TypeError, ValueError, AttributeError)):
+        with pytest.raises((TypeError, ValueError), match=r"row: expected a dict|the class 'no'"):
             model.learn_one(row, y)
     assert stored(model) == before
-    assert model.quick.learn(model, DICTS[0], 1.0)
+    assert model._row_quick.learn(model, DICTS[0], 1.0)
 
 
 def test_text_names_appear_and_rows_may_lack_names():
@@ -194,6 +194,52 @@ def test_weights_and_several_classes():
     assert np.array_equal(model.coef_, other.coef_)
     assert model.predict_one(DICTS[0]) == other.predict(X[:1])[0]
     assert model.predict_proba_one(DICTS[0]) == pytest.approx(dict(zip("bgr", other.predict_proba(X[:1])[0], strict=True)))
+
+
+@pytest.mark.parametrize(
+    "odd", [{1: 2.0}, {None: 1.0}, {b"a": 1.0}, {("a",): None}, {1: "x"}, {"a": "\ud800"}, {"a": 10**400}, {"\ud800": 1.0}]
+)
+def test_what_learning_refuses_predicting_does(odd):
+    """With one message, after a table too."""
+    by_name = OnlineClassifier(solver="ftrl", average="none").learn_one({"a": 1.0}, True)
+    by_table = clone(by_name).fit([{"a": 1.0, "b": "x"}, {"a": 2.0, "b": "y"}], [False, True])
+    for model, row in ((by_name, odd), (by_table, {"b": "x", "a": 1.0, **odd})):
+        said = set()
+        for call in (
+            lambda model, row: model.learn_one(row, True),
+            lambda model, row: model.predict_one(row),
+            lambda model, row: model.predict_proba_one(row),
+            lambda model, row: model.predict([row]),
+        ):
+            with pytest.raises((TypeError, ValueError)) as refused:
+                call(model, row)
+            said.add(str(refused.value))
+        assert len(said) == 1
+
+
+def test_a_first_row_that_is_refused_leaves_no_model():
+    for model, y in ((OnlineClassifier(), True), (OnlineRegressor(), 1.5)):
+        for row in ({"a": np.nan}, {1: 1.0}, [1.0], None):
+            with pytest.raises((TypeError, ValueError)):
+                model.learn_one(row, y)
+            assert set(vars(model)) == set(model.get_params())
+
+
+@pytest.mark.parametrize("y", [None, "1.5", b"1", 10**400, [1.0, 2.0], np.nan])
+def test_targets_and_weights_of_one_row_are_numbers(y):
+    model = OnlineRegressor(solver="ftrl", average="none").learn_one({"a": 1.0}, 1.5)
+    before = stored(model)
+    with pytest.raises((TypeError, ValueError), match=r"^y "):
+        model.learn_one({"a": 1.0}, y)
+    with pytest.raises((TypeError, ValueError), match=r"^y "):
+        model.learner_.learn_one(np.array([0]), np.array([1.0]), y)
+    classes = OnlineClassifier(class_weight={0: 2.0}).learn_one({"a": 1.0}, 0)
+    for one in (model, classes):
+        with pytest.raises((TypeError, ValueError), match=r"^sample_weight "):
+            one.learn_one({"a": 1.0}, 1, y)
+    with pytest.raises(ValueError, match="the class"):
+        classes.learn_one({"a": 1.0}, y)
+    assert stored(model) == before
 
 
 def test_what_is_refused_changes_nothing():

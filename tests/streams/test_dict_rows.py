@@ -65,9 +65,15 @@ def test_names_get_columns_as_they_appear():
     assert reader.row({"flag": 0.5, "new": 1.0, "site": "y", "a": np.int64(3)}, False) == ([0, 2], [3, 0.5])
     assert reader.row({"site": np.str_("x")}, False) == ([1], [1.0])
     assert reader.names == ["a", "site=x", "flag"]
-    for wrong in ({"a": [1]}, {"b": object()}, {3: 1.0}):
-        with pytest.raises(TypeError, match="row: expected"):
-            reader.row(wrong, True)
+    for wrong in ({"a": [1]}, {"b": object()}, {3: 1.0}, {3: None}, {None: "x"}, {b"a": 1.0}):
+        for grow in (True, False):
+            with pytest.raises(TypeError, match="row: expected"):
+                reader.row(wrong, grow)
+    for wrong in ({"\ud800": 1.0}, {"a": "\ud800"}):
+        for grow in (True, False):
+            with pytest.raises(ValueError, match=r"expected text that UTF-8 has, got '(a=)?\\ud800'"):
+                reader.row(wrong, grow)
+    assert len(reader.names) == 3
 
 
 def test_names_of_rows_of_numbers_are_held():
@@ -95,7 +101,8 @@ def test_a_name_that_was_not_known_is_looked_up_again():
     reader.forget_after(1)
     assert reader.names_held(row, True) is None
     for _ in range(3):
-        reader.arrays({"a": 1.0, 3: 2.0}, False)  # a name that is no text is looked at by Python
+        with pytest.raises(TypeError, match="expected text as the name of a value, got 3"):
+            reader.arrays({"a": 1.0, 3: 2.0}, False)
     assert reader.names_held({"a": 1.0, 3: 2.0}, False) is None
 
 

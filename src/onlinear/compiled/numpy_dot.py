@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,9 @@ def dot_address() -> int:
     """Where NumPy's sum of products of float64 is; 0 where nothing is compiled."""
     if not COMPILED:
         return 0
-    from numpy._core import _multiarray_umath
-
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    interface = vars(_multiarray_umath)["_ARRAY_API"]
+    interface = vars(import_module("numpy._core._multiarray_umath"))["_ARRAY_API"]
     table = ctypes.cast(pointer(interface, None), ctypes.POINTER(ctypes.c_void_p))
     functions_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(table[FUNCTIONS_OF_TYPE])
     return int(ctypes.cast(functions_of(np.dtype(np.float64)), ctypes.POINTER(ctypes.c_void_p))[DOT] or 0)

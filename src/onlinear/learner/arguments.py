@@ -49,6 +49,14 @@ def plain_row(indices: Any, values: Any) -> Source | None:
     return Source(1, size, size, float(sizes.max()), Rows(starts, indices.astype(np.uint32), plain(values)))
 
 
+def only_one(y: Any) -> np.ndarray:
+    """The target of one row as an array (1,)."""
+    found = np.asarray(y)
+    if found.size != 1:
+        raise ValueError(f"y must be one number for 1 output, got shape {found.shape}.")
+    return found.reshape(1)
+
+
 def one_row(indices: Any, values: Any) -> Any:
     """A row as a CSR matrix as wide as its last column says."""
     from scipy.sparse import csr_matrix

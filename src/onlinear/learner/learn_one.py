@@ -28,7 +28,8 @@ from onlinear.solvers.core.engine import VISIT, LastRow, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED = range(7)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
-ARRAY, NUMBERS = np.ndarray, (float, int, np.float64)
+ARRAY, DOUBLE = np.ndarray, np.float64
+EXACT = 2**53  # whole numbers up to here are doubles
 
 
 @function
@@ -259,7 +260,10 @@ class OneRow(RowRoom):
         Give None, and learn nothing, for a row that needs the slower way of a block: other types, unsorted columns, more
         non-zeros than ``capacity``, a target that is refused.
         """
-        if type(y) not in NUMBERS or (self._core.moves != self._seen and not self._bind()):
+        kind = type(y)
+        if kind is not float and kind is not DOUBLE and (kind is not int or abs(y) > EXACT):
+            return None
+        if self._core.moves != self._seen and not self._bind():
             return None
         try:
             score: float = self._run(self._here, indices, values, y)

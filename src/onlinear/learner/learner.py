@@ -13,7 +13,7 @@ from onlinear.certified import refuse_uncertified
 from onlinear.compiled.objects import READABLE
 from onlinear.files import model_file
 from onlinear.learner import stored_learner
-from onlinear.learner.arguments import count, one_row, plain_row
+from onlinear.learner.arguments import count, one_row, only_one, plain_row
 from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.clip import bounded
 from onlinear.learner.core import NO_NUMBER, Core
@@ -242,7 +242,7 @@ class Learner(Core):
             row.resize((1, max(row.shape[1], self.size)))
             row = row.toarray()
         source = rows.learnable(self.read_rows(row, "the row"), "the row")
-        target = self.check_targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else np.reshape(y, (1,)), 1)
+        target = self.check_targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else only_one(y), 1)
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         alone = self.states[0].waiting is None and self.spread is None
         if READABLE and alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import update_wrapper
 from types import MethodType
 from typing import Any
@@ -403,31 +403,42 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         True
         """
         quick = self._row_quick
-        if quick is not None and weight == 1.0 and (own := quick.targets.get(y)) is not None and quick.learn(self, row, own):
-            return self
-        if not self.is_fitted:
-            self._start_classes(y, classes)
+        if quick is not None and weight == 1.0:
+            try:
+                target = quick.targets.get(y)
+            except TypeError:  # what has no hash is no class
+                target = None
+            if target is not None and quick.learn(self, row, target):
+                return self
+        if self.is_fitted:
+            self._learn_class(row, y, weight)
+        else:
+            with unchanged_on_error(self):
+                self._start_classes(y, classes)
+                self._learn_class(row, y, weight)
+        return self
+
+    def _learn_class(self, row: Mapping[str, Any], y: Any, weight: Any) -> None:
+        """Learn a row of a class."""
         held = vars(self).get("_row_targets")
         if held is None or held[0] is not self.classes_:
             held = self._row_targets = self.classes_, self._targets_by_class()
-        target = held[1].get(y)
+        target = held[1].get(y) if isinstance(y, Hashable) else None
         if target is None:
             raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
-        self.learn_dict(row, target[0], weight * target[1])
-        return self
+        self.learn_dict(row, target[0], weight if target[1] == 1.0 else checks.weights([weight], 1)[0] * target[1])
 
     def _start_classes(self, y: Any, classes: Any) -> None:
         """Name the classes and make the learner, at the first row."""
-        with unchanged_on_error(self):
-            if classes is None and isinstance(y, (bool, np.bool_)):
-                classes = [False, True]
-            elif classes is None and isinstance(y, (int, np.integer)) and y in (0, 1):
-                classes = [0, 1]
-            if classes is None:
-                raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
-            self.classes_ = at_least_two(np.unique(np.asarray(classes)))
-            self._check_class_weight(balance=False)
-            self.start_with_dicts(outputs_of(len(self.classes_)))
+        if classes is None and isinstance(y, (bool, np.bool_)):
+            classes = [False, True]
+        elif classes is None and isinstance(y, (int, np.integer)) and y in (0, 1):
+            classes = [0, 1]
+        if classes is None:
+            raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
+        self.classes_ = at_least_two(np.unique(np.asarray(classes)))
+        self._check_class_weight(balance=False)
+        self.start_with_dicts(outputs_of(len(self.classes_)))
 
     def _targets_by_class(self) -> dict[Any, tuple[Any, float]]:
         """The target and the weight of the rows of each class."""

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.models.predictor import Final
-from onlinear.streams.dict_rows import NamedRow, TableRow, row_reader
+from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
 
 READER, QUICK = "_row_reader", "_row_quick"  # attributes that copies do not have, as all that begin with _row_
@@ -100,6 +100,8 @@ class OneByOne:
 
     def learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
         """Learn a row whose target is that of the outputs."""
+        if not is_record(row):
+            raise TypeError(f"row: expected a dict from names to values, got {type(row).__name__}.")
         learner, reader = self.learner_, self._reader()
         if isinstance(learner, Final):
             learner.learn()  # which refuses
@@ -144,7 +146,8 @@ class OneByOne:
             columns += [found[k] for k in kept]
             values += [entries[k] for k in kept]
             indptr.append(len(columns))
-        return sp.csr_matrix((np.array(values, np.float64), np.array(columns, np.int64), indptr), shape=(len(rows), size))
+        columns_of_all, values_of_all = as_arrays((columns, values))
+        return sp.csr_matrix((values_of_all, columns_of_all, indptr), shape=(len(rows), size))
 
 
 def without_rows(state: dict[str, Any]) -> dict[str, Any]:

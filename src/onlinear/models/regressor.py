@@ -12,6 +12,7 @@ from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
 from onlinear.models.online import Online
 from onlinear.models.tables import names_target
+from onlinear.models.turns import unchanged_on_error
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
@@ -349,12 +350,15 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         >>> model.get_feature_names_out().tolist()
         ['rooms', 'city=Graz']
         """
-        quick = self._row_quick
-        if quick is None or weight != 1.0 or not quick.learn(self, row, float(y)):
-            if not self.is_fitted:
-                self.columns_ = None
-                self.start_with_dicts(1)
-            self.learn_dict(row, float(y), weight)
+        quick, target = self._row_quick, y if type(y) is float else checks.one_target(y)
+        if quick is None or weight != 1.0 or not quick.learn(self, row, target):
+            if self.is_fitted:
+                self.learn_dict(row, target, weight)
+            else:
+                with unchanged_on_error(self):
+                    self.columns_ = None
+                    self.start_with_dicts(1)
+                    self.learn_dict(row, target, weight)
         return self
 
     def predict_one(self, indices: Any, values: Any = None) -> Any:

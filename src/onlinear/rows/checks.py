@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,14 @@ def targets(values: Any, n: int, outputs: int) -> np.ndarray:
     if array.ndim != (1 if outputs == 1 else 2) or (outputs > 1 and array.shape[1] != outputs):
         raise ValueError(f"y must have shape {wanted} for {outputs} output(s), got {array.shape}.")
     return np.require(_finite(_length(array, "y", n), "y").reshape(n, outputs), requirements=["F", "A", "W"])
+
+
+def one_target(y: Any) -> float:
+    """The target of one row as a number; raises for what ``targets`` refuses."""
+    if isinstance(y, (float, int, np.floating, np.integer)):
+        with suppress(OverflowError):
+            return float(y)
+    return float(targets([y], 1, 1)[0, 0])
 
 
 def labels(y: np.ndarray, rule: str) -> None:

@@ -12,7 +12,7 @@ Both give what the rows of a table would, by plain Python where values are plain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -134,6 +134,8 @@ class NamedRow:
         before, place, ascending = -1, self._place, True
         for name, value in row.items():
             kind = type(value)
+            if type(name) is not str and not isinstance(name, str):
+                raise TypeError(f"row: expected text as the name of a value, got {name!r}.")
             if kind is str:
                 name, value = f"{name}={value}", 1.0
             elif kind not in PLAIN:
@@ -142,6 +144,7 @@ class NamedRow:
                     name, value = f"{name}={value}", 1.0
             column = place.get(name, -1)
             if column < 0:
+                check_writable(name)
                 if not grow or value is None:
                     continue
                 column = self._new(name)
@@ -159,15 +162,30 @@ class NamedRow:
         columns, values = as_arrays(self.row(row, False))
         return [(self.names[column], column, value) for column, value in zip(columns.tolist(), values.tolist(), strict=True)]
 
-    def _new(self, name: Any) -> int:
-        if not isinstance(name, str):
-            raise TypeError(f"row: expected text as the name of a value, got {name!r}.")
+    def _new(self, name: str) -> int:
         if len(self.names) >= enc.MOST_VALUES:
             raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {name!r}.")
         self._place[name] = column = len(self.names)
         self.names.append(name)
         self._rows.grow()
         return column
+
+
+def are_texts(names: Iterable[Any]) -> bool:
+    """Whether the names are text that UTF-8 has."""
+    try:
+        "".join(names).encode()
+    except (TypeError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def check_writable(name: str) -> None:
+    """Raise ValueError for text that no file holds: half of a surrogate pair."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"row: expected text that UTF-8 has, got {name!a}.") from None
 
 
 def plain_number(name: str, value: Any) -> Any:
@@ -231,11 +249,16 @@ class TableRow:
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
         """The row's columns and values; a category that is not known gets a column if ``grow``, else no entry."""
-        found = self._by_hand(row, grow)
+        try:
+            found = self._by_hand(row, grow)
+        except UnicodeEncodeError:  # which the way of a table explains
+            found = None
         return self._as_table(row, grow) if found is None else found
 
     def _by_hand(self, row: Mapping[str, Any], grow: bool) -> Row | None:
-        """The row where all its values are plain and as the encoding has them; else None."""
+        """The row where all its names are text, and all its values plain and as the encoding has them; else None."""
+        if not are_texts(row):
+            return None
         encoding = self._encoding
         numbers, categories = encoding.missing
         columns: list[int] = []

@@ -60,7 +60,7 @@ def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
         if is_record(source):
             return _of_records([source], names)
         return _of_records(source, names) if is_records(source) else pa.table(source)
-    except (pa.ArrowException, UnicodeError, ValueError) as error:
+    except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         message = " ".join(str(part) for part in error.args) or type(error).__name__
         raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
 
@@ -74,9 +74,9 @@ def _of_records(rows: Sequence[Any], names: Iterable[str]) -> pa.Table:
         if not isinstance(row, Mapping):
             raise TypeError(f"{NAME}: expected a dict for each row, got {type(row).__name__} at row {k}.")
         columns.update(dict.fromkeys(row))
-    strange = next((name for name in columns if not isinstance(name, str)), None)
-    if strange is not None:
-        raise TypeError(f"{NAME}: expected text as the name of a column, got {strange!r}.")
+    for name in columns:
+        if not isinstance(name, str):
+            raise TypeError(f"{NAME}: expected text as the name of a column, got {name!r}.")
     return pa.table({name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in columns})
 
 
