@@ -50,18 +50,21 @@ def calls(n: int, d: int) -> Calls:
     matrices = [sp.csr_matrix((x, j, [0, NONZEROS]), shape=(1, d)) for j, x in zip(columns, values, strict=True)]
     labels, X = [np.array([label]) for label in y], sp.vstack(matrices).tocsr()
     found: Calls = {}
-    for solver, loss, penalty, scale in (
-        ("comid", "hinge", "l1,l1=1e-6", "none"),
-        ("comid", "hinge", "l1,l1=1e-6", "rms"),
-        ("fiol", "hinge", "l1,l1=1e-6", "none"),
-        ("odrs", "hinge", "l1,l1=1e-6", "none"),
-        ("sadmm", "hinge", "l1,l1=1e-6", "none"),
-        ("implicit-sgd", "logistic", "none", "none"),
+    for solver, loss, penalty, more in (
+        ("comid", "hinge", "l1,l1=1e-6", {}),
+        ("comid", "hinge", "l1,l1=1e-6", {"scale": "rms"}),
+        ("comid", "hinge", "l1,l1=1e-6", {"average": "uniform"}),
+        ("fiol", "hinge", "l1,l1=1e-6", {}),
+        ("odrs", "hinge", "l1,l1=1e-6", {"average": "none"}),
+        ("odrs", "hinge", "l1,l1=1e-6", {"average": "uniform"}),
+        ("sadmm", "hinge", "l1,l1=1e-6", {"average": "none"}),
+        ("sadmm", "hinge", "l1,l1=1e-6", {"average": "uniform"}),
+        ("implicit-sgd", "logistic", "none", {}),
     ):
-        learner = Learner(solver, loss, penalty, scale=scale, n_features=d).learn(X, y)
+        learner = Learner(solver, loss, penalty, n_features=d, **more).learn(X, y)
         rows = list(zip(columns, values, y.tolist(), strict=True))
-        scaled = ", scale rms" if scale == "rms" else ""
-        found[f"onlinear learn_one, {solver}, {loss}{scaled}"] = learner.learn_one, rows
+        settings = "".join(f", {name} {value}" for name, value in more.items())
+        found[f"onlinear learn_one, {solver}, {loss}{settings}"] = learner.learn_one, rows
     still = Learner("comid", "hinge", "l1,l1=1e-6", n_features=d).learn(X, y)
     moving = Learner("comid", "hinge", "l1,l1=1e-6", n_features=d).learn(X, y)
 

@@ -28,7 +28,7 @@ class Race:
     @property
     def last_leads(self) -> bool:
         """Whether the last iterate is ahead."""
-        return bool(self.losses[0] < self.losses[1])
+        return self.losses.item(0) < self.losses.item(1)
 
     @property
     def predicted_loss(self) -> float:

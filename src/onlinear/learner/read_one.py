@@ -42,7 +42,8 @@ from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.engine import State, T
 
 NOT_PLAIN = -1
-CENTRED, END, READS, ROWS = range(4)  # of ``facts``: columns that are centred, the row's end, scores since the row learned last
+# Of ``facts``: columns that are centred, the ends of the columns and of the row's entries, scores since the row learned last.
+CENTRED, LISTED, END, READS, ROWS = range(5)
 
 
 @function
@@ -144,10 +145,27 @@ def within(score, ranges, zero):  # type: ignore[no-untyped-def]
 
 
 @function
-def summed(score, weights, x, begin, end):  # type: ignore[no-untyped-def]
+def listed_once(columns, places, begin, end):  # type: ignore[no-untyped-def]
+    """List the columns of entries behind those that are centred, which are not listed again; where each entry's column stands,
+    and the end of the list."""
+    last, p = begin, 0
+    for e in range(begin, end):
+        j = columns[e]
+        while p < begin and columns[p] < j:
+            p += 1
+        if p < begin and columns[p] == j:
+            places[e] = p
+        else:
+            columns[last], places[e] = j, last
+            last += 1
+    return last
+
+
+@function
+def summed(score, weights, places, x, begin, end):  # type: ignore[no-untyped-def]
     """The score and what the entries add."""
     for e in range(begin, end):
-        score += weights[e] * x[e]
+        score += weights[places[e]] * x[e]
     return score
 
 
@@ -163,12 +181,16 @@ def count_read(facts, now, most):  # type: ignore[no-untyped-def]
 
 @function
 def taken(limits, room, scales, now, first, second):  # type: ignore[no-untyped-def]
-    """Take a row to its place behind the columns that are centred; its end, or -1 for a row that needs another way."""
-    columns, x, _, _, facts, _ = room
+    """Take a row to its place behind the columns that are centred; the end of the columns, or -1 for a row that needs another
+    way."""
+    columns, places, x, _, _, facts, _ = room
     begin = centred_columns(scales, columns)
     end = columns_given(limits, begin, columns, x, first, second)
-    facts[CENTRED], facts[END] = begin, end
-    return NOT_PLAIN if count_read(facts, now, limits[2]) else end
+    if count_read(facts, now, limits[2]) or end < 0:
+        return NOT_PLAIN
+    last = listed_once(columns, places, begin, end)
+    facts[CENTRED], facts[LISTED], facts[END] = begin, last, end
+    return last
 
 
 @function
@@ -182,17 +204,17 @@ def less_means(bias, means, dot, weights, count):  # type: ignore[no-untyped-def
 @function
 def scored(k, bias, room, scales, zero, ranges):  # type: ignore[no-untyped-def]
     """Whether the weights of output k are finite; its score."""
-    columns, x, weights, scores, facts, (means, dot) = room
-    w, begin, end = weights[k], facts[CENTRED], facts[END]
+    columns, places, x, weights, scores, facts, (means, dot) = room
+    w, begin, last = weights[k], facts[CENTRED], facts[LISTED]
     if not isfinite(bias):
         return False
-    for e in range(end):
+    for e in range(last):
         if not isfinite(w[e]):
             return False
     to_own_units(scales, columns, w, 0, begin)
-    to_own_units(scales, columns, w, begin, end)
+    to_own_units(scales, columns, w, begin, last)
     bias = less_means(plus(bias, zero, 1.0), means, dot, w, begin)
-    scores[k] = within(summed(bias, w, x, begin, end), ranges, zero)
+    scores[k] = within(summed(bias, w, places, x, begin, facts[END]), ranges, zero)
     return True
 
 
@@ -206,10 +228,10 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
         return nan
     for k in range(len(outputs)):
         own, apart, zero, ranges, own_bias, _, last = opened_at(one, outputs[k])
-        read(*last, brought(apart, room[0], end)[:end], own, room[2][k])  # type: ignore[name-defined]  # noqa: F821
+        read(*last, brought(apart, room[0], end)[:end], own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
         if not scored(k, bias_of(*own_bias, own), room, scales, zero, ranges):  # type: ignore[name-defined]  # noqa: F821
             return nan
-    return room[3][0]
+    return room[4][0]
 
 
 def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-def]
@@ -222,13 +244,13 @@ def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-d
     for k in range(len(outputs)):
         own, apart, zero, ranges, own_bias, sums, last = opened_at(one, outputs[k])
         places = brought(apart, room[0], end)[:end]
-        read_sums(*sums, places, own, room[2][k])  # type: ignore[name-defined]  # noqa: F821
+        read_sums(*sums, places, own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
         read(*last, places, own, others)  # type: ignore[name-defined]  # noqa: F821
-        averaged(kind, total, room[2][k], others, end)
+        averaged(kind, total, room[3][k], others, end)
         bias = mean_bias_of(bias_of(*own_bias, own), kind[0], total, own)  # type: ignore[name-defined]  # noqa: F821
         if not scored(k, bias, room, scales, zero, ranges):
             return nan
-    return room[3][0]
+    return room[4][0]
 
 
 class _Way:
@@ -251,8 +273,9 @@ class OneRead:
     def __init__(self, core: Core, capacity: int) -> None:
         self._core, self.capacity = core, capacity
         room, outputs = capacity + BEHIND, core.n_outputs
-        self._scores, self._facts = np.empty(outputs), np.zeros(4, np.int64)
-        self._room = np.empty(room, np.uint32), np.empty(capacity), np.empty((outputs, room)), self._scores, self._facts
+        self._scores, self._facts = np.empty(outputs), np.zeros(5, np.int64)
+        lists = np.empty(room, np.uint32), np.empty(capacity, np.int64), np.empty(capacity)
+        self._room = *lists, np.empty((outputs, room)), self._scores, self._facts
         self._others, self._places = np.empty(room), np.arange(room, dtype=np.uint32)
         self._most = 0  # scores between rows
         self._moves: int = -1
