@@ -10,8 +10,9 @@ Where skglm is installed, its SparseLogisticRegression and Lasso are run too.
 
 Ours is ``Learner("prox-newton,tol=1e-4").solve`` and ends when its duality gap is at most 1e-4. The others' tolerances are the
 loosest of a grid at which their objective is within 1e-4 of the optimum, ours at a gap of 1e-7: they are told where to stop.
-skglm's tolerance is of the slopes, so its grid is in units of l1. Seconds of CPU, the least of three alternating runs, conversion
-of the rows included, compiling excluded. The page and the file are written after each row; a row that the file has is not run again.
+skglm's tolerance is of the slopes, so its grid is in units of l1. Seconds of CPU, the least of three alternating runs,
+conversion of the rows included, compiling excluded. The page and the file are written after each row; a row that the file has
+is not run again.
 """
 
 from __future__ import annotations

@@ -80,6 +80,7 @@ class Squared(NamedTuple):
     factor: float = 1.0
 
     residual = True
+    quadratic = True  # a Newton step is exact
 
     def value(self, s: float, y: float) -> float:
         """(s - y)^2 / 2."""

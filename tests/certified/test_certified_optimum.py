@@ -203,10 +203,10 @@ def test_a_quadratic_with_few_columns_takes_the_fewest_passes(l1):
     y = X @ rng.normal(size=10) + rng.normal(size=600)
     learner = solved("prox-newton,tol=1e-8", "squared", f"l1={l1}", X, y, np.ones(600), True)
     assert certificate(learner.states[0]).relative <= 1e-8
-    assert counted(learner.states[0])[1] <= 3
+    assert counted(learner.states[0])[1] == 2
 
 
-@pytest.mark.parametrize(("m", "entries", "pairs", "gram"), [(450, 1.4e6, 1.1e8, True), (450, 3e4, 7e5, False)])
+@pytest.mark.parametrize(("m", "entries", "pairs", "gram"), [(450, 1.4e6, 1.1e8, True), (450, 2e4, 7e5, False)])
 def test_curvatures_are_summed_where_conjugate_gradients_would_read_more(m, entries, pairs, gram):
     rows = Stored(Table(np.zeros(N + 1, np.int64), np.empty(0, np.uint32), np.empty(0)), 500)
     given = rows, 500, LOSSES["logistic"](), ElasticNet(1e-4), np.ones(N), np.ones(N), False

@@ -9,6 +9,8 @@ import numpy as np
 from onlinear.compiled import kernel
 from onlinear.rows import Rows, Source
 
+DENSE = 0.5  # share of entries in rows
+
 
 class Table(NamedTuple):
     """The entries of row i, or of column j, are those from starts[i] to starts[i + 1]."""
@@ -125,11 +127,43 @@ def add_curvatures(starts, places, values, h, H):  # type: ignore[no-untyped-def
             H[last, last] += h[i]
 
 
+@kernel
+def spread(starts, places, values, X):  # type: ignore[no-untyped-def]
+    """The entries of rows, in rows of zeros."""
+    for i in range(starts.shape[0] - 1):
+        own = X[i]
+        for k in range(starts[i], starts[i + 1]):
+            own[places[k]] = values[k]
+
+
+@kernel
+def add_dense(X, h, H):  # type: ignore[no-untyped-def]
+    """``add_curvatures`` of rows with their zeros and a 1 at the end, four at a time: as many as four divide."""
+    for i in range(0, X.shape[0], 4):
+        for k in range(X.shape[1]):
+            row, p, q, s, t = H[k, k:], X[i, k:], X[i + 1, k:], X[i + 2, k:], X[i + 3, k:]
+            a, b, c, d = h[i] * p[0], h[i + 1] * q[0], h[i + 2] * s[0], h[i + 3] * t[0]
+            for j in range(row.shape[0]):
+                row[j] += a * p[j] + b * q[j] + c * s[j] + d * t[j]
+
+
 def gram(table: Table, h: np.ndarray, m: int) -> np.ndarray:
     """(X, 1)' diag(h) (X, 1) of m columns, the intercept last."""
     H = np.zeros((m + 1, m + 1))
-    add_curvatures(*table, h, H)
+    if are_dense(len(table.values), len(h), m):
+        more = -len(h) % 4
+        X = np.zeros((len(h) + more, m + 1))
+        spread(*table, X)
+        X[:, m] = 1.0
+        add_dense(X, np.append(h, np.zeros(more)), H)
+    else:
+        add_curvatures(*table, h, H)
     return mirrored(H)
+
+
+def are_dense(entries: int, n: int, m: int) -> bool:
+    """Whether n rows of m columns have so many entries that their zeros are multiplied too."""
+    return entries >= DENSE * n * m
 
 
 def mirrored(H: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.certified.models import FLAT, TINY
+from onlinear.certified.models import FLAT, TINY, solve_face
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
 
@@ -25,54 +25,45 @@ def best_weight(cur, slope, diagonal, l1, l2, lower, upper):  # type: ignore[no-
     return min(max(soft(diagonal * cur - slope, l1) / (diagonal + l2), lower), upper)
 
 
-@function
-def sweep(model, g, w, d, diagonal, penalty, free, active, count):  # type: ignore[no-untyped-def]
-    """One epoch over the first ``count`` of ``active``, which keeps those that are not 0 or near it. With l1 a weight turns
-    to 0 where it would change its sign.
-
-    Give the decrease of the model, the largest slope that was off, the weights that turned, and how many coordinates are kept.
-    """
-    l1, l2, lower, upper = penalty
-    decrease, worst, turned, kept = 0.0, 0.0, 0, 0
-    for t in range(count):
-        a = active[t]
-        cur, flat = w[a] + d[a], diagonal[a] + l2 * (a < free) <= TINY
-        if flat and (a >= free or cur == 0.0):
-            continue
-        slope = g[a] + model.gradient(a)
-        if flat:
-            new = min(max(0.0, lower), upper) if abs(slope) < l1 else cur  # the penalty alone acts
-            step, curvature, stays = new - cur, 0.0, new != 0.0
-            turned += step != 0.0
-        elif a < free:
-            new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
-            if l1 > 0.0 and new * w[a] < 0.0:
-                new = min(max(0.0, lower), upper)
-            step, curvature = new - cur, diagonal[a] + l2
-            turned += (new == 0.0) != (cur == 0.0) or new * cur < 0.0
-            stays = new != 0.0 or abs(slope) > 0.9 * l1
-        else:
-            step, curvature, stays = -slope / diagonal[a], diagonal[a], True
-        if step != 0.0:
-            d[a] += step
-            model.move(a, step)
-            decrease += curvature * step * step
-            worst = max(worst, curvature * abs(step))
-        if stays:
-            active[kept] = a
-            kept += 1
-    return decrease, worst, turned, kept
-
-
 @kernel
 def sweeps(model, g, w, d, diagonal, penalty, free, active, count, budget, share, target, pause):  # type: ignore[no-untyped-def]
     """Epochs until the model is minimised, ``budget`` of them are made, or few weights turn after ``pause`` of them, 0: never.
 
-    Give their number, how many of ``active`` are kept, and whether a step on the face is due.
+    An epoch is over the first ``count`` of ``active``, which keeps those that are not 0 or near it. With l1 a weight turns to 0
+    where it would change its sign. Give the epochs, how many of ``active`` are kept, and whether a step on the face is due. One
+    text, as compiling functions of it takes longer.
     """
+    l1, l2, lower, upper = penalty
     fallen, used, rested = 0.0, 0, 0
     while used < budget:
-        decrease, worst, turned, kept = sweep(model, g, w, d, diagonal, penalty, free, active, count)
+        decrease, worst, turned, kept = 0.0, 0.0, 0, 0
+        for t in range(count):
+            a = active[t]
+            cur, flat = w[a] + d[a], diagonal[a] + l2 * (a < free) <= TINY
+            if flat and (a >= free or cur == 0.0):
+                continue
+            slope = g[a] + model.gradient(a)
+            if flat:
+                new = min(max(0.0, lower), upper) if abs(slope) < l1 else cur  # the penalty alone acts
+                step, curvature, stays = new - cur, 0.0, new != 0.0
+                turned += step != 0.0
+            elif a < free:
+                new = best_weight(cur, slope, diagonal[a], l1, l2, lower, upper)
+                if l1 > 0.0 and new * w[a] < 0.0:
+                    new = min(max(0.0, lower), upper)
+                step, curvature = new - cur, diagonal[a] + l2
+                turned += (new == 0.0) != (cur == 0.0) or new * cur < 0.0
+                stays = new != 0.0 or abs(slope) > 0.9 * l1
+            else:
+                step, curvature, stays = -slope / diagonal[a], diagonal[a], True
+            if step != 0.0:
+                d[a] += step
+                model.move(a, step)
+                decrease += curvature * step * step
+                worst = max(worst, curvature * abs(step))
+            if stays:
+                active[kept] = a
+                kept += 1
         used, rested, fallen, every = used + 1, rested + 1, fallen + decrease, count == g.shape[0]
         if decrease > share * fallen and worst > target:
             count = kept
@@ -92,12 +83,6 @@ def face_gradient(model, members, out):  # type: ignore[no-untyped-def]
     """H d on some coordinates."""
     for t in range(members.shape[0]):
         out[t] = model.gradient(members[t])
-
-
-@kernel
-def solve_face(model, r, l2, free, members, x):  # type: ignore[no-untyped-def]
-    """(H + l2) x = r on some coordinates, at once."""
-    model.solve(r, l2, free, members, members.shape[0], x)
 
 
 @kernel
@@ -130,11 +115,11 @@ def conjugate(model, r, l2, free, members, diagonal, most, reduction, x):  # typ
 
 
 @kernel
-def follow(model, w, d, x, slopes, penalty, free, members):  # type: ignore[no-untyped-def]
-    """Go along x on some coordinates as far as the model falls; with l1 a weight stops at 0, and every one at a bound."""
+def follow(model, w, d, x, slopes, penalty, free, members, p, q):  # type: ignore[no-untyped-def]
+    """Go along x on some coordinates as far as the model falls; with l1 a weight stops at 0, and every one at a bound. p and q
+    are room."""
     l1, l2, lower, upper = penalty
     size = members.shape[0]
-    p, q = np.empty(size), np.empty(size)
     length, first_turn = 1.0, 1.0
     for t in range(size):
         cur = w[members[t]] + d[members[t]]
@@ -189,10 +174,10 @@ def step_on_face(
     r = -slopes - (l2 * cur + np.where(cur > 0.0, l1, -l1)) * own
     steps = 0
     if model.solves(len(members)):
-        solve_face(model, r, l2, free, members, x)
+        solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
     else:
         steps = conjugate(model, r, l2, free, members, diagonal[members] + l2 * own, most, reduction, x)
-    whole = follow(model, w, d, x, slopes, penalty, free, members)
+    whole = follow(model, w, d, x, slopes, penalty, free, members, np.empty(len(members)), np.empty(len(members)))
     return int(steps), bool(whole)
 
 

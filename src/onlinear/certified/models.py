@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onlinear.certified.columns import Table
-from onlinear.compiled import adopt, function
+from onlinear.compiled import adopt, kernel
 
 SOLVED = 1000  # coordinates of a system that is solved by Cholesky's factors
 TINY = 1e-300
@@ -48,15 +48,6 @@ class ByGram(NamedTuple):
     def solves(self, count: int) -> bool:
         """Whether a system of so many coordinates is solved at once."""
         return count <= SOLVED
-
-    def solve(self, r: np.ndarray, l2: float, free: int, members: np.ndarray, count: int, x: np.ndarray) -> None:
-        """(H + l2) x = r on some coordinates."""
-        U = np.empty((count, count))
-        for t in range(count):
-            row, own = self.H[members[t]], U[t]
-            for u in range(t, count):
-                own[u] = row[members[u]]
-        solve_upper(U, r, l2, free, members, x)
 
 
 class ByColumns(NamedTuple):
@@ -116,18 +107,17 @@ class ByColumns(NamedTuple):
         """No: H is not at hand."""
         return False
 
-    def solve(self, r: np.ndarray, l2: float, free: int, members: np.ndarray, count: int, x: np.ndarray) -> None:
-        """Nothing."""
 
-
-@function
-def solve_upper(U, r, l2, free, members, x):  # type: ignore[no-untyped-def]
-    """(U + U' - diag U + l2) x = r by Cholesky's factors, four rows at a time; U and r are used up.
+@kernel
+def solve_face(H, r, l2, free, members, U, x):  # type: ignore[no-untyped-def]
+    """(H + l2) x = r on some coordinates by Cholesky's factors, four rows at a time; U (m, m) is room, r is used up.
 
     Where a pivot is rounding, x becomes large along it. l2 is not that of the intercept, whose number is ``free``.
     """
     m = U.shape[0]
     for k in range(m):
+        for j in range(k, m):
+            U[k, j] = H[members[k], members[j]]
         x[k] = U[k, k]  # before, to judge the pivots by
         U[k, k] += l2 * (members[k] < free)
     for first in range(0, m, 4):
@@ -141,12 +131,11 @@ def solve_upper(U, r, l2, free, members, x):  # type: ignore[no-untyped-def]
             row[k] = sqrt(max(row[k], floor))
             for j in range(k + 1, m):
                 row[j] /= row[k]
-        if past == first + 4:
-            p, q, s, t = U[first], U[first + 1], U[first + 2], U[first + 3]
-            for i in range(past, m):
-                row, a, b, c, d = U[i], p[i], q[i], s[i], t[i]
-                for j in range(i, m):
-                    row[j] -= a * p[j] + b * q[j] + c * s[j] + d * t[j]
+        for i in range(past, m):
+            row, p, q, s, t = U[i, i:], U[first, i:], U[first + 1, i:], U[first + 2, i:], U[first + 3, i:]
+            a, b, c, d = p[0], q[0], s[0], t[0]
+            for j in range(row.shape[0]):
+                row[j] -= a * p[j] + b * q[j] + c * s[j] + d * t[j]
     for k in range(m):
         x[k] = r[k] / U[k, k]
         for j in range(k + 1, m):

@@ -12,13 +12,13 @@ Source: Lee, Sun, Saunders, SIAM J. Optim. 24, 2014; Johnson, Guestrin, ICML 201
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.columns import Stored, Table, gram, pull_back, restrict, score_table
+from onlinear.certified.columns import Stored, Table, are_dense, gram, pull_back, restrict, score_table
 from onlinear.certified.descent import descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import SOLVED, ByColumns, ByGram
@@ -34,7 +34,8 @@ COARSE = 10  # iterations with coarse models, at most
 SEARCHES = 40
 STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
 STEEPEST = 1e6  # no curvature is raised above it
-FACTORS, STEPS = 6, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
+FACTORS, STEPS = 3, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
+CHEAPER = 0.2  # a pair of entries of dense rows to another
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 
 
@@ -65,6 +66,14 @@ class Solution(NamedTuple):
     passes: int
 
 
+class Length(NamedTuple):
+    """How much of a step brings F down, F there without what other columns are penalised by, and the mean loss."""
+
+    t: float
+    value: float
+    mean: float
+
+
 NO_ENTRIES = np.empty(0, np.uint32), np.empty(0)
 Tell = Callable[[Report], bool]  # whether to stop there
 Strengths = tuple[float, float, float, float]
@@ -84,12 +93,10 @@ def penalised(strengths: Strengths, w: np.ndarray) -> float:
 
 @kernel
 def bend(loss, scores, y, s, shift, h):  # type: ignore[no-untyped-def]
-    """h_i = s_i l''(score_i + shift) / n; give the mean loss there."""
-    n, total = y.shape[0], 0.0
+    """h_i = s_i l''(score_i + shift) / n."""
+    n = y.shape[0]
     for i in range(n):
         h[i] = weighted(s[i], loss.curvature(scores[i] + shift, y[i])) / n
-        total += weighted(s[i], loss.value(scores[i] + shift, y[i]))
-    return total / n
 
 
 @kernel
@@ -135,8 +142,9 @@ class ProxNewton:
         self.strengths = strengths_of(penalty)
         self.lowest, self.bound = lowest_mean(loss, y, s), -inf
         self.theta, self.h, self.g = np.zeros(len(y)), np.zeros(len(y)), np.zeros(width)
-        self.damping, self.accuracy, self.early, self.reached = 0.0, 1.0, True, inf
+        self.damping, self.accuracy, self.early = 0.0, 1.0, True
         self.working = self.steps = self.cuts = 0
+        self.takes_all = False  # whether one model of all columns ends at the optimum
         sizes = np.diff(self.rows.starts).astype(np.float64)
         self.pairs = 0.5 * float(np.sum(sizes * sizes))  # of entries in one row
         self.within: tuple[np.ndarray, Table] | None = None
@@ -145,7 +153,9 @@ class ProxNewton:
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
         before, iterations, passes = Gap(inf, -inf), 0, 0
         warm = bool(w.any())
-        if self.samples and not warm and len(self.y) >= SAMPLED * np.count_nonzero(self.stored.counts):
+        few = len(self.y) >= SAMPLED * int(np.count_nonzero(self.stored.counts))
+        self.takes_all = few and getattr(self.loss, "quadratic", False)
+        if self.samples and not warm and few and not self.takes_all:
             (w, b), passes, warm = self.sample(limits.tol)
         self.stand(w, b)
         while True:
@@ -164,7 +174,7 @@ class ProxNewton:
 
     def stand(self, w: np.ndarray, b: float) -> None:
         """Go to w and b."""
-        self.w, self.b, self.scores = w.copy(), b, np.zeros(len(self.y))
+        self.w, self.b, self.scores, self.mean = w.copy(), b, np.zeros(len(self.y)), nan
         score_table(*self.rows, self.w, self.scores)
 
     def sample(self, tol: float) -> tuple[tuple[np.ndarray, float], int, bool]:
@@ -193,7 +203,9 @@ class ProxNewton:
             self.b, self.theta = balanced(self.loss, self.scores, self.y, self.s, self.b)
         else:
             slopes_at(self.loss, self.scores, self.y, self.s, self.b, self.theta)
-        self.mean = float(bend(self.loss, self.scores, self.y, self.s, self.b, self.h))
+        if self.fit_intercept or not np.isfinite(self.mean):
+            self.mean = float(value_along(self.loss, self.scores + self.b, self.scores, 0.0, self.y, self.s))
+        bend(self.loss, self.scores, self.y, self.s, self.b, self.h)
         pull_back(*self.rows, weighted_slopes(self.s, self.theta) / len(self.y), self.g)
 
     def settle(self, before: Gap, gap: Gap) -> None:
@@ -212,11 +224,13 @@ class ProxNewton:
             held = np.clip(self.w - self.g - l2 * self.w, lower, upper) - self.w
             return self.accuracy * max(1e-15, 0.1 * min(0.1, gap.relative) * float(np.abs(held).max(initial=0.0)))
         off = 1.0 / max(self.penalty.reach(-self.g), 1e-3) - 1.0 if l2 == 0.0 else gap.relative
-        fine = l1 * self.accuracy * max(0.2 * tol, min(0.05 * off, off * off, 0.02))
+        fine = l1 * self.accuracy * max(0.2 * tol, min(0.2 * off, off * off, 0.1))
         return -fine if self.early else fine
 
     def choose(self, gap: Gap) -> np.ndarray:
         """The columns of the next model: those that are not 0, and those that may leave it."""
+        if self.takes_all:
+            return np.flatnonzero(self.stored.counts)
         l1, _, lower, upper = self.strengths
         slack = 1.0 if gap.relative > 0.1 else 1.0 - gap.relative
         moves = (-self.g > l1 * slack) & (upper > 0.0) | (self.g > l1 * slack) & (lower < 0.0)
@@ -232,16 +246,16 @@ class ProxNewton:
         shorter = None
         for models in range(STRETCHED + 1):
             d, moves = self.minimise(W, h, target)
-            t = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
-            if t > 0.0:
+            found = self.search(W, d, moves, 1 if models < STRETCHED else SEARCHES)
+            if found.t > 0.0:
                 break
             if self.hedges and shorter is None:
-                shorter = d, moves, self.search(W, d, moves, SEARCHES), self.reached
+                shorter = d, moves, self.search(W, d, moves, SEARCHES)
             stretch(self.loss, self.scores + self.b, moves, self.y, self.s, h)
-        if shorter is not None and shorter[3] < self.reached:
-            d, moves, t, _ = shorter
+        if shorter is not None and shorter[2].value < found.value:
+            d, moves, found = shorter
         self.cuts += models > 0
-        self.go(W, d, moves, t)
+        self.go(W, d, moves, found)
 
     def curvatures(self, W: np.ndarray) -> np.ndarray:
         """Those of the rows, (n,), in a model of some columns."""
@@ -255,7 +269,7 @@ class ProxNewton:
         if coarse or m > SOLVED:
             epochs = 6.0 if coarse else 30.0
             return m <= LARGEST_GRAM and making + 0.3 * epochs * m * reach < 1.7 * epochs * entries
-        solving = FACTORS * 0.04 * reach**3
+        solving = FACTORS * 0.02 * reach**3
         return making + solving < 1.7 * STEPS * entries
 
     @staticmethod
@@ -281,7 +295,8 @@ class ProxNewton:
         entries, n = int(self.stored.counts[W].sum()), len(self.y)
         g = np.append(self.g[W], 0.0)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
-        pairs = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * (np.count_nonzero(h) / n)
+        pairs: float = self.pairs * (entries / max(len(self.rows.values), 1)) ** 2 * (np.count_nonzero(h) / n)
+        pairs = CHEAPER * 0.5 * n * m * m if are_dense(entries, n, m) else pairs
         if self.prefers_gram(m, entries, pairs, target < 0.0):
             small = self.rows_within(W, entries)
             H = gram(small, h, m)
@@ -304,29 +319,29 @@ class ProxNewton:
         """l1, l2 and bounds within which the model is believed."""
         return self.strengths
 
-    def search(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, trials: int) -> float:
+    def search(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, trials: int) -> Length:
         """The first of 1, 1/2, 1/4 ... of d at which F falls enough by Armijo's rule; 0 where none of so many does."""
         step, old = d[: len(W)], self.w[W]
         held, scores = penalised(self.strengths, old), self.scores + self.b
         slope = float(self.g[W] @ step) + penalised(self.strengths, old + step) - held
         value, t = self.mean + held, 1.0
         for _ in range(trials):
-            found = value_along(self.loss, scores, moves, t, self.y, self.s) + penalised(self.strengths, old + t * step)
+            mean = float(value_along(self.loss, scores, moves, t, self.y, self.s))
+            found = mean + penalised(self.strengths, old + t * step)
             if found <= value + 0.01 * t * min(slope, 0.0) + 1e-14 * abs(value):
-                self.reached = float(found)
-                return t
+                return Length(t, found, mean)
             t *= 0.5
-        self.reached = inf
-        return 0.0
+        return Length(0.0, inf, self.mean)
 
-    def go(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, t: float) -> None:
-        """Go t d; where that is far less than d, the next model is damped."""
-        m = len(W)
+    def go(self, W: np.ndarray, d: np.ndarray, moves: np.ndarray, length: Length) -> None:
+        """Go so much of d; where that is far less than d, the next model is damped."""
+        m, t = len(W), length.t
         self.damping = min(1.0, max(4.0 * self.damping, 0.05)) if t < 0.5 else self.damping / 4.0 * (self.damping > DAMPED)
         self.w[W] = np.clip(self.w[W] + t * d[:m], *self.strengths[2:])
         own = d[m] if self.fit_intercept else 0.0
         self.scores += t * (moves - own)
         self.b += t * own
+        self.mean = length.mean
 
 
 @kernel
