@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 
 from onlinear import Learner
 from onlinear.certified import balance
-from onlinear.certified.columns import Stored, Table
+from onlinear.certified.columns import Stored, Table, gram
+from onlinear.certified.models import solve_face
 from onlinear.certified.passes import take_slopes
 from onlinear.certified.prox_newton import ProxNewton
 from onlinear.learner.loss_sums import LossSum
@@ -213,6 +214,27 @@ def test_curvatures_are_summed_where_conjugate_gradients_would_read_more(m, entr
     run = ProxNewton(*given)
     run.w = np.where(np.arange(500) < m - 30, 1.0, 0.0)
     assert run.prefers_gram(m, int(entries), pairs, False) is gram
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.6, 1.0])
+def test_curvatures_of_dense_and_sparse_rows_are_the_same(share):
+    rng = np.random.default_rng(4)
+    for n, m in ((1, 1), (3, 5), (4, 2), (9, 7)):
+        X = np.where(rng.random((n, m)) < share, rng.normal(size=(n, m)), 0.0)
+        rows, h = sp.csr_array(X), rng.choice([0.0, 0.5, 2.0], n)
+        H = gram(Table(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.data), h, m)
+        full = np.column_stack([X, np.ones(n)])
+        np.testing.assert_allclose(H, full.T @ (h[:, None] * full), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 9])
+def test_a_system_on_some_coordinates(size):
+    rng = np.random.default_rng(size)
+    A = rng.normal(size=(12, 10))
+    H, r, members = A.T @ A, rng.normal(size=size), np.sort(rng.choice(10, size, replace=False))
+    x, ridge = np.zeros(size), np.diag(0.3 * (members < 9))  # the last coordinate is an intercept
+    solve_face(H, r.copy(), 0.3, 9, members, np.empty((size, size)), x)
+    np.testing.assert_allclose((H[np.ix_(members, members)] + ridge) @ x, r, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
