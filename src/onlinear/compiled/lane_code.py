@@ -8,7 +8,7 @@ from inspect import signature as signature_of
 from math import copysign, exp2, sqrt
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import carray, types
 from numba.extending import lower_builtin, models, overload, register_model, type_callable
 
@@ -115,9 +115,21 @@ def _size(builder: Any, value: Any) -> Any:
     return _by_llvm(builder, "fabs", value)
 
 
+def has_masks() -> bool:
+    """Whether the processor's instructions take masks of lanes, and one chooses between two numbers bit by bit."""
+    features = binding.get_host_cpu_features()
+    return bool(features.get("avx512f") and features.get("avx512vl"))
+
+
 def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
-    """A choice by the sign's bit between the size and its negative, which a loop finds once where the size is the same."""
-    size, bits = _size(builder, size), ir.VectorType(ir.IntType(64), sign.type.count)
+    """One instruction that chooses bits; without it a choice by the sign's bit between the size and its negative, which a loop
+    finds once where the size is the same."""
+    vector = size.type
+    if has_masks():
+        kind = ir.FunctionType(vector, [vector, vector])
+        name = f"llvm.copysign.v{vector.count}f64"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [size, sign])
+    size, bits = _size(builder, size), ir.VectorType(ir.IntType(64), vector.count)
     negative = builder.icmp_signed("<", builder.bitcast(sign, bits), ir.Constant(bits, [0] * bits.count))
     return builder.select(negative, builder.fneg(size), size)
 
@@ -344,6 +356,8 @@ def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
     zero = ir.Constant(mask.type, None) if kinds[0] != ROW else _ZEROS
     differs = builder.fcmp_unordered if isinstance(kinds[0], LanesType) else builder.icmp_unsigned
     holds = differs("!=", mask, zero)
+    if isinstance(kinds[1], LanesType) and kinds[2] == types.float64:
+        b = repeat(builder, b, kinds[1])
     return builder.select(holds, a, b)
 
 

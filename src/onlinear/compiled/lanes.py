@@ -116,5 +116,5 @@ def joined(a: float, b: float, c: float, d: float) -> Any:
 
 
 def where(mask: Any, a: Any, b: Any) -> Any:
-    """``a`` where the mask holds, else ``b``; numbers or lanes."""
+    """``a`` where the mask holds, else ``b``; numbers or lanes, or lanes else a number."""
     return a if mask else b

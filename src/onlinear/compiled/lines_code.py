@@ -8,7 +8,7 @@ from llvmlite import binding, ir
 from numba import types
 
 from onlinear.compiled._private import cgutils
-from onlinear.compiled.lane_code import INTEGER, emits
+from onlinear.compiled.lane_code import INTEGER, emits, has_masks
 from onlinear.compiled.lines import LINE, exchange, non_zeros, turned
 
 _EIGHT = 8
@@ -17,8 +17,7 @@ _COLUMNS = ir.VectorType(INTEGER, _EIGHT)
 
 def packs() -> bool:
     """Whether the processor packs chosen numbers of a register in one instruction, and LLVM knows it."""
-    features = binding.get_host_cpu_features()
-    return bool(binding.llvm_version_info[0] >= 20 and features.get("avx512f") and features.get("avx512vl"))
+    return bool(binding.llvm_version_info[0] >= 20 and has_masks())
 
 
 def _vector_at(builder: Any, array: Any, place: Any, vector: Any) -> Any:
