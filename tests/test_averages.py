@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlinear import Learner, load
-from onlinear.averages import NAMED, Average, Masked, alive, moved, part_sum, record
+from onlinear.averages import NAMED, NUMBERS, Average, Masked, alive, moved, new_table, part_sum, record
 from onlinear.compiled import kernel
 from onlinear.penalties import ElasticNet
 
@@ -53,11 +53,24 @@ def test_no_weight_before_the_first_step():
 def test_alive_counts_thresholds_below(rises, c, size):
     q = np.cumsum(rises)
     c = min(c, len(q))
-    table = np.zeros((3, len(q) + 1))
-    table[0, : len(q)] = q
+    table = new_table(len(q))
+    table[: NUMBERS * len(q) : NUMBERS] = q
     assert alive(table, c, size) == int(np.sum(q[:c] < size))
     assert alive(table, 0, size) == 0
     assert alive(table, c, float(q[c - 1])) == int(np.sum(q[:c] < q[c - 1]))  # a tie is dead
+
+
+@pytest.mark.parametrize("power", [-0.9, -0.5, 0.0, 0.7, 3.0, "exponential", "steps"])
+def test_alive_finds_the_step_whatever_the_schedule(power):
+    """Thresholds that rise ever more slowly, evenly, ever faster, and by leaps with rests between them."""
+    k = np.arange(1.0, 3001.0)
+    rises = np.exp(0.02 * k) if power == "exponential" else (k % 100 == 0) * k if power == "steps" else k**power
+    q = np.concatenate([[0.0], np.cumsum(rises)])
+    table = new_table(len(q))
+    table[: NUMBERS * len(q) : NUMBERS] = q
+    for c in (1, 2, 3, 100, 3001):
+        for size in [*q[: c : max(1, c // 50)], *(0.5 * (q[1:c] + q[: c - 1]))[:: max(1, c // 50)], 0.0, 2.0 * q[-1], 5e-324]:
+            assert alive(table, c, size) == np.searchsorted(q[:c], size, side="left")
 
 
 @kernel
@@ -85,7 +98,7 @@ def test_a_guess_of_the_step_at_which_a_state_dies_is_checked(rises, count):
 @kernel
 def _simulate(penalty, average, etas, writes, values, V, B, A):
     """One coordinate: potentials written at some steps, its sum kept lazily; gives the sum of om_k w_k after all steps."""
-    table = np.zeros((3, etas.shape[0] + 1))
+    table = np.zeros(NUMBERS * (etas.shape[0] + 1))
     clock = penalty.start()
     for t in range(1, etas.shape[0] + 1):
         after = penalty.tick(clock, etas[t - 1])

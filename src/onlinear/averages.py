@@ -15,6 +15,8 @@ scalars q_k (non-decreasing) and p_k > 0 that no coordinate knows of. With prefi
 
 the sum over steps a+1 .. c is sign(v) [ |v| (E_K - E_a) - (R_K - R_a) ], K = the number of steps with q_k < |v| (at most c).
 A coordinate therefore keeps B = (its sum so far) - sign(v) (|v| E_a - R_a), which is written only when v is.
+
+A table holds q_{c+1}, E_c, R_c in turn for c = 0, 1, ..: a search ends beside the sums that it is for.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function, lane_by_lane
+from onlinear.compiled import adopt, function, lane_by_lane, room, where
 from onlinear.text.describe import describe
 
 LOG_2 = log(2.0)
+NUMBERS = 3  # of a step in a table
+MOST_JUMPS = 6  # of a search, along the slope where it stands, before it halves what is left
 
 
 class Average(NamedTuple):
@@ -152,78 +156,98 @@ TINY = 1e-290  # thresholds up to here are searched for without a guess
 ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better
 
 
+def new_table(steps: int, outputs: int = 1) -> np.ndarray:
+    """The table of a block of up to ``steps`` steps, or one after the other those of several outputs."""
+    return np.zeros(NUMBERS * (steps + 1) * outputs)
+
+
+def room_for_steps(table: np.ndarray) -> int:
+    """How many steps a table has room for."""
+    return len(table) // NUMBERS - 1
+
+
+@function
+def grown(E, R, om, q, inverse):  # type: ignore[no-untyped-def]
+    """The prefix sums E and R with one more step in them (numbers or lanes)."""
+    return E + om * inverse, R + om * q * inverse
+
+
+@function
+def threshold_of(table: np.ndarray, c: int) -> float:
+    """The threshold of step c of the block; 0 before the first."""
+    return table[NUMBERS * (c - 1)] if c > 0 else 0.0
+
+
+@function
+def sums_of(table: np.ndarray, c: int) -> tuple[float, float]:
+    """E_c and R_c."""
+    return table[NUMBERS * c + 1], table[NUMBERS * c + 2]
+
+
+@function
+def enter(table: np.ndarray, c: int, q: float, E: float, R: float) -> None:
+    """Write the threshold and the sums of step c of the block."""
+    at = NUMBERS * c
+    table[at - NUMBERS], table[at + 1], table[at + 2] = q, E, R
+
+
 @function
 def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> tuple[float, float, float]:
     """Enter step c of the block: its threshold q, and om / p, with inverse = 1/p; give (q, E_c, R_c)."""
-    E = table[1, c - 1] + om * inverse
-    R = table[2, c - 1] + om * q * inverse
-    table[0, c - 1], table[1, c], table[2, c] = q, E, R
+    E, R = grown(*sums_of(table, c - 1), om, q, inverse)
+    enter(table, c, q, E, R)
     return q, E, R
 
 
 @function
+def along(table: np.ndarray, c: int, k: int, size: float) -> int:
+    """The place among the first c > 1 thresholds where the slope at k > 0 is at ``size``; k where it does not say."""
+    q = table[NUMBERS * k]
+    gap, far = q - table[NUMBERS * (k - 1)], size - q
+    if not abs(far) < gap * c:
+        return k
+    return min(max(k + int(far / gap), 1), c - 1)
+
+
+@function
 def alive(table: np.ndarray, c: int, size: float) -> int:
-    """The number of the first c steps of the block whose threshold is below ``size``."""
-    if c == 0 or not size <= table[0, c - 1]:
+    """The number of the first c steps of the block whose threshold is below ``size``.
+
+    Thresholds of steps rise evenly: their slope says where to look next, until what is left is halved.
+    """
+    if c == 0 or table[NUMBERS * (c - 1)] < size:
         return c
-    k = guessed(c, size, rate(c, table[0, c - 1]))
-    return k if ends_at(table, k, size) else searched(table, c - 1, k, size)
-
-
-@function
-def rate(c: int, q: float) -> float:
-    """The steps in which a threshold rises by 1 if c steps have raised it evenly to q; 0 where they are too many."""
-    return c / q if q > TINY else 0.0
-
-
-@function
-def guessed(c: int, size: float, by: float) -> int:
-    """The number of steps whose threshold is below ``size``, that of step c at most, if they rise evenly."""
-    return min(int(size * by), c - 1)
-
-
-@function
-def ends_at(table: np.ndarray, k: int, size: float) -> bool:
-    """Whether the thresholds of the first k steps, and no others, are below ``size``."""
-    return table[0, k] >= size and (k == 0 or table[0, k - 1] < size)
-
-
-@function
-def nearer(table: np.ndarray, last: int, k: int, size: float) -> int:
-    """A step near k, up to ``last``, whose threshold is about ``size``: by up to four of Newton's steps."""
-    for _ in range(4):
-        rise = table[0, k + 1] - table[0, k] if k < last else table[0, k] - table[0, k - 1]
-        lacks = size - table[0, k]
-        if not (rise > 0.0 and abs(lacks) > rise):
+    low, high = 0, c - 1
+    k = along(table, c, along(table, c, c - 1, size), size) if c > 1 else 0
+    for _ in range(MOST_JUMPS):
+        q = table[NUMBERS * k]
+        if q < size:
+            other = table[NUMBERS * (k + 1)]
+            if other >= size:
+                return k + 1
+            low = k + 2
+        else:
+            other = table[NUMBERS * (k - 1)] if k > 0 else -1.0
+            if other < size:
+                return k
+            high = k - 1
+        gap, far = abs(other - q), size - q
+        if not abs(far) < gap * (high - low):
             break
-        steps = lacks / rise
-        k = last if steps > last - k else 0 if steps < -k else k + int(steps)
-    return k
-
-
-@function
-def searched(table: np.ndarray, last: int, guess: int, size: float) -> int:
-    """The number of steps whose threshold is below ``size``, that of ``last`` at most: strides grow from near a guess on."""
-    low, high, stride, k = 0, last, 1, nearer(table, last, guess, size)
-    if table[0, k] < size:
-        low = k + 1
-        while low + stride <= high and table[0, low + stride - 1] < size:
-            low += stride
-            stride *= 4
-        high = min(high, low + stride - 1)
-    else:
-        high = k
-        while high - stride >= low and table[0, high - stride] >= size:
-            high -= stride
-            stride *= 4
-        low = max(low, high - stride + 1)
+        k += int(far / gap)
     while low < high:
         middle = (low + high) >> 1
-        if table[0, middle] < size:
+        if table[NUMBERS * middle] < size:
             low = middle + 1
         else:
             high = middle
     return low
+
+
+@function
+def restart(table: np.ndarray) -> None:
+    """Begin a block."""
+    table[1] = table[2] = 0.0
 
 
 @function
@@ -237,8 +261,8 @@ def part_sum(table: np.ndarray, c: int, v: float) -> float:
     """sign(v) (|v| E_K - R_K): the part of the sum that B lacks, for a state v after c steps of the block; 0 for v = 0."""
     if v == 0.0:
         return 0.0
-    k = alive(table, c, abs(v))
-    return up_to(table[1, k], table[2, k], v)
+    E, R = sums_of(table, alive(table, c, abs(v)))
+    return up_to(E, R, v)
 
 
 @function
@@ -256,21 +280,17 @@ def turned(mark, old, new):  # type: ignore[no-untyped-def]
     """
     q, E, R = mark
     lives = abs(new) > q
-    return (abs(old) > q) * up_to(E, R, old) - lives * up_to(E, R, new), lives * new
+    return where(abs(old) > q, up_to(E, R, old), 0.0) - where(lives, up_to(E, R, new), 0.0), lives * new
 
 
 @function
 def close_fallen(table, c, mark, V, B, indices, begin, end):  # type: ignore[no-untyped-def]
-    """Close the sums of a row's fallen states, which step c then moves: these need a search where no guess is right."""
-    by = rate(c, mark[0])  # a division for each would take as long as the rest
+    """Close the sums of a row's fallen states, which step c then moves: these need a search."""
+    steps = room(table, 0)
     for k in range(begin, end):
         j = indices[k]
-        v = V[j]
-        if fallen(v, mark[0]):
-            dies = guessed(c, abs(v), by)
-            if not ends_at(table, dies, abs(v)):
-                dies = searched(table, c - 1, dies, abs(v))
-            B[j] += up_to(table[1, dies], table[2, dies], v)
+        if fallen(V[j], mark[0]):
+            B[j] += part_sum(steps, c, V[j])
 
 
 @function

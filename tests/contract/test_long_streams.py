@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner
-from onlinear.averages import NAMED, Average, record
+from onlinear.averages import NAMED, Average, new_table, record
 from onlinear.compiled import COMPILED, kernel
 from onlinear.penalties import ElasticNet
 from onlinear.schedules import Power
@@ -71,7 +71,7 @@ def simulated(penalty: ElasticNet, schedule: Power, w: np.ndarray, name: str) ->
     """The weights after 1e9 idle steps from ``w``, and their average."""
     average = AVERAGES[name]
     V = np.array([penalty.potential(v, penalty.start()) for v in w])
-    B, A, now, table = np.zeros(len(w)), np.zeros(len(w)), np.zeros(SCALARS), np.zeros((3, LONGEST_BLOCK + 1))
+    B, A, now, table = np.zeros(len(w)), np.zeros(len(w)), np.zeros(SCALARS), new_table(LONGEST_BLOCK)
     clock = idle(penalty, schedule, average, V, B, A, table, now, BILLION)
     columns, last, sums = np.arange(len(w), dtype=np.uint32), np.empty(len(w)), np.empty(len(w))
     read(penalty, clock, V, columns, last)

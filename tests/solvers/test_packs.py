@@ -1,6 +1,7 @@
 """Outputs learned side by side hold the bits of each learned alone, whatever the cuts, the threads and the packs."""
 
 import copy
+import itertools
 import os
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from combinations import FEATURES, NAMES, Case
+from combinations import engine as build_engine
 
 from onlinear import DivergenceError, Learner, load, rows
 from onlinear.compiled import COMPILED
@@ -46,6 +49,8 @@ def assert_same_learner(one, other):
 CASES = [
     ("comid", "hinge", "elastic-net,l1=0.003,l2=0.05", "none"),
     ("comid", "hinge", "elastic-net,l1=0.01,l2=0.05", "weighted-t1"),
+    ("fiol", "hinge", "elastic-net,l1=0.05,l2=30", "weighted-t"),
+    ("comid", "hinge", "elastic-net,l1=0.05,l2=30", "suffix,total=300"),
     ("fiol", "logistic", "elastic-net,l1=0.01,l2=0.05", "none"),
     ("fiol", "squared", "l1,l1=0.01", "uniform"),
     ("rda,gamma=2", "hinge", "l1,l1=0.01", "none"),
@@ -74,7 +79,7 @@ def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, avera
     for first, last in ((0, 3), (3, 3), (3, 70), (70, N)):  # columns appear as the rows come
         together.learn(X[first:last], Y[first:last], s[first:last])
     if COMPILED:
-        packed = average == "none" or solver == "implicit-sgd"
+        packed = average == "none" or not solver.startswith("rda")
         assert [type(group) for group in together.team()._groups] == ([Pack] if packed else [InTurn] * Y.shape[1])
     for k in range(Y.shape[1]):
         alone = Learner(solver, loss, penalty, average, **options).learn(X, Y[:, k], s)
@@ -85,7 +90,7 @@ def test_a_pack_holds_the_bits_of_separate_learners(solver, loss, penalty, avera
             assert together.intercept(average_too)[k] == alone.intercept(average_too)
 
 
-@pytest.mark.parametrize(("solver", "together"), [("comid", False), ("fiol", False), ("rda", False), ("implicit-sgd", True)])
+@pytest.mark.parametrize(("solver", "together"), [("comid", True), ("fiol", True), ("rda", False), ("implicit-sgd", True)])
 def test_with_an_average_only_what_gains_is_learnt_in_packs(solver, together):
     learner = Learner(solver, "hinge", "l2,l2=0.1", "weighted-t1", n_features=2, n_outputs=4)
     kinds = {type(group) for group in learner.team()._groups}
@@ -121,6 +126,49 @@ def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch
     for k, (state, alone) in enumerate(learn_apart(found, data, y, s)):
         assert_same_state(states[k], state)
         assert scores[k].tobytes() == alone.tobytes()
+
+
+def methods_that_pack():
+    """Each solver and average whose outputs are learned side by side, once for each kernel."""
+    found = {}
+    for name, average in itertools.product(NAMES, ("none", "suffix,alpha=0.5")):
+        case = Case(name, "squared", "elastic-net,l1=0.03,l2=0.2", average, intercept=True)
+        engine = build_engine(case)
+        if engine is not None and isinstance(packs.method_of(Output(engine, None, 0)), tuple):
+            found.setdefault((type(engine), type(engine.solver), average), case)
+    return list(found.values())
+
+
+@needs_kernels
+@pytest.mark.parametrize("case", methods_that_pack(), ids=str)
+def test_every_method_that_packs_holds_the_bits_of_separate_learners(case):
+    """Also of the scores of averages, where an engine gives them, and of states that begin again at times of their own."""
+    rng = np.random.default_rng(5)
+    X = np.where(rng.random((90, FEATURES)) < 0.5, rng.normal(size=(90, FEATURES)), 0.0)
+    signs = np.where(rng.random((90, 4)) < 0.4, 1.0, -1.0)
+    together = case.learner(n_outputs=4)
+    assert {type(group) for group in together.team()._groups} == {Pack}
+    for rows_of_call in (slice(0, 30), slice(30, 31), slice(31, 90)):
+        together.learn(X[rows_of_call], signs[rows_of_call])
+    for k in range(4):
+        alone = case.learner().learn(X, signs[:, k])
+        assert_same_state(together.states[k], alone.states[0])
+        assert together.weights(average=True)[:, k].tobytes() == alone.weights(average=True).tobytes()
+
+
+@pytest.mark.parametrize("solver", ["comid", "fiol"])
+def test_packs_score_rows_by_their_averages(solver):
+    X, Y, s = stream()
+    data, y = rows.read(X).data, np.ascontiguousarray(Y[:, 0])
+    found = list(
+        engines(solver, "hinge", [f"elastic-net,l1={l1:g},l2={5 * l1:g}" for l1 in (1e-3, 0.01, 0.1, 1.0)], "weighted-t1")
+    )
+    team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found])
+    scores, means, alone = np.empty((4, N)), np.empty((4, N)), np.empty(N)
+    assert team.learn(data, 1.0, y[:, None], s, scores, means) == (N, -1)
+    for k, engine in enumerate(found):
+        engine.learn(engine.start(np.zeros(D), 0.0), data, 1.0, y, s, np.empty(N), alone)
+        assert means[k].tobytes() == alone.tobytes()
 
 
 @needs_kernels
@@ -247,7 +295,7 @@ seen = set()
 for solver, penalty, average in (
     ("comid", "l1=0.01", "none"), ("fiol", "l1=0.01,l2=0.1", "none"), ("rda", "l1=0.01", "none"),
     ("sgd", "l2=0.1", "weighted-t1"), ("implicit-sgd", "l2=0.1", "none"), ("sadmm", "l1=0.01", "none"),
-    ("ftrl", "l1=0.01", "none"), ("implicit-ftrl", "l1=0.01", "none"),
+    ("ftrl", "l1=0.01", "none"), ("implicit-ftrl", "l1=0.01", "none"), ("comid", "l1=0.1", "weighted-t1"),
 ):
     options = {"average": average, "fit_intercept": True, "n_features": 6}
     together = Learner(solver, "logistic", penalty, n_outputs=2, **options).learn(X, Y, s)

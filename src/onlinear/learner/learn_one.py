@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.averages import room_for_steps
 from onlinear.compiled import Held, function, kept_function, opened
 from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
@@ -222,7 +223,8 @@ class RowRoom:
         """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
         arrays change: the step after a full table restarts it; and what tells objects apart."""
         state = self._core.states[0]
-        full = inf if state.table is None else max(float(state.now[VISIT]) + state.table.shape[1] - 1, state.t + 1.0)
+        visited = min(float(one.now[VISIT]) for one in self._core.states)
+        full = inf if state.table is None else max(visited + room_for_steps(state.table), state.t + 1.0)
         return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn), KINDS
 
     def _widened(self) -> bool:

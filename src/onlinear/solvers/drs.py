@@ -399,6 +399,10 @@ class SplittingEngine(PotentialEngine):
     keeps_clock = reads_next = True
     joins = False  # what is kept of the last row is each output's own
 
+    @property
+    def packs(self) -> bool:
+        return super().packs and self.average is None
+
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
         state.now[OWN : OWN + 7] = state.now[CLOCK : CLOCK + 7]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.averages import moved, part_sum, record
+from onlinear.averages import moved, new_table, part_sum, record, restart
 from onlinear.compiled import function, kernel
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
@@ -29,6 +29,7 @@ from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
+    FIRST_VISIT,
     ONE,
     THETA,
     VISIT,
@@ -86,7 +87,7 @@ def visit(V, L, W, B, A, table, t, k, omega, now):
         if B is not None:
             W[j] = constant_of(V[j], 0.0, k)
     if B is not None:
-        table[1, 0] = table[2, 0] = 0.0
+        restart(table)
         now[BIAS_TOTAL] += now[BIAS_SUM]
         now[BIAS_SUM] = 0.0
     now[VISIT] = t
@@ -176,7 +177,7 @@ class Relaxed(Engine):
         if self.average is not None:
             arrays |= {"W": np.where(w != 0.0, u, 0.0), "B": np.zeros(len(w)), "A": np.zeros(len(w))}
         kept: dict[str, np.ndarray] = {"columns": np.empty(0, np.uint32), "u": np.empty(0)}
-        table = np.zeros((3, 65)) if self.average is not None else None
+        table = new_table(FIRST_VISIT) if self.average is not None else None
         return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
 
     def learn(
@@ -236,7 +237,7 @@ class Relaxed(Engine):
         if self.average is None:
             return
         first, last = int(state.now[VISIT]), state.t
-        state.table = np.zeros((3, 65))
+        state.table = new_table(FIRST_VISIT)
         state.reserve(last - first)
         replay(self.average, self.solver.relaxation * self.threshold, self.threshold, first, last, state.table)
 

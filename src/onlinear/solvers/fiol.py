@@ -70,7 +70,8 @@ from onlinear.solvers.core.engine import (
 )
 from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import room_to_search
-from onlinear.solvers.core.pack import PULLS, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
+from onlinear.solvers.core.pack import SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
+from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 from onlinear.text.form import kebab
 

@@ -50,7 +50,8 @@ from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
 from onlinear.solvers.core.loop import room_to_search
-from onlinear.solvers.core.pack import PULLS, TARGETS, WEIGHTS, turned, whole, work_of_pack
+from onlinear.solvers.core.pack import TARGETS, WEIGHTS, turned, whole, work_of_pack
+from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.plain import PlainEngine, check_penalty
 from onlinear.solvers.core.resting import idle_sum
 from onlinear.solvers.fiol import LEFT, MOST_SEGMENTS, put_search, refined, refined_all

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import record, up_to
-from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, total
+from onlinear.averages import new_table, record, sums_of, up_to
+from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, room, total, where
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
 from onlinear.rows import Rows
@@ -35,6 +35,7 @@ from onlinear.solvers.core.engine import (
     BIAS_SUM,
     BIAS_TOTAL,
     CAREFUL,
+    FIRST_VISIT,
     HUGE,
     ONE,
     OWN,
@@ -155,7 +156,7 @@ def idle_sum(table, first, c, l1, G):
     """
     size = abs(G)
     if size > l1 * (first + c - 1):
-        return up_to(table[1, c], table[2, c], G)
+        return up_to(*sums_of(table, c), G)
     if not size > l1 * first:
         return 0.0
     K = int(size / l1) - first + 1
@@ -163,7 +164,7 @@ def idle_sum(table, first, c, l1, G):
         K -= 1
     while size > l1 * (first + K):
         K += 1
-    return up_to(table[1, K], table[2, K], G)
+    return up_to(*sums_of(table, K), G)
 
 
 @function
@@ -176,21 +177,21 @@ def between(G, low, high):
 @function
 def search(table, first, c, l1, g, G, B, indices, values, begin, end):
     """Bring B along for those states of a row whose sums, before or after its step g, need a search."""
-    low, high = l1 * first, l1 * (first + c - 1)
+    low, high, steps = l1 * first, l1 * (first + c - 1), room(table, 0)
     for k in range(begin, end):
         j = indices[k]
         new = G[j] + g * values[k]
         if between(G[j], low, high) or between(new, low, high):
-            B[j] = (B[j] + idle_sum(table, first, c, l1, G[j])) - idle_sum(table, first, c, l1, new)
+            B[j] = (B[j] + idle_sum(steps, first, c, l1, G[j])) - idle_sum(steps, first, c, l1, new)
 
 
 @function
 def visit(table, t, l1, G, B, A, now):
     """Close the sums of the block that ends after t rows."""
     first = int(now[VISIT])
-    c = t - first
+    c, steps = t - first, room(table, 0)
     for j in range(G.shape[0]):
-        A[j] += B[j] + idle_sum(table, first, c, l1, G[j])
+        A[j] += B[j] + idle_sum(steps, first, c, l1, G[j])
         B[j] = 0.0
     now[BIAS_TOTAL] += now[BIAS_SUM]
     now[BIAS_SUM] = 0.0
@@ -250,9 +251,9 @@ def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, solver, average, 
                 new = old + g * x
                 put_back(G, at, new)
                 if B is not None:  # added in turn, so that a sum that is 0 stays exactly 0
-                    plain = (between(old, low, high) == 0.0) * (between(new, low, high) == 0.0)
-                    gained, lost = (abs(old) > high) * up_to(E, R, old), (abs(new) > high) * up_to(E, R, new)
-                    gained, lost = plain * gained, plain * lost
+                    gains = (abs(old) > high) * (between(new, low, high) == 0.0)
+                    loses = (abs(new) > high) * (between(old, low, high) == 0.0)
+                    gained, lost = where(gains, up_to(E, R, old), 0.0), where(loses, up_to(E, R, new), 0.0)
                     put_back(B, at, (gather(B, at) + gained) - lost)
             now[GRADIENT_BIAS] += g * one
             if careful or abs(p) > HUGE or abs(g) > HUGE:
@@ -356,7 +357,7 @@ class LazyRda(Engine):
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         if self.average is not None:
-            state.table = np.zeros((3, 65))
+            state.table = new_table(FIRST_VISIT)
             state.prepare(0)
             replay(self.penalty, self.solver, self.average, int(state.now[VISIT]), state.t, state.table)
 

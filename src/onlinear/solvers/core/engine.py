@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import Average, Fading, Masked, plain
+from onlinear.averages import Average, Fading, Masked, new_table, plain, room_for_steps
 from onlinear.compiled import bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
@@ -182,18 +182,19 @@ class State:
     def reserve(self, steps: int) -> None:
         """Make room in the table for a block of ``steps`` steps, or the longest there is."""
         assert self.table is not None
-        if min(LONGEST_BLOCK, steps) + 1 > self.table.shape[1]:
-            bigger = np.zeros((3, table_length(steps)))
-            bigger[:, : self.table.shape[1]] = self.table
+        if min(LONGEST_BLOCK, steps) > room_for_steps(self.table):
+            bigger = new_table(table_room(steps))
+            bigger[: len(self.table)] = self.table
             self.table, self.borrowed = bigger, False
         elif self.borrowed:
             self.table, self.borrowed = self.table.copy(), False
 
 
-def table_length(steps: int) -> int:
-    """Columns of a prefix table for a block of ``steps`` steps: a power of two, or what the longest block needs."""
+def table_room(steps: int) -> int:
+    """The steps that a prefix table has room for where a block has ``steps``: one less than a power of two, or the longest
+    block's."""
     needed = min(LONGEST_BLOCK, steps) + 1
-    return 1 << (needed - 1).bit_length() if needed < LONGEST_BLOCK else LONGEST_BLOCK + 1
+    return (1 << (needed - 1).bit_length()) - 1 if needed < LONGEST_BLOCK else LONGEST_BLOCK
 
 
 class Steps(NamedTuple):
@@ -561,7 +562,7 @@ def vector_state(now: np.ndarray, name: str, size: int, averaged: bool) -> State
         return State(now, {name: np.zeros(size)}, size=size)
     pairs = f"{name}B"
     arrays = {pairs: np.zeros(2 * size), "A": np.zeros(size)}
-    return State(now, arrays, table=np.zeros((3, 65)), size=size, widths={pairs: 2}, halves={pairs: (name, "B")})
+    return State(now, arrays, table=new_table(FIRST_VISIT), size=size, widths={pairs: 2}, halves={pairs: (name, "B")})
 
 
 def kept_vector(state: State, name: str) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import fallen, part_sum, record, turned, up_to
+from onlinear.averages import fallen, part_sum, record, restart, sums_of, threshold_of, turned, up_to
 from onlinear.compiled import (
     WIDTH,
     added,
@@ -332,14 +332,14 @@ def look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty):
 @function
 def mean_scores(average, t, table, c, V, A, indices, values, begin, end, numbers, flat, now, packs, one):
     """Write the row's scores by the averages of the predictors before the first t steps to AIMED; c steps are in the block."""
-    q = table[0, c - 1] if c > 0 else 0.0
+    q, (E, R) = threshold_of(table, c), sums_of(table, c)
     for p in range(packs):
         memory, earlier = room(V, p * FULL), room(A, p * FULL)
         sums = (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),)
         for k in range(begin, end):
             at = np.uint64(indices[k]) * (packs + packs)
             v = lanes(memory, at)
-            put_lanes(flat, BEFORE * packs + p, (abs(v) > q) * up_to(table[1, c], table[2, c], v))
+            put_lanes(flat, BEFORE * packs + p, (abs(v) > q) * up_to(E, R, v))
             if some(fallen(v, q)):
                 for place in range(WIDTH):
                     its = number_at(memory, at, place)
@@ -378,7 +378,7 @@ def visit_joined(penalty, clock, V, A, table, c, now, packs):
             put_number(A, r, place, number_at(A, r, place) + (number_at(V, at + packs, place) + its))
         put_lanes(V, at + packs, same_lanes(0.0))
         put_lanes(V, at, penalty.potential(penalty.weight(lanes(V, at), clock), fresh))
-    table[1, 0] = table[2, 0] = 0.0
+    restart(table)
     for p in range(packs):
         put_lanes(now, BIAS_TOTAL * packs + p, lanes(now, BIAS_TOTAL * packs + p) + lanes(now, BIAS_SUM * packs + p))
         put_lanes(now, BIAS_SUM * packs + p, same_lanes(0.0))

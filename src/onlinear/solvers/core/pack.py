@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.averages import turned as turned_at
 from onlinear.compiled import (
     WIDTH,
     added,
@@ -47,7 +48,6 @@ from onlinear.solvers.core.engine import (
     BIAS_TOTAL,
     CAREFUL,
     CLOCK,
-    DECAY_LIMIT,
     HUGE,
     ONE,
     OWN,
@@ -57,14 +57,25 @@ from onlinear.solvers.core.engine import (
     due,
     mean_score,
 )
-from onlinear.solvers.core.visits import block_ends, time_to_visit, visit
+from onlinear.solvers.core.pack_averages import (
+    PULLS,
+    close_listed,
+    listed,
+    part_sums,
+    record_each,
+    steps_of,
+    table_of,
+    tables_of,
+    take_steps,
+)
+from onlinear.solvers.core.visits import block_ends, decay_limit, time_to_visit, visit
 
 AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 PLACES = np.uint64(5)  # rows of an entry that a search aims at: four numbers, and its weight
 FOUR, ONE_MORE, TWO_MORE, THREE_MORE = np.uint64(4), np.uint64(1), np.uint64(2), np.uint64(3)
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once
-PULLS, MARKS, TARGETS, SEARCH = 0, 1, 2, 3  # rows of a pack's room: theta, its marks, the targets, five of a search
-WEIGHTS = 8  # the row's weights, or five numbers of each entry, from here on
+MARKS, TARGETS, SEARCH = 1, 2, 3  # rows of a pack's room after PULLS: the marks of theta, the targets, five of a search
+WEIGHTS = 12  # after those of pack_averages.py: the row's weights, or five numbers of each entry, from here on
 
 
 class Abreast(NamedTuple):
@@ -73,6 +84,7 @@ class Abreast(NamedTuple):
     y: (targets, n), of which row ``which[o]`` holds the targets of output o. strengths: the numbers of the penalties, and
     ``now``: the scalars of the states, one column for each output. vectors: the vectors of the states, of which row j holds
     what the outputs have for feature j. scores: (outputs, n); means: the same of the averages, where they are asked for.
+    table: the prefix tables of averages, one after the other.
     """
 
     rows: Rows
@@ -85,6 +97,7 @@ class Abreast(NamedTuple):
     now: np.ndarray
     scores: np.ndarray
     means: np.ndarray | None = None
+    table: np.ndarray | None = None
 
     @property
     def job(self) -> tuple[Any, ...]:
@@ -94,7 +107,7 @@ class Abreast(NamedTuple):
 
 def work_of_pack(weights: int | None = None) -> np.ndarray:
     """Room for the numbers of a row of a pack, and where theta is searched for, for as many of its weights, which may be 0."""
-    return np.zeros((SEARCH if weights is None else WEIGHTS + max(weights, int(PLACES)), WIDTH))
+    return np.zeros((WEIGHTS if weights is None else WEIGHTS + max(weights, int(PLACES)), WIDTH))
 
 
 @function
@@ -112,9 +125,8 @@ def whole(sums):
 
 
 @function
-def terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty):
-    """The terms of entry k, whose weights are kept for a search."""
-    v = lanes(V, indices[k])
+def terms_at(v, values, k, begin, work, searches, aims, solver, c, penalty):
+    """The terms of entry k, of states v, whose weights are kept for a search."""
     if searches is not None:
         put_lanes(work, WEIGHTS + k - begin, solver.weight_of(v, c, penalty))
     if aims is not None:
@@ -171,12 +183,12 @@ def write_means(average, t, found, now, one, outputs, means, i):
 @kernel
 def learn_pack(
     rows, largest, y, which, s, loss, like, strengths, solver, clocked, explicit, keeps_theta, keeps_clock, own, searches, aims,
-    average, V, S, work, now, scores, means,
+    average, V, B, A, S, table, falls, work, now, scores, means,
 ):  # fmt: skip
     """Learn rows until an output has something that is not finite; how many were learned, and that output or -1.
 
-    like, strengths: one output's penalty, and the numbers of all. searches, aims: True or None. average, S, means:
-    of weights without a penalty, or None. The others are as in loop.py.
+    like, strengths: one output's penalty, and the numbers of all. searches, aims: True or None. S: the sums of an average of
+    weights without a penalty, or None. falls: room for the entries of a row whose states fell. The others are as in loop.py.
     """
     indptr, indices, values = rows
     outputs, count = scores.shape[0], np.uint64(indices.shape[0])
@@ -184,29 +196,51 @@ def learn_pack(
     known = count - AHEAD if count > AHEAD else np.uint64(0)
     t, one, marks = int(now[T, 0]), now[ONE, 0], work[MARKS].view(np.int64)
     done, culprit = y.shape[1], -1
+    tables: Any = None if table is None else tables_of(table, work, now, outputs)
+    if B is not None:
+        take_steps(tables, t)
     for i in range(y.shape[1]):
-        if clocked is not None and (block_ends(t, None) or some(lanes(now, CLOCK) > DECAY_LIMIT)):
-            visit_where_due(penalty, first, outputs, V, t, now)
+        if clocked is not None and (block_ends(t, B) or some(lanes(now, CLOCK) > decay_limit(B))):
+            visit_where_due(penalty, first, outputs, V, B, A, tables, t, now)
         clock = lanes_like(first, now, CLOCK)
         c = solver.begin_step(t + 1, clock, lanes(now, BIAS), penalty)
 
         begin, end = indptr[i], indptr[i + 1]
         nought = empty(solver.terms(no_lanes(V), 0.0, c, penalty))
         a = b = d = e = nought  # the parts of a sum, each of every fourth entry: the order of ``total``
-        asks, fours = end <= known, end - (end - begin) % FOUR
+        asks, fours, fell = end <= known, end - (end - begin) % FOUR, 0
         for k in range(begin, fours, FOUR):
             if asks:
                 for n in range(FOUR):
                     fetch_lanes(V, indices[k + AHEAD + n])
-            a = added(a, terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty))
-            b = added(b, terms_at(indices, values, k + ONE_MORE, begin, V, work, searches, aims, solver, c, penalty))
-            d = added(d, terms_at(indices, values, k + TWO_MORE, begin, V, work, searches, aims, solver, c, penalty))
-            e = added(e, terms_at(indices, values, k + THREE_MORE, begin, V, work, searches, aims, solver, c, penalty))
+                    if B is not None:
+                        fetch_lanes(B, indices[k + AHEAD + n])
+            va, vb = lanes(V, indices[k]), lanes(V, indices[k + ONE_MORE])
+            vd, ve = lanes(V, indices[k + TWO_MORE]), lanes(V, indices[k + THREE_MORE])
+            if B is not None:
+                fell = listed(falls, fell, k, va, c.seen[1])
+                fell = listed(falls, fell, k + ONE_MORE, vb, c.seen[1])
+                fell = listed(falls, fell, k + TWO_MORE, vd, c.seen[1])
+                fell = listed(falls, fell, k + THREE_MORE, ve, c.seen[1])
+            a = added(a, terms_at(va, values, k, begin, work, searches, aims, solver, c, penalty))
+            b = added(b, terms_at(vb, values, k + ONE_MORE, begin, work, searches, aims, solver, c, penalty))
+            d = added(d, terms_at(vd, values, k + TWO_MORE, begin, work, searches, aims, solver, c, penalty))
+            e = added(e, terms_at(ve, values, k + THREE_MORE, begin, work, searches, aims, solver, c, penalty))
         sums = a, b, d, e
         for k in range(fours, end):
-            sums = turned(sums, terms_at(indices, values, k, begin, V, work, searches, aims, solver, c, penalty))
+            v = lanes(V, indices[k])
+            if B is not None:
+                fell = listed(falls, fell, k, v, c.seen[1])
+            sums = turned(sums, terms_at(v, values, k, begin, work, searches, aims, solver, c, penalty))
         row = solver.scores(whole(sums), one, s[i], c, penalty)
-        if means is not None:
+        if means is not None and B is not None:
+            mean_sum = same_lanes(0.0)
+            for k in range(begin, end):
+                j = indices[k]
+                lacks = part_sums(tables, t, lanes(V, j))
+                mean_sum = mean_sum + (lanes(A, j) + (lanes(B, j) + lacks)) * np.float64(values[k])
+            write_means(average, t, laid_out((mean_sum, row[0])), now, one, outputs, means, i)
+        if means is not None and S is not None:
             nothing_yet = (same_lanes(0.0),)
             mean_sums = nothing_yet, nothing_yet, nothing_yet, nothing_yet
             for k in range(begin, end):
@@ -250,6 +284,9 @@ def learn_pack(
                 active += work[PULLS, o] != 0.0
 
         t += 1
+        if B is not None:
+            mark = record_each(tables, t, average.om(t), c.seen[1], c.seen[2])
+            put_lanes(now, BIAS_SUM, lanes(now, BIAS_SUM) + average.om(t) * c.b)
         if S is not None:
             put_lanes(now, BIAS_SUM, lanes(now, BIAS_SUM) + average.om(t) * c.b)
             if due(t):
@@ -263,6 +300,8 @@ def learn_pack(
             put_each(clock, now, OWN)
         if active == 0:
             continue
+        if B is not None and fell > 0:
+            close_listed(tables, t, V, B, indices, falls, falls.shape[0] // (WIDTH + 1), fell)
         if active == outputs:
             for k in range(begin, end):
                 j, x = indices[k], np.float64(values[k])
@@ -271,6 +310,9 @@ def learn_pack(
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 if aims is not None:
                     new = solver.reached(aim_lanes(work, k - begin), x, pulls, scored)
+                if B is not None:
+                    gained, new = turned_at(mark, lanes(V, j), new)
+                    put_lanes(B, j, lanes(B, j) + gained)
                 if S is not None:
                     put_lanes(S, j, settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty))
                 put_lanes(V, j, new)
@@ -283,6 +325,9 @@ def learn_pack(
                     new = solver.landed(lanes(work, WEIGHTS + k - begin), x, pulls, scored, penalty)
                 if aims is not None:
                     new = solver.reached(aim_lanes(work, k - begin), x, pulls, scored)
+                if B is not None:
+                    gained, new = turned_at(mark, v, new)
+                    put_lanes(B, j, chosen(moving, lanes(B, j) + gained, lanes(B, j)))
                 if S is not None:
                     put_lanes(
                         S,
@@ -303,6 +348,9 @@ def learn_pack(
                             new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
                         if aims is not None:
                             new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta, c_its)
+                        if B is not None:
+                            gained, new = turned_at(steps_of(tables.work, o), number_at(V, j, o), new)
+                            put_number(B, j, o, number_at(B, j, o) + gained)
                         if S is not None:
                             put_number(
                                 S,
@@ -340,19 +388,31 @@ def burst(indices, begin, end, largest, sizes, V, now, outputs):
 
 
 @function
-def visit_where_due(penalty, first, outputs, V, t, now):
+def visit_where_due(penalty, first, outputs, V, B, A, tables, t, now):
     """Let the outputs that are due visit all coordinates after t rows: all at once, or each at its own decay."""
     clock = lanes_like(first, now, CLOCK)
-    if block_ends(t, None):
+    if block_ends(t, B):
         if now[VISIT, 0] != t:
             for j in range(V.shape[0]):
+                if B is not None:
+                    put_lanes(A, j, lanes(A, j) + (lanes(B, j) + part_sums(tables, t, lanes(V, j))))
+                    put_lanes(B, j, same_lanes(0.0))
                 put_lanes(V, j, penalty.potential(penalty.weight(lanes(V, j), clock), first))
+            if B is not None:
+                put_lanes(now, BIAS_TOTAL, lanes(now, BIAS_TOTAL) + lanes(now, BIAS_SUM))
+                put_lanes(now, BIAS_SUM, same_lanes(0.0))
             put_lanes(now, VISIT, same_lanes(float(t)))
             put_each(first, now, CLOCK)
+            if B is not None:
+                take_steps(tables, t)
         return
     for o in range(outputs):
         then = of_output(clock, o)
-        if time_to_visit(t, now[VISIT, o], then[0], None):
-            fresh = visit(of_output(penalty, o), then, V[:, o], None, None, None, t, now[:, o])
+        if time_to_visit(t, now[VISIT, o], then[0], B):
+            if B is None:
+                fresh = visit(of_output(penalty, o), then, V[:, o], None, None, None, t, now[:, o])
+            else:
+                fresh = visit(of_output(penalty, o), then, V[:, o], B[:, o], A[:, o], table_of(tables, o), t, now[:, o])
+                take_steps(tables, t)
             for k in range(len(fresh)):
                 now[CLOCK + k, o] = fresh[k]

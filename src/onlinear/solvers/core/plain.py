@@ -119,7 +119,7 @@ class PlainEngine(Engine):
         aims = self.pack_aims(side.rows)
         kind = (None, True, True, None, self.own_numbers, None, None if aims is None else True)
         V, S = (tuple(side.vectors[name] for name in names) for names in (self.letters, SUMS if self.average else ()))
-        arrays = (self.average, V, S or None, work_of_pack() if aims is None else aims, side.now)
+        arrays = (self.average, V, None, None, S or None, None, None, work_of_pack() if aims is None else aims, side.now)
         return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
 
     @property

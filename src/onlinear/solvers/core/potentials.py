@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import part_sum, record
-from onlinear.compiled import function, kernel, load
+from onlinear.averages import new_table, part_sum, record
+from onlinear.compiled import WIDTH, function, kernel, load
 from onlinear.files import trust
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
     CLOCK,
+    FIRST_VISIT,
     GAINS,
     LONGEST_BLOCK,
     VISIT,
@@ -201,13 +202,16 @@ class PotentialEngine(Engine):
 
     @property
     def packs(self) -> bool:
-        return self.average is None and getattr(self.penalty, "takes_lanes", False)
+        return getattr(self.penalty, "takes_lanes", False)  # type: ignore[no-any-return]
 
     def pack(self, side: Abreast) -> Any:
         work, searches = self.pack_work(side.rows)
         parts = (self.loss, self.penalty, side.strengths, self.solver)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
-        return learn_pack, (*side.job, *parts, *kind, None, side.vectors["V"], None, work, side.now, side.scores, None)
+        V, B, A = (side.vectors.get(name) for name in "VBA")
+        falls = None if B is None else np.empty((WIDTH + 1) * (side.rows.longest + 1), np.int64)
+        arrays = (self.average, V, B, A, None, side.table, falls, work, side.now)
+        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
@@ -277,7 +281,7 @@ class PotentialEngine(Engine):
         if self.average is None:
             return
         start, last = int(state.now[VISIT]), state.t
-        state.table = np.zeros((3, 65))
+        state.table = new_table(FIRST_VISIT)
         state.reserve(last - start)
         clock = self.penalty.start()
         for solver, first, end in stretches(self.own, steps, start, last):

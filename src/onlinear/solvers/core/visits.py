@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.averages import part_sum
-from onlinear.compiled import at_column, function
+from onlinear.averages import part_sum, restart
+from onlinear.compiled import at_column, function, room
 from onlinear.solvers.core.engine import (
     BIAS_SUM,
     BIAS_TOTAL,
@@ -30,11 +30,17 @@ def block_ends(t, B):
 
 
 @function
+def decay_limit(B):
+    """The decay since the last visit at which another is due."""
+    return DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
+
+
+@function
 def time_to_visit(t, visited, decay, B):
     """Whether the run visits all coordinates now, after t rows, at clock[0] = decay."""
     if t == visited:
         return False
-    return block_ends(t, B) or decay > (DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED)
+    return block_ends(t, B) or decay > decay_limit(B)
 
 
 @function
@@ -42,13 +48,15 @@ def visit(penalty, clock, V, B, A, table, t, now):
     """Restart the block at t: settle every coordinate and its sum."""
     fresh = penalty.start()
     c = t - int(now[VISIT])
+    if B is not None:
+        steps = room(table, 0)
     for j in range(V.shape[0]):
         if B is not None:
-            A[j] += B[j] + part_sum(table, c, V[j])
+            A[j] += B[j] + part_sum(steps, c, V[j])
             B[j] = 0.0
         V[j] = penalty.potential(penalty.weight(V[j], clock), fresh)
     if B is not None:
-        table[1, 0] = table[2, 0] = 0.0
+        restart(table)
         now[BIAS_TOTAL] += now[BIAS_SUM]
         now[BIAS_SUM] = 0.0
     now[VISIT] = t
@@ -59,10 +67,10 @@ def visit(penalty, clock, V, B, A, table, t, now):
 def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
     """The score of row i by the average of the predictors before the first t steps."""
     indptr, indices, values = rows
-    c, sums = t - int(now[VISIT]), 0.0
+    c, sums, steps = t - int(now[VISIT]), 0.0, room(table, 0)
     for k in range(indptr[i], indptr[i + 1]):
         j = indices[k]
-        sums += (A[j] + (B[j] + part_sum(table, c, V[j]))) * values[k]
+        sums += (A[j] + (B[j] + part_sum(steps, c, V[j]))) * values[k]
     return mean_of_sums(average, t, sums, now, p)
 
 

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.averages import new_table, room_for_steps
 from onlinear.compiled import WIDTH
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
-from onlinear.solvers.core.engine import Engine, State, is_joint
+from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, State, is_joint, table_room
 from onlinear.solvers.core.joint import Joined, packs_of
 from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.packs.rda import learn_rda
@@ -182,6 +183,24 @@ class Pack(Rooms):
         self._strengths = np.zeros((len(self._engine.penalty), WIDTH))
         for o, output in enumerate(outputs):
             self._strengths[:, o] = output.engine.penalty
+        self._table: np.ndarray | None = None
+
+    def _follow(self, rows: int) -> np.ndarray | None:
+        """The prefix tables of averages, one after the other, with room for ``rows`` more steps; the states' are views."""
+        if self._states[0].table is None or not self._engine.packs:
+            return None
+        steps = max(state.t - int(state.now[VISIT]) for state in self._states) + rows
+        if self._table is None or min(steps, LONGEST_BLOCK) > room_for_steps(self._table[: len(self._table) // WIDTH]):
+            self._table = new_table(table_room(steps), WIDTH)
+        each = len(self._table) // WIDTH
+        for o, state in enumerate(self._states):
+            table = state.table
+            assert table is not None
+            if table.base is not self._table:
+                mine, known = self._table[o * each : (o + 1) * each], min(each, len(table))
+                mine[:known] = table[:known]
+                state.table, state.borrowed = mine, False
+        return self._table
 
     def _vectors(self) -> dict[str, np.ndarray]:
         """The vectors of all states, row j for feature j."""
@@ -214,7 +233,8 @@ class Pack(Rooms):
         mine = slice(self._place, self._place + len(self._states))
         given = job.rows, job.largest, job.y, self._targets, job.s
         means = job.means[mine] if job.means is not None and scores_means(self._engine) else None
-        return Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means)
+        table = self._follow(len(job.s))
+        return Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means, table)
 
 
 class Joint(Rooms):
