@@ -87,11 +87,11 @@ def _alive(table, c, size):
 def test_a_guess_of_the_step_at_which_a_state_dies_is_checked(rises, count):
     q = np.cumsum(rises, dtype=np.float64)
     for unit in (1e-6, 1e-300, 1e300 / q[-1]):
-        table = np.zeros((3, len(q) + 1))
-        table[0, :-1] = q * unit
+        table, rising = new_table(len(q)), q * unit
+        table[: NUMBERS * len(q) : NUMBERS] = rising
         for c in (1, 2, 3, 500, len(q)):
-            sizes = np.concatenate([table[0, :c], np.nextafter(table[0, :c], np.inf), np.linspace(0.0, table[0, c - 1], 7)])
-            wanted = np.searchsorted(table[0, :c], sizes)
+            sizes = np.concatenate([rising[:c], np.nextafter(rising[:c], np.inf), np.linspace(0.0, rising[c - 1], 7)])
+            wanted = np.searchsorted(rising[:c], sizes)
             assert [count(table, c, size) for size in sizes[::3].tolist()] == wanted[::3].tolist()
 
 
