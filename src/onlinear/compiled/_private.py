@@ -8,6 +8,8 @@ package works all the same: each process compiles its kernels anew.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 # What the bridge cannot do without.
@@ -31,17 +33,33 @@ except ImportError as error:
     Environment = lookup_environment = None  # type: ignore[misc, assignment]
     rtsys = dumps = normalize_signature = None
 
+try:  # the events of LLVM's lock
+    from llvmlite.binding.ffi import lib
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.event import _registered
+except ImportError:
+    lib = global_compiler_lock = _registered = None
+
 try:  # the word while kernels are compiled
     from numba.core.event import Listener, register
 except ImportError:
     Listener, register = object, None
 
+try:  # the shorter way through the compiler
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import PassManager
+except ImportError:
+    CompilerBase, DefaultPassBuilder, PassManager = object, None, None  # type: ignore[misc, assignment]
+
 __all__ = [
     "LACKING",
     "CFunc",
+    "CompilerBase",
+    "DefaultPassBuilder",
     "Listener",
     "NullCache",
     "NumbaError",
+    "PassManager",
     "cgutils",
     "code_parts",
     "dumps",
@@ -54,9 +72,26 @@ __all__ = [
     "register",
     "rtsys",
     "to_fixed_tuple",
+    "unheard",
     "use_cache",
     "without_owner",
 ]
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """No events of LLVM's lock while nothing listens to them: some three hundred for each function that is compiled."""
+    calls = getattr(getattr(lib, "_lock", None), "_cblist", None)
+    if not calls or global_compiler_lock is None:
+        yield
+        return
+    with global_compiler_lock:  # nothing else is compiled meanwhile
+        kept = [] if _registered["numba:llvm_lock"] else calls[:]
+        calls[:] = [call for call in calls if call not in kept]
+        try:
+            yield
+        finally:
+            calls[:0] = kept
 
 
 def fill_array(array: Any, *memory: Any) -> Any:

@@ -15,18 +15,17 @@ from onlinear.compiled._private import NumbaError, infer_getattr, make_overload_
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import ROW
 from onlinear.compiled.lanes import ENTRIES, joined, lane
-
-_INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}  # only compiled code calls it
+from onlinear.compiled.passes import inlined
 
 
 def bridge_function(text: Callable[..., Any]) -> None:
     """Let kernels call a helper."""
-    overload(text, strict=False, jit_options=_INLINED)(lambda *args: text)
+    overload(text, strict=False, jit_options=inlined(text))(lambda *args: text)
 
 
 def bridge_lane_by_lane(text: Callable[..., Any]) -> None:
     """Let kernels call a helper of numbers, also with lanes."""
-    body, names = njit(text, **_INLINED), list(signature_of(text).parameters)
+    body, names = _compiled(text), list(signature_of(text).parameters)
 
     def chosen(*args: Any) -> Any:
         if ROW not in args:
@@ -36,7 +35,7 @@ def bridge_lane_by_lane(text: Callable[..., Any]) -> None:
         calls = ", ".join(f"body({', '.join(one)})" for one in given)
         return eval(f"lambda {', '.join(names)}: joined({calls})", {"body": body, "joined": joined, "lane": lane})
 
-    overload(text, strict=False, jit_options=_INLINED)(chosen)
+    overload(text, strict=False, jit_options=inlined(text))(chosen)
 
 
 def bridge_part(cls: Any) -> None:
@@ -110,9 +109,9 @@ def _bridge(name: str) -> None:
 
     _bridges[name] = method
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        template = make_overload_method_template(kind, name, method, "never", strict=False, jit_options=_INLINED)
+        template = make_overload_method_template(kind, name, method, "never", strict=False, jit_options=inlined(_bridge))
         infer_getattr(type(template.__name__, (_OfParts, template), {}))
-    overload(method, strict=False, jit_options=_INLINED)(method)
+    overload(method, strict=False, jit_options=inlined(_bridge))(method)
 
 
 class _OfParts:
@@ -123,4 +122,4 @@ class _OfParts:
         return found if found is None or (kind.instance_class in _parts and name not in kind.fields) else None
 
 
-_compiled = cache(lambda text: njit(text, **_INLINED))
+_compiled = cache(lambda text: njit(text, **inlined(text)))

@@ -37,6 +37,7 @@ from onlinear.compiled._private import (
     rebuilt,
     register,
     rtsys,
+    unheard,
     use_cache,
 )
 from onlinear.compiled.home import CACHE, COMPILED, DIGEST, PACKAGE, is_ours
@@ -193,12 +194,14 @@ def _file_digest(path: str) -> str | None:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """No search for unused cycles of objects: the compiler makes many objects and few are unused, so each search is in vain."""
+def undisturbed() -> Iterator[None]:
+    """No search for unused cycles of objects: the compiler makes many objects and few are unused, so each search is in vain.
+    And no events that nothing listens to."""
     collected = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with unheard():
+            yield
     finally:
         if collected:
             gc.enable()

@@ -11,9 +11,10 @@ from numba import njit, typeof
 from onlinear.compiled import held_code, lines_code, numpy_dot_code, object_code, output_code, text_word_code
 from onlinear.compiled._private import NumbaError
 from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
-from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, uncollected
+from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, undisturbed
 from onlinear.compiled.loss_code import callback
 from onlinear.compiled.methods import listen
+from onlinear.compiled.passes import steps_for
 
 __all__ = [
     "anew",
@@ -35,12 +36,12 @@ _BRIDGES = {"function": bridge_function, "lane_by_lane": bridge_lane_by_lane, "p
 
 def kept(text: Callable[..., Any], **options: bool) -> Any:
     """A text as Numba compiles it, with its code kept on disk."""
-    return keep_on_disk(njit(text, **options), text)
+    return keep_on_disk(njit(text, **steps_for(text), **options), text)
 
 
 def anew(text: Callable[..., Any], **options: bool) -> Any:
     """A text as Numba compiles it for this process alone."""
-    return njit(text, **options)
+    return njit(text, **steps_for(text), **options)
 
 
 def held_kind(args: tuple[Any, ...]) -> HeldType:
@@ -52,7 +53,7 @@ def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first
     """The compiled code itself for arguments typed as these, before which there may be one of the type ``first``. ``place``:
     where later processes look for it, which do without Numba."""
     kinds = (*(() if first is None else (first,)), *map(typeof, args))
-    with uncollected():
+    with undisturbed():
         dispatcher.compile(kinds)
     point_to(dispatcher, kinds, place)
     return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]

@@ -8,12 +8,13 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, lower_builtin, models, overload, register_model, type_callable, typeof_impl, unbox
 
 from onlinear.compiled._private import cgutils, fill_array, without_owner
 from onlinear.compiled.cache import HeldType
 from onlinear.compiled.held import Held, borrowed, load, opened, opened_at
 from onlinear.compiled.lane_code import INTEGER
+from onlinear.compiled.passes import inlined
 
 register_model(HeldType)(models.OpaqueModel)
 
@@ -48,32 +49,26 @@ def _words_from(builder: Any, first: Any) -> Iterator[Any]:
     return (builder.load(builder.gep(first, [INTEGER(place)])) for place in count())
 
 
-@intrinsic
-def _open(typing: Any, held: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = builder.bitcast(args[0], ir.IntType(64).as_pointer())
-        return _from_words(context, builder, held.content, _words_from(builder, first))
-
-    return held.content(held), code
+@type_callable(opened)
+def _type_opened(context: Any) -> Any:
+    return lambda here: here.content
 
 
-@intrinsic
-def _open_at(typing: Any, held: Any, here: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
-        return _from_words(context, builder, held.content, _words_from(builder, first))
-
-    return held.content(held, types.int64), code
+@lower_builtin(opened, HeldType)
+def _opened(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    first = builder.bitcast(args[0], ir.IntType(64).as_pointer())
+    return _from_words(context, builder, signature.return_type, _words_from(builder, first))
 
 
-@overload(opened)
-def _opened(here):  # type: ignore[no-untyped-def]
-    return lambda here: _open(here)
+@type_callable(opened_at)
+def _type_opened_at(context: Any) -> Any:
+    return lambda like, here: like.content
 
 
-@overload(opened_at)
-def _opened_at(like, here):  # type: ignore[no-untyped-def]
-    return lambda like, here: _open_at(like, here)
+@lower_builtin(opened_at, HeldType, types.Integer)
+def _opened_at(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    first = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
+    return _from_words(context, builder, signature.return_type, _words_from(builder, first))
 
 
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -85,20 +80,17 @@ def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-@intrinsic
-def _borrow(typing: Any, args: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _uncounted(context, builder, args, values[0])
-
-    return args(args), code
+@type_callable(borrowed)
+def _type_borrowed(context: Any) -> Any:
+    return lambda args: args
 
 
-@overload(borrowed)
-def _borrowed(args):  # type: ignore[no-untyped-def]
-    return lambda args: _borrow(args)
+@lower_builtin(borrowed, types.Any)
+def _borrowed(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return _uncounted(context, builder, signature.return_type, args[0])
 
 
-@overload(load)
+@overload(load, jit_options=inlined(load))
 def _load(like, array, first):  # type: ignore[no-untyped-def]
     numbers = ", ".join(f"array[first + {k}]" for k in range(len(like)))  # a slice takes longer to compile
     return eval(f"lambda like, array, first: ({numbers},)")

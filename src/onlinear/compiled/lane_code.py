@@ -36,6 +36,7 @@ from onlinear.compiled.lanes import (
     untouched,
     where,
 )
+from onlinear.compiled.passes import inlined
 
 INTEGER = ir.IntType(32)
 
@@ -361,14 +362,14 @@ def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
     return builder.select(holds, a, b)
 
 
-@overload(first_of)
+@overload(first_of, jit_options=inlined(first_of))
 def _first_of(vectors):  # type: ignore[no-untyped-def]
     if isinstance(vectors, types.BaseTuple):
         return lambda vectors: vectors[0]
     return lambda vectors: vectors
 
 
-@overload(numbers)
+@overload(numbers, jit_options=inlined(numbers))
 def _numbers(room, count):  # type: ignore[no-untyped-def]
     if isinstance(room, types.Array):
         return lambda room, count: room[:count]

@@ -9,10 +9,11 @@ from llvmlite import ir
 from numba import carray, cfunc, types
 
 from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature, to_fixed_tuple
-from onlinear.compiled.cache import keep_on_disk, point_to, uncollected
+from onlinear.compiled.cache import keep_on_disk, point_to, undisturbed
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import emits
 from onlinear.compiled.loss_address import call2, call3
+from onlinear.compiled.passes import steps_for
 
 
 def _emit_call(builder: Any, args: Any, kinds: Any) -> Any:
@@ -74,8 +75,8 @@ def callback(cls: Any, name: str, place: Any) -> int:
         if LACKING or not is_ours(cls.__module__):
             found = cfunc(signature)(text)
         else:
-            found = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}), text)
-            with uncollected():
+            found = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}, **steps_for(text)), text)
+            with undisturbed():
                 found.compile()
             point_to(found, signature, place)
     except NumbaError as error:

@@ -1,0 +1,55 @@
+"""A shorter way through Numba's compiler for the texts of this package.
+
+Numba looks in each function for what no text here has: nested functions, comprehensions, sums of whole arrays, calls that it is
+told to write out, values that select a type. A kernel calls some fifty functions, so that took a ninth of a first fit. Parts
+from outside the package go the whole way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from onlinear.compiled._private import CompilerBase, DefaultPassBuilder, PassManager
+from onlinear.compiled.home import is_ours
+
+# By the names of their classes: a release of Numba may have others, which are then run.
+_UNUSED = frozenset(
+    {
+        "WithLifting",
+        "InlineClosureLikes",
+        "MakeFunctionToJitFunction",
+        "InlineInlinables",
+        "FindLiterallyCalls",
+        "LiteralUnroll",
+        "LiteralPropagationSubPipelinePass",
+        "InlineOverloads",
+        "NopythonRewrites",
+        "AnnotateTypes",
+        "DumpParforDiagnostics",
+    }
+)
+
+
+class _Shorter(CompilerBase):  # type: ignore[misc]
+    """Numba's compiler without the steps of no use here."""
+
+    def define_pipelines(self) -> list[Any]:
+        found = PassManager("nopython")
+        found.passes = [step for step in DefaultPassBuilder.define_nopython_pipeline(self.state).passes if _is_used(step[0])]
+        found.finalize()
+        return [found]
+
+
+def _is_used(step: Any) -> bool:
+    return getattr(step, "__name__", step) not in _UNUSED
+
+
+def steps_for(text: Callable[..., Any]) -> dict[str, Any]:
+    """What ``njit`` is told of the steps for a text."""
+    return {"pipeline_class": _Shorter} if is_ours(text.__module__) and CompilerBase is not object else {}
+
+
+def inlined(text: Callable[..., Any]) -> dict[str, Any]:
+    """What ``njit`` is told of a text that only compiled code calls."""
+    return {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, **steps_for(text)}
