@@ -197,6 +197,9 @@ class Units:
         """Cut rows that follow the first t into stretches of one multiplier, which ``multipliers`` gives after each ``yield``,
         and of one range; y as ``subtract_zero`` gives it."""
         first, here, n = 0, 0, len(y)
+        if not (self.targets or self._weighs) and self.clip is None:  # one stretch: all that moves is this
+            self.heaviest[0] = s.max(initial=self.heaviest[0])
+            here = n
         followed = y if self.targets else np.zeros((n, 0))
         while here < n:
             here, sized = follow(followed, s, here, *self.known)

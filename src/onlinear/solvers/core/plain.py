@@ -20,6 +20,7 @@ from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Proble
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
+from onlinear.solvers.core.resting import Nothing
 from onlinear.text.form import kebab
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
@@ -161,16 +162,19 @@ class PlainEngine(Engine):
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
-        parts = (self.solver, self.penalty, self.average)
         V, S = (side_by_side(vectors, columns) for vectors in (self.numbers(state), self.kept_sums(state) or ()))
-        read_sums(*parts, V, S, np.arange(len(columns), dtype=np.uint32), state.now, out)
+        read_sums(*self._parts_of_sums, V, S, np.arange(len(columns), dtype=np.uint32), state.now, out)
         return out
 
     def readers(self, state: State) -> tuple[Any, Any]:
         parts, numbers = (self.solver, self.penalty), self.numbers(state)
         if self.average is None:
             return (read, (*parts, numbers)), None
-        return (read, (*parts, numbers)), (read_sums, (*parts, self.average, numbers, self.kept_sums(state)))
+        return (read, (*parts, numbers)), (read_sums, (*self._parts_of_sums, numbers, self.kept_sums(state)))
+
+    @property
+    def _parts_of_sums(self) -> tuple[Any, ...]:
+        return self.solver, Nothing() if is_bare(self.penalty) else self.penalty, self.average
 
     def check(self, state: State) -> None:
         super().check(state)

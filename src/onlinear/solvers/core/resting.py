@@ -11,6 +11,7 @@ of k, up to the step at which the weight falls to 0. No table is kept: a coordin
 from __future__ import annotations
 
 from math import ceil, log1p
+from typing import NamedTuple
 
 from onlinear.compiled import function
 
@@ -19,10 +20,17 @@ NODES = (0.2386191860831969, 0.6612093864662645, 0.9324695142031521)  # Gauss-Le
 WEIGHTS = (0.467913934572691, 0.3607615730481386, 0.1713244923791704)
 
 
+class Nothing(NamedTuple):
+    """No penalty, as sums are told of it: they compile in a fourth of the time where there is no l2."""
+
+    l1: float = 0.0
+    l2: None = None
+
+
 @function
 def idle_sum(z, sigma, l1, l2, grows, stamp, t, average):
     """sum of om_k w_k over the steps k = stamp + 1 .. t; ``grows``: whether the penalty is that of all steps, or (p = 1 from
-    step 2 on) of one."""
+    step 2 on) of one. ``l2`` may be None for 0."""
     begins = average.first + (1.0 if average.post else 0.0)
     first = max(stamp + 1.0, begins)
     if z == 0.0 or t < first:
@@ -38,20 +46,28 @@ def idle_sum(z, sigma, l1, l2, grows, stamp, t, average):
 @function
 def sum_of(z, sigma, l1, l2, p, rise, om, growth, m):
     """The sum over i = 0 .. m-1 of (om + growth i) w, where the penalty of w is that of p + rise i steps."""
-    v, D, k, shrink = abs(z) - p * l1, sigma + p * l2, rise * l1, rise * l2
+    v, k, sign = abs(z) - p * l1, rise * l1, -1.0 if z > 0.0 else 1.0
     if not (v > 0.0 and m > 0.0):
         return 0.0
     if k > 0.0 and v / k < m:
         m = ceil(v / k)
-    return positive_sum(v, D, k, shrink, om, growth, m) * (-1.0 if z > 0.0 else 1.0)
+    if l2 is None:
+        return steady_sum(v, sigma, k, om, growth, m) * sign
+    return positive_sum(v, sigma + p * l2, k, rise * l2, om, growth, m) * sign
+
+
+@function
+def steady_sum(v, D, k, om, growth, m):
+    """The sum over i = 0 .. m-1 of (om + growth i) (v - k i) / D."""
+    pairs = 0.5 * m * (m - 1.0)
+    return (om * (m * v - k * pairs) + growth * pairs * (v - k * (2.0 * m - 1.0) / 3.0)) / D
 
 
 @function
 def positive_sum(v, D, k, shrink, om, growth, m):
     """The sum over i = 0 .. m-1 of (om + growth i) (v - k i) / (D + shrink i), no term of which is negative."""
     if shrink == 0.0:
-        pairs = 0.5 * m * (m - 1.0)
-        return (om * (m * v - k * pairs) + growth * pairs * (v - k * (2.0 * m - 1.0) / 3.0)) / D
+        return steady_sum(v, D, k, om, growth, m)
     if m <= FEW:
         total = 0.0
         for i in range(int(m)):
