@@ -225,7 +225,8 @@ class RowRoom:
         state = self._core.states[0]
         visited = min(float(one.now[VISIT]) for one in self._core.states)
         full = inf if state.table is None else max(visited + room_for_steps(state.table), state.t + 1.0)
-        return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn), KINDS
+        scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
+        return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn, scales), KINDS
 
     def _widened(self) -> bool:
         """Whether there is room now for the row's last column."""
@@ -242,7 +243,14 @@ class RowRoom:
         units.move(y[0], int(self._report[1]), sized)
         core.follow_units(units)
         core.moves += 1
-        return self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0)[0, :, 0]
+        scores = self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0)[0, :, 0]
+        self._turn_scales()
+        return scores
+
+    def _turn_scales(self) -> None:
+        """What the scales are to do after a row, before anything is read."""
+        if self._core.scaler is not None:
+            self._core.scaler.turn()
 
 
 class OneRow(RowRoom):
@@ -294,6 +302,7 @@ class OneRow(RowRoom):
         if self._state.t == self._turn:
             self._engine.turn(self._state)
             self._turn = inf
+        self._turn_scales()
         self._core.moves += 1
         return float(self._score[0]) + self._zero if report == ENDED else self.learn(indices, values, y)
 

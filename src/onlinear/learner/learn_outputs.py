@@ -97,6 +97,7 @@ class OutputsOfRow(RowRoom):
             self._scores[...] = as_taken(core.loss, self._scores, 1)
         run, held = self._end
         run(held.here)
+        self._turn_scales()
         return self._scores[0, :, 0].copy()
 
     def _look(self, indices: Any, values: Any, y: np.ndarray) -> np.ndarray | None:

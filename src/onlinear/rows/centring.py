@@ -65,7 +65,12 @@ class Centring(Scaler):
     @property
     def settled(self) -> bool:
         """Whether the columns that may be centred are known, so that rows change arrays and replace none."""
-        return bool(self._facts[ROWS] >= FIRST_ROWS - self._facts[LEAVES])
+        return bool(self._facts[ROWS] >= FIRST_ROWS)
+
+    @property
+    def lasts(self) -> float:
+        rows, columns = map(int, self._facts[:ZEROS])
+        return max(4, 1 << rows.bit_length()) - rows if columns else inf
 
     @property
     def divides_alone(self) -> bool:
@@ -94,7 +99,7 @@ class Centring(Scaler):
             found = self._next_counted(rows, s, here)
             largest = max(largest, self._move(rows, s, here, found))
             if found < rows.count:
-                self._admit(rows.indices[int(rows.indptr[found]) : int(rows.indptr[found + 1])])
+                self._meet(rows.indices[int(rows.indptr[found]) : int(rows.indptr[found + 1])])
                 largest = max(largest, self._move(rows, s, found, found + 1))
             here = found + 1
         largest = max(largest, self._move(rows, s, here, rows.count))
@@ -109,15 +114,39 @@ class Centring(Scaler):
             counts = counts & (np.diff(rows.indptr[first:]) > 0)
         return first + int(np.argmax(counts)) if counts.any() else rows.count
 
-    def _admit(self, columns: np.ndarray) -> None:
-        """Centre the columns of a row from it on. The rows before had a 0 there."""
+    def _meet(self, columns: np.ndarray) -> None:
+        """Centre the columns of one of the first rows from it on. The rows before had a 0 there; ``dense`` centres no column
+        that its second row lacks."""
         known = self.centred
+        if self._facts[LEAVES] and self._facts[ROWS]:
+            return self._keep(np.isin(known, columns))
         fresh = columns[(self._room[0][columns] == 0.0) & ~np.isin(columns, known)]
         order = np.argsort(np.concatenate([known, fresh]))
         everything = _room_for(len(order))
         everything[0][: len(order)] = np.concatenate([known, fresh])[order]
         everything[1][:, : len(order)] = np.pad(self.statistics, ((0, 0), (0, len(fresh))))[:, order]
         self._list, self._facts[COLUMNS] = everything, len(order)
+
+    def _keep(self, kept: np.ndarray) -> None:
+        """Centre these of the centred columns alone; behind them are zeros."""
+        numbers, statistics, entries, _ = self._list
+        before, after = len(kept), int(np.count_nonzero(kept))
+        numbers[:after] = numbers[:before][kept]
+        statistics[:, :after] = statistics[:, :before][:, kept]
+        statistics[MEAN:, after:before] = entries[after:before] = 0.0
+        self._facts[COLUMNS] = after
+
+    def turn(self) -> None:
+        """Centre no longer the columns that too many rows lack, after 4, 8, 16 ... rows. To ask again changes nothing."""
+        rows = int(self._facts[ROWS])
+        if not is_turn(rows) or not self._facts[COLUMNS]:
+            return
+        count, mean, variance = self.statistics
+        kept = count >= (0.9 * rows - 1.0 if rows <= EARLY else 0.5 * rows)
+        gone = self.centred[~kept]
+        self._room[0][gone] = count[~kept]
+        self._room[1][gone] = ((variance + mean * mean) * float(rows))[~kept] / count[~kept]
+        self._keep(kept)
 
     def _move(self, rows: Rows, s: np.ndarray, first: int, last: int) -> float:
         """Scale rows ``first`` to ``last`` to where they stand among the rows given; their largest absolute value."""
@@ -127,6 +156,7 @@ class Centring(Scaler):
             self._enlarge(int(self._out.indptr[first]), rest + rest // 8)
             first, found = _centre(rows, s, first, last, *self.arguments, self._out)
             largest = max(largest, found)
+            self.turn()
         return largest
 
     def _enlarge(self, used: int, more: int) -> None:
@@ -230,27 +260,34 @@ def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
     return (sqrt(second[j]) if by_squares else second[j]), place
 
 
+@function
+def is_turn(rows):  # type: ignore[no-untyped-def]
+    """Whether it is asked after so many rows which columns are still centred."""
+    return rows >= 4 and rows & (rows - 1) == 0
+
+
 @kernel
 def _centre(rows, s, first, last, moments, facts, centred, out):  # type: ignore[no-untyped-def]
-    """Scale rows until ``last`` or until there is no room; give the row that is next, and the largest absolute value."""
+    """Scale rows until ``last``, until there is no room or until it is to be asked which columns are still centred; give the
+    row that is next, and the largest absolute value."""
     rows, moments, facts, centred, out = borrowed((rows, moments, facts, centred, out))
     starts, largest = rows[0], 0.0
     for i in range(first, last):
         if np.int64(out[0][i]) + np.int64(starts[i + 1] - starts[i]) + facts[COLUMNS] > out[1].shape[0]:
             return i, largest
         largest = max(largest, centre_row(rows, i, s[i], moments, facts, centred, out))
+        if s[i] > 0.0 and facts[COLUMNS] > 0 and is_turn(facts[ROWS]):
+            return i + 1, largest
     return last, largest
 
 
 @function
 def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
-    has room for the row with an entry in each centred column."""
+    has room for the row with an entry in each centred column. After it ``Centring.turn`` is due where ``is_turn`` says so."""
     learns = weight > 0.0
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
-    counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS - facts[LEAVES] and begun))
-    if counts and facts[LEAVES] and facts[ROWS] == 1:
-        _keep_common(rows, i, facts, centred)
+    counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
     facts[ROWS] += counts
     if _all_centred(rows, i, facts[COLUMNS], centred, out):
         largest = _follow(facts, learns, centred)
@@ -264,40 +301,7 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
             out[2][centred[3][p]] = centred[2][p]
     if facts[ZEROS] > 0:
         _leave_out_zeros(i, out)
-    if counts and facts[ROWS] >= 4 and facts[ROWS] & (facts[ROWS] - 1) == 0:
-        _drop(moments, facts, centred)
     return largest
-
-
-@function
-def _keep_common(rows, i, facts, centred):  # type: ignore[no-untyped-def]
-    """Centre no longer the columns that row i lacks."""
-    starts, columns, _ = rows
-    numbers, statistics, entries, _ = centred
-    k, kept = starts[i], 0
-    for p in range(facts[COLUMNS]):
-        while k < starts[i + 1] and columns[k] < numbers[p]:
-            k += np.uint64(1)
-        if k < starts[i + 1] and columns[k] == numbers[p]:
-            _keep(p, kept, numbers, statistics)
-            kept += 1
-    _end(kept, facts, statistics, entries)
-
-
-@function
-def _keep(p, place, numbers, statistics):  # type: ignore[no-untyped-def]
-    """Move the p-th centred column to a place before it."""
-    numbers[place] = numbers[p]
-    for row in range(3):
-        statistics[row, place] = statistics[row, p]
-
-
-@function
-def _end(kept, facts, statistics, entries):  # type: ignore[no-untyped-def]
-    """Let the centred columns end after so many; behind them are zeros."""
-    for p in range(kept, facts[COLUMNS]):
-        statistics[MEAN, p] = statistics[VARIANCE, p] = entries[p] = 0.0
-    facts[COLUMNS] = kept
 
 
 @function
@@ -386,20 +390,3 @@ def _leave_out_zeros(i, out):  # type: ignore[no-untyped-def]
             columns[to], values[to] = columns[k], values[k]
             to += np.uint64(1)
     ends[i + 1] = to
-
-
-@function
-def _drop(moments, facts, centred):  # type: ignore[no-untyped-def]
-    """Centre no longer the columns that too many rows lack."""
-    numbers, statistics, entries, _ = centred
-    n, kept = np.float64(facts[ROWS]), 0
-    least = 0.9 * n - 1.0 if facts[ROWS] <= EARLY else 0.5 * n
-    for p in range(facts[COLUMNS]):
-        count, mean, variance = statistics[COUNT, p], statistics[MEAN, p], statistics[VARIANCE, p]
-        if count < least:
-            moments[0][numbers[p]] = count
-            moments[1][numbers[p]] = (variance + mean * mean) * n / count
-        else:
-            _keep(p, kept, numbers, statistics)
-            kept += 1
-    _end(kept, facts, statistics, entries)

@@ -97,6 +97,14 @@ class Scaler:
         return True
 
     @property
+    def lasts(self) -> float:
+        """The number of rows, each of which counts, after which ``turn`` is due."""
+        return inf
+
+    def turn(self) -> None:
+        """What is to be done after the row that ``lasts`` names, before anything is read."""
+
+    @property
     def bytes_per_column(self) -> int:
         """What one column takes."""
         return 2 * self._room.itemsize
