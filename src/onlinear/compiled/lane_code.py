@@ -30,6 +30,7 @@ from onlinear.compiled.lanes import (
     put,
     put_back,
     room,
+    rooms,
     taken,
     total,
     totals,
@@ -191,7 +192,7 @@ def apart(kind: Any) -> int:
     """How many places the numbers of a vector are apart: vectors that are not contiguous stand side by side in one array, two
     of them where only one is given."""
     first, count = (kind[0], kind.count) if are_vectors(kind) else (kind, 2)
-    return 1 if first.layout == "C" else count
+    return 1 if getattr(first, "layout", "C") == "C" else count
 
 
 def _column(builder: Any, indices: Any, entry: Any) -> Any:
@@ -376,6 +377,35 @@ def _numbers(room, count):  # type: ignore[no-untyped-def]
     return lambda room, count: carray(room, (count,))
 
 
+def _packed(builder: Any, values: list[Any]) -> Any:
+    alike = len({value.type for value in values}) == 1
+    return cgutils.pack_array(builder, values) if alike else cgutils.pack_struct(builder, values)
+
+
+@type_callable(operator.getitem)
+def _type_number(context: Any) -> Any:
+    return lambda room, k: room.dtype(room, types.int64) if _is_place(room, k) else None
+
+
+@lower_builtin(operator.getitem, types.CPointer, types.int64)
+def _number(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.load(builder.gep(args[0], [args[1]]))
+
+
+@type_callable(operator.setitem)
+def _type_put_number(context: Any) -> Any:
+    return lambda room, k, new: types.none(room, types.int64, room.dtype) if _is_place(room, k) else None
+
+
+@lower_builtin(operator.setitem, types.CPointer, types.int64, types.Any)
+def _put_number(context: Any, builder: Any, signature: Any, args: Any) -> None:
+    builder.store(args[2], builder.gep(args[0], [args[1]]))
+
+
+def _is_place(room: Any, k: Any) -> bool:
+    return isinstance(room, types.CPointer) and isinstance(k, types.Integer)
+
+
 _offer_arithmetic()
 for _text, _kind, _emit in (
     (four, lambda *kinds: types.Tuple((_COLUMNS, ROW)), _emit_four),
@@ -394,6 +424,11 @@ for _text, _kind, _emit in (
         room,
         lambda array, first: types.CPointer(array.dtype),
         lambda builder, args, kinds: builder.gep(args[0], [args[1]]),
+    ),
+    (
+        rooms,
+        lambda arrays: types.Tuple([types.CPointer(one.dtype) for one in arrays]),
+        lambda builder, args, kinds: _packed(builder, args[0]),
     ),
     (fetch, lambda *kinds: types.none, _emit_fetch),
     (taken, _laned, _emit_taken),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import Held, function, kept_function, opened
+from onlinear.compiled import Held, function, kept_function, opened, rooms
 from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
@@ -84,7 +84,7 @@ def begin_centred(limits, rows, scales, target, now, report, pair, y):  # type: 
     given, moments, facts, centred = scales
     if checked(limits, given, target, now, report, pair, y) < 0.0:
         return -1.0
-    return centre_row(given, 0, 1.0, moments, facts, centred, rows)
+    return centre_row(rooms(given), 0, 1.0, rooms(moments), rooms(facts), rooms(centred), rooms(rows))
 
 
 @function

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, borrowed, function, kernel, lane, nothing, put, taken, total, where
+from onlinear.compiled import LANES, function, kernel, lane, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
 from onlinear.rows.scaling import BEHIND, Scaler, scale_entries
@@ -36,6 +36,7 @@ CONSTANT = 1e-24  # share of the squared mean below which a variance is what rou
 # Of ``facts``: rows seen while there were columns to centre, these, entries at their mean, and whether others stay as they are.
 ROWS, COLUMNS, ZEROS, LEAVES = range(4)
 COUNT, MEAN, VARIANCE = range(3)  # of the statistics of each
+NUMBERS, ENTRIES, PLACES = 0, 4, 5  # of what kernels are given of the centred columns
 
 
 class Centring(Scaler):
@@ -80,7 +81,8 @@ class Centring(Scaler):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Arguments of ``centre_row`` between the row and where it is written."""
-        return (self._room[0], self._room[1]), self._facts, self._list
+        numbers, statistics, *rest = self._list
+        return (self._room[0], self._room[1]), (self._facts,), (numbers, *statistics, *rest)
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -139,10 +141,12 @@ class Centring(Scaler):
     def turn(self) -> None:
         """Centre no longer the columns that too many rows lack, after 4, 8, 16 ... rows. To ask again changes nothing."""
         rows = int(self._facts[ROWS])
-        if not is_turn(rows) or not self._facts[COLUMNS]:
+        if rows < 4 or rows & (rows - 1) or not self._facts[COLUMNS]:
             return
         count, mean, variance = self.statistics
         kept = count >= (0.9 * rows - 1.0 if rows <= EARLY else 0.5 * rows)
+        if kept.all():
+            return
         gone = self.centred[~kept]
         self._room[0][gone] = count[~kept]
         self._room[1][gone] = ((variance + mean * mean) * float(rows))[~kept] / count[~kept]
@@ -154,7 +158,8 @@ class Centring(Scaler):
         while first < last:
             rest = int(rows.indptr[last] - rows.indptr[first]) + int(self._facts[COLUMNS])
             self._enlarge(int(self._out.indptr[first]), rest + rest // 8)
-            first, found = _centre(rows, s, first, last, *self.arguments, self._out)
+            turn = int(min(self._facts[ROWS] + self.lasts, 2**62))
+            first, found = _centre(rows, s, first, last, turn, *self.arguments, self._out)
             largest = max(largest, found)
             self.turn()
         return largest
@@ -260,23 +265,18 @@ def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
     return (sqrt(second[j]) if by_squares else second[j]), place
 
 
-@function
-def is_turn(rows):  # type: ignore[no-untyped-def]
-    """Whether it is asked after so many rows which columns are still centred."""
-    return rows >= 4 and rows & (rows - 1) == 0
-
-
 @kernel
-def _centre(rows, s, first, last, moments, facts, centred, out):  # type: ignore[no-untyped-def]
-    """Scale rows until ``last``, until there is no room or until it is to be asked which columns are still centred; give the
-    row that is next, and the largest absolute value."""
-    rows, moments, facts, centred, out = borrowed((rows, moments, facts, centred, out))
-    starts, largest = rows[0], 0.0
+def _centre(rows, s, first, last, turn, moments, facts, centred, out):  # type: ignore[no-untyped-def]
+    """Scale rows until ``last``, until there is no room or until ``turn`` rows were seen; give the row that is next, and the
+    largest absolute value."""
+    room, largest = out[1].shape[0], 0.0
+    rows, moments, facts = rooms(rows), rooms(moments), rooms(facts)
+    centred, out = rooms(centred), rooms(out)
     for i in range(first, last):
-        if np.int64(out[0][i]) + np.int64(starts[i + 1] - starts[i]) + facts[COLUMNS] > out[1].shape[0]:
+        if np.int64(out[0][i]) + np.int64(rows[0][i + 1] - rows[0][i]) + facts[0][COLUMNS] > room:
             return i, largest
         largest = max(largest, centre_row(rows, i, s[i], moments, facts, centred, out))
-        if s[i] > 0.0 and facts[COLUMNS] > 0 and is_turn(facts[ROWS]):
+        if facts[0][ROWS] == turn:
             return i + 1, largest
     return last, largest
 
@@ -284,8 +284,9 @@ def _centre(rows, s, first, last, moments, facts, centred, out):  # type: ignore
 @function
 def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
-    has room for the row with an entry in each centred column. After it ``Centring.turn`` is due where ``is_turn`` says so."""
-    learns = weight > 0.0
+    has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i and the
+    weight are ``rooms``."""
+    learns, facts = weight > 0.0, facts[0]
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
     counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
     facts[ROWS] += counts
@@ -293,12 +294,12 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
         largest = _follow(facts, learns, centred)
         begin = out[0][i]
         for p in range(facts[COLUMNS]):
-            out[2][begin + np.uint64(p)] = centred[2][p]
+            out[2][begin + np.uint64(p)] = centred[ENTRIES][p]
     else:
         largest = _merge(rows, i, learns, moments, facts, centred, out)
         largest = max(largest, _follow(facts, learns, centred))
         for p in range(facts[COLUMNS]):
-            out[2][centred[3][p]] = centred[2][p]
+            out[2][centred[PLACES][p]] = centred[ENTRIES][p]
     if facts[ZEROS] > 0:
         _leave_out_zeros(i, out)
     return largest
@@ -308,7 +309,7 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
 def _all_centred(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
     """Whether the entries of the row are those of the centred columns; then they are taken, and their columns written."""
     starts, columns, values = rows
-    numbers, _, entries, _ = centred
+    numbers, entries = centred[NUMBERS], centred[ENTRIES]
     begin, to = starts[i], out[0][i]
     if np.int64(starts[i + 1] - begin) != known:
         return False
@@ -330,7 +331,7 @@ def _merge(rows, i, learns, moments, facts, centred, out):  # type: ignore[no-un
     """Write the row with an entry in each centred column, those of the others scaled; give the largest absolute value of these.
     ``centred`` gets the entries of its own and their places."""
     starts, columns, values = rows
-    numbers, _, entries, places = centred
+    numbers, entries, places = centred[NUMBERS], centred[ENTRIES], centred[PLACES]
     ends, found, scaled = out
     k, end, to, known, largest = starts[i], starts[i + 1], ends[i], facts[COLUMNS], 0.0
     for p in range(known + 1):
@@ -358,7 +359,7 @@ def _merge(rows, i, learns, moments, facts, centred, out):  # type: ignore[no-un
 @function
 def _follow(facts, learns, centred):  # type: ignore[no-untyped-def]
     """Centre and scale the entries of one row; its statistics included if it ``learns``. Gives the largest absolute value."""
-    _, (counts, means, variances), entries, _ = centred
+    _, counts, means, variances, entries, _ = centred
     zeros, known = nothing(), np.uint64(facts[COLUMNS])
     share, largest = 1.0 / np.float64(max(facts[ROWS], 1)), nothing()
     for p in range(np.uint64(0), known, LANES):
