@@ -1,8 +1,7 @@
 """A shorter way through Numba's compiler for the texts of this package.
 
-Numba looks in each function for what no text here has: nested functions, comprehensions, sums of whole arrays, calls that it is
-told to write out, values that select a type. A kernel calls some fifty functions, so that took a ninth of a first fit. Parts
-from outside the package go the whole way.
+Numba looks in each function for what no text here has: nested functions, comprehensions, calls that it is told to write out,
+values that select a type. A kernel calls some fifty functions. Parts from outside the package go the whole way.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ _UNUSED = frozenset(
         "LiteralUnroll",
         "LiteralPropagationSubPipelinePass",
         "InlineOverloads",
-        "NopythonRewrites",
         "AnnotateTypes",
         "DumpParforDiagnostics",
     }
