@@ -2,13 +2,15 @@ r"""Several step sizes and scalings, learned side by side in one pass and mixed 
 
 Eight models take the steps of implicit-ftrl (MATH 18.2) on the same rows. Four divide every value by the root mean square of
 all values so far, four by that of its column. In each four the step sizes are 1/2, 2, 8 and 32, times ``eta``. A model gives
-two experts: its last iterate, and its average with weights t + 1. One more expert is 0. Each row, scored by expert k before it
-is learned with weight s, does
+two experts: its last iterate, and its average with weights t + 1. One more expert is a constant: 0, or where the loss is of the
+residual and there is an intercept, the mean of the targets so far. Each row, scored by expert k before it is learned with weight
+s, does
 
     L_k <- max(0, 1 - 3/t) L_k + (s / mean of the weights so far) l(score_k, y)                               (MATH 18.7)
 
-and the model is sum_k p_k w_k with p_k in proportion to exp(-rate L_k): one linear model. The rate is 1 for a loss that is a
-negative log-likelihood, for others 1 over twice the running mean of the best expert's loss, so that losses have no unit.
+and the model is sum_k p_k w_k with p_k in proportion to exp(-rate L_k - h_k): one linear model. The rate is 1 for a loss that is
+a negative log-likelihood, for others 1 over twice the running mean of the best expert's loss, so that losses have no unit. h_k
+holds the largest step sizes back, which score early rows worst: log 4 for 8, log 16 for 32, for others 0.
 
 After 2^6, 2^7, ... rows: where the best expert's model has the largest step size, or the smallest, as at the look before, a
 copy of it with a step size 16 times as large, or as small, takes the place of the worst model, 5 nats behind the best.
@@ -56,8 +58,9 @@ from onlinear.text.warned import warn_caller
 
 MODELS = 8
 GROUPS = MODELS // WIDTH  # of lanes that hold the models
-EXPERTS = 2 * MODELS + 1  # the last iterates, the averages, and 0
+EXPERTS = 2 * MODELS + 1  # the last iterates, the averages, and the constant
 GRID = (0.5, 2.0, 8.0, 32.0)
+FREE = 2.0  # the largest step size that is not held back
 FARTHER = 16.0  # by what a step size moves
 BEHIND_BEST = 5.0  # nats that a copy starts behind the best
 FIRST_MOVE = 64  # rows before the first look at the step sizes
@@ -66,14 +69,17 @@ AVERAGE = NAMED["weighted-t1"]
 # What a run keeps beside its features: for each model its step size, whether it divides by the column's scale, its intercept
 # with that one's G and sums, and the losses of its two experts; then numbers of the run.
 ETA, COLUMN, BIAS, BIAS_G, BIAS_SUM, BIAS_TOTAL, LAST, MEAN = (MODELS * row for row in range(8))
-ZERO = 8 * MODELS  # the loss of the expert that is 0
-ROWS = ZERO + 1  # what the rows count, as sums of losses remember them
-LENGTHS = ZERO + 2  # sums of 1 + |x|^2, in each of the two scalings
-VALUES, SQUARE = ZERO + 4, ZERO + 5  # the number of values so far, and the mean of their squares
-WEIGHED, WEIGHT = ZERO + 6, ZERO + 7  # the rows of a weight above 0, and the mean of their weights
-SIDE = ZERO + 8  # the edge at which the best stood when last looked at: -1, 1 or 0
-KEPT = ZERO + 9  # how many models are kept: all, or one, which stands first
-NUMBERS = ZERO + 10
+CONSTANT = 8 * MODELS  # the loss of the expert that is a constant
+ROWS = CONSTANT + 1  # what the rows count, as sums of losses remember them
+LENGTHS = CONSTANT + 2  # sums of 1 + |x|^2, in each of the two scalings
+VALUES, SQUARE = CONSTANT + 4, CONSTANT + 5  # the number of values so far, and the mean of their squares
+WEIGHED, WEIGHT = CONSTANT + 6, CONSTANT + 7  # the rows of a weight above 0, and the mean of their weights
+SIDE = CONSTANT + 8  # the edge at which the best stood when last looked at: -1, 1 or 0
+KEPT = CONSTANT + 9  # how many models are kept: all, or one, which stands first
+WITHOUT = CONSTANT + 10  # the numbers of a file of a run whose constant is 0 and which holds no step size back
+HELD = WITHOUT  # for each expert but the constant, by how many nats its share is held back
+LEVEL, FOLLOWS = HELD + 2 * MODELS, HELD + 2 * MODELS + 1  # the constant, and whether it is the mean of the targets
+NUMBERS = FOLLOWS + 1
 
 # What a row needs of each model: scores of the last iterate and of the average, the slope at the first, 1 / c_t, 1 / sigma of
 # the intercept, A and D of the features, theta; then the shares of the experts; then numbers of each entry.
@@ -87,12 +93,18 @@ LETTERS = tuple(f"{letter}{m}" for letter in ("w", "G", "S", "sigma") for m in r
 
 
 def first_table() -> np.ndarray:
-    """The table before the first row."""
+    """The table before the first row, of a constant that is 0."""
     table = np.zeros(NUMBERS)
     table[ETA : ETA + MODELS] = GRID * 2
     table[COLUMN + len(GRID) : COLUMN + MODELS] = 1.0
     table[KEPT] = MODELS
+    table[HELD : HELD + 2 * MODELS] = np.log(np.maximum(1.0, np.array(GRID) / FREE)).tolist() * 4
     return table
+
+
+def follows(loss: Any, intercept: bool) -> bool:
+    """Whether the constant is the mean of the targets."""
+    return bool(getattr(loss, "residual", False) and intercept)
 
 
 @function
@@ -114,13 +126,22 @@ def take_losses(table, room, loss, y, s, t):
     for m in range(int(table[KEPT])):
         table[LAST + m] = bound(kept * table[LAST + m] + by * loss.value(room[SCORE + m], y))
         table[MEAN + m] = bound(kept * table[MEAN + m] + by * loss.value(room[MEAN_SCORE + m], y))
-    table[ZERO] = bound(kept * table[ZERO] + by * loss.value(0.0, y))
+    table[CONSTANT] = bound(kept * table[CONSTANT] + by * loss.value(table[LEVEL], y))
+    if table[FOLLOWS] > 0.0:
+        of_row = by / table[WEIGHED]
+        table[LEVEL] += of_row * y - of_row * table[LEVEL]
+
+
+@function
+def shares_of(rate, table, out, at):
+    """Fill ``out`` from place ``at`` on with the shares of the experts."""
+    share(rate, table, LAST, EXPERTS, table[ROWS], out, at, HELD)
 
 
 @function
 def mixed(table, room):
     """The mixture's score from those of the experts."""
-    score = 0.0
+    score = room[SHARES + 2 * MODELS] * table[LEVEL]
     for m in range(int(table[KEPT])):
         score += room[SHARES + m] * room[SCORE + m] + room[SHARES + MODELS + m] * room[MEAN_SCORE + m]
     return score
@@ -167,7 +188,7 @@ def renewed(table, rate):
         return -1, -1
     table[SIDE] = 0.0
     _, by = rate_of(rate, table, LAST, EXPERTS, table[ROWS])
-    for row in (COLUMN, BIAS, BIAS_G, BIAS_SUM, BIAS_TOTAL):
+    for row in (COLUMN, BIAS, BIAS_G, BIAS_SUM, BIAS_TOTAL, HELD, HELD + MODELS):
         table[row + worst] = table[row + best]
     table[ETA + worst] = table[ETA + best] * (FARTHER if side > 0.0 else 1.0 / FARTHER)
     table[LAST + worst] = bound(table[LAST + best] + BEHIND_BEST / by)
@@ -307,7 +328,7 @@ def learn_mixture(
             put_row(of_row, MEAN_SCORE // width + g, mean)
             put_row(of_row, AHEAD // width + g, last)
         finite = take_scores(table, room, one, t)
-        share(solver.rate, table, LAST, EXPERTS, table[ROWS], room, SHARES)
+        shares_of(solver.rate, table, room, SHARES)
         scores[i] = mixed(table, room)
         if not (finite and isfinite(scores[i])):
             done = i
@@ -370,7 +391,7 @@ def read_mixture(solver, l2, shape, square, stamp, V, table, now, columns, out):
     """Write the mixture's weights of columns, in the columns' own units."""
     t, shares, (parts, models) = now[T], np.zeros(EXPERTS), shape
     known = V.shape[0] // (parts * models)
-    share(solver.rate, table, LAST, EXPERTS, table[ROWS], shares, 0)
+    shares_of(solver.rate, table, shares, 0)
     inverse = 1.0 / sqrt(table[SQUARE]) if table[SQUARE] > 0.0 else 0.0
     for e in range(columns.shape[0]):
         j, found = np.int64(columns[e]), 0.0
@@ -384,8 +405,9 @@ def read_mixture(solver, l2, shape, square, stamp, V, table, now, columns, out):
 @kernel
 def read_bias(solver, table, t):
     """The mixture's intercept after t steps."""
-    shares, found = np.zeros(EXPERTS), 0.0
-    share(solver.rate, table, LAST, EXPERTS, table[ROWS], shares, 0)
+    shares = np.zeros(EXPERTS)
+    shares_of(solver.rate, table, shares, 0)
+    found = shares[2 * MODELS] * table[LEVEL]
     for m in range(int(table[KEPT])):
         found += of_expert(shares, m, table[BIAS + m], table[BIAS_TOTAL + m] + table[BIAS_SUM + m], AVERAGE.total(t))
     return found
@@ -428,6 +450,7 @@ class Mixture(NamedTuple):
     def step(self, U, x, y, s, t, loss, penalty):
         table, room, D = U[3 + 4 * MODELS :, 0], np.zeros(ENTRIES), U.shape[1]
         one, l2 = x[0], penalty.l2
+        table[FOLLOWS] = follows(loss, one != 0.0)
         on = np.flatnonzero(x[1:]) + 1
         if s > 0.0:
             for j in on:
@@ -477,8 +500,9 @@ class Mixture(NamedTuple):
     def write_mixture(self, U, of_models, table, t):
         """Put the mixture after t steps, in the columns' own units, in place of w."""
         shares, total = np.zeros(EXPERTS), AVERAGE.total(t)
-        share(self.rate, table, LAST, EXPERTS, table[ROWS], shares, 0)
+        shares_of(self.rate, table, shares, 0)
         U[0] = 0.0
+        U[0, 0] = shares[2 * MODELS] * table[LEVEL]
         for m in range(MODELS):
             U[0, 0] += of_expert(shares, m, table[BIAS + m], table[BIAS_TOTAL + m] + table[BIAS_SUM + m], total)
             for j in range(1, U.shape[1]):
@@ -517,6 +541,7 @@ class LazyMixture(Engine):
         if np.any(w) or b != 0.0:
             self.solver.begin(np.append(b, w), self.penalty)
         state = State(scalars(self.problem, b), {name: np.zeros(0) for name in COUNTS}, {"table": first_table()})
+        state.kept["table"][FOLLOWS] = follows(self.problem.loss, self.problem.fit_intercept)
         state.arrays["models"], state.widths["models"] = np.zeros(0), self.parts * MODELS
         state.bounded["models"] = Bound(int(self.solver.limit), self.parts)
         state.grow(len(w))
@@ -574,7 +599,7 @@ class LazyMixture(Engine):
         table, size = state.kept["table"], state.size
         best = int(np.argmin(np.minimum(table[LAST : LAST + MODELS], table[MEAN : MEAN + MODELS])))
         models = state.arrays["models"].reshape(-1, MODELS)[:, best].copy()
-        for row in range(0, ZERO, MODELS):
+        for row in (*range(0, CONSTANT, MODELS), HELD, HELD + MODELS):
             table[row : row + MODELS] = [table[row + best], *(MODELS - 1) * [MOST if row in (LAST, MEAN) else 0.0]]
         table[KEPT] = 1.0
         self._take_one(state)
@@ -591,7 +616,7 @@ class LazyMixture(Engine):
         l2, table, V, (parts, models) = float(self.penalty.l2), state.kept["table"], state.arrays["models"], self.shape(state)
         shape = (-1,) if models == 1 else (-1, WIDTH)
         room = np.zeros(ENTRIES + (parts - 2) * models * rows.longest)
-        arrays = (*(state.arrays[name] for name in COUNTS), V, V.reshape(shape), table, table[:ZERO].reshape(shape))
+        arrays = (*(state.arrays[name] for name in COUNTS), V, V.reshape(shape), table, table[:CONSTANT].reshape(shape))
         rooms = (np.empty(len(rows.values) + BEHIND), room, room.reshape(shape))
         return learn_mixture, (
             rows,
@@ -631,11 +656,14 @@ class LazyMixture(Engine):
         raise TypeError("a mixture has no average of its own.")
 
     def may_keep(self, state: State) -> dict[str, Span]:
-        return {"table": Span(np.float64, NUMBERS, NUMBERS)}
+        return {"table": Span(np.float64, WITHOUT, NUMBERS)}
 
     def restore_kept(self, state: State, arrays: Mapping[str, np.ndarray]) -> None:
         super().restore_kept(state, arrays)
-        kept, size = state.kept["table"][KEPT], state.size
+        table = state.kept["table"]
+        trust.must(len(table) in (WITHOUT, NUMBERS), "a table of another length than any run has")
+        state.kept["table"] = np.pad(table, (0, NUMBERS - len(table)))
+        kept, size = table[KEPT], state.size
         trust.must(kept in (1.0, MODELS), "a number of models that no run keeps")
         if kept == 1.0:
             self._take_one(state)
@@ -649,6 +677,7 @@ class LazyMixture(Engine):
         trust.must(np.all(np.isin(table[COLUMN : COLUMN + models], (0.0, 1.0))), "a scaling that is not known")
         trust.must(table[SIDE] in (-1.0, 0.0, 1.0), "an edge of the step sizes that is not known")
         trust.must(np.all(table[BIAS_G : BIAS_G + models] >= 0.0) and np.all(table[ROWS:SIDE] >= 0.0), "sums below 0")
+        trust.must(np.all(table[HELD:LEVEL] >= 0.0) and table[FOLLOWS] in (0.0, 1.0), "shares or a constant that no run has")
         t = state.now[T]
         inside = all(bool(np.all((steps >= 0.0) & (steps <= t) & (steps == np.floor(steps)))) for steps in (count, stamp))
         trust.must(inside, "steps or counts that are not between the first row and the last")
@@ -657,7 +686,7 @@ class LazyMixture(Engine):
 
     def variables(self, state: State) -> dict[str, Any]:
         table, shares, (parts, models) = state.kept["table"], np.zeros(EXPERTS), self.shape(state)
-        share(self.solver.rate, table, LAST, EXPERTS, table[ROWS], shares, 0)
+        shares_of(self.solver.rate, table, shares, 0)
         found = {"w": self.weights(state, everything(state)), "p": shares, "eta": self.solver.eta * table[ETA : ETA + models]}
         found |= {name: state.arrays[name].copy() for name in ("count", "square")}
         V, out = state.arrays["models"], np.zeros((parts, models, state.size))
