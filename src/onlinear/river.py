@@ -44,7 +44,7 @@ class Classifier(_Sized, base.Classifier):
         The method.
     average : str, default="none"
         The average of the iterates that predicts; None is the estimators' own.
-    scale : "none", "centred", "dense", "rms" or "max-abs", default=None
+    scale : "none", "centred", "tempered", "dense", "rms" or "max-abs", default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.
@@ -149,7 +149,7 @@ class Regressor(_Sized, base.Regressor):
         The method.
     average : str, default="none"
         The average of the iterates that predicts; None is the estimators' own.
-    scale : "none", "centred", "dense", "rms" or "max-abs", default=None
+    scale : "none", "centred", "tempered", "dense", "rms" or "max-abs", default=None
         By what each column is divided, as in the estimators.
     fit_intercept : bool, default=True
         Whether there is an intercept.

@@ -151,7 +151,7 @@ PENALTY_TEXTS = (
 )
 AVERAGE_TEXTS = ("none", *averages.NAMED, "suffix,alpha=0.5", "weighted-t1,masked=true")
 INTERCEPTS = (False, True)
-SCALES = ("none", "centred", "dense", "rms", "max-abs")
+SCALES = ("none", "centred", "tempered", "dense", "rms", "max-abs")
 
 
 def build(case: Case) -> Learner | str:

@@ -55,6 +55,7 @@ def one_by_one(learner, X, y):
         {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "centred"},
         {"solver": "sadmm", "penalty": "l1,l1=0.01", "scale": "centred"},
         {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "dense"},
+        {"solver": "ftrl", "average": "adaptive", "scale": "tempered"},
         *RACES,
     ],
     ids=lambda settings: settings["solver"],

@@ -13,7 +13,7 @@ X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
 X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 SETTINGS = [
-    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "centred"},
+    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "tempered"},
     {
         "solver": "implicit-ftrl",
         "loss": "squared",

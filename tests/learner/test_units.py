@@ -386,7 +386,8 @@ def test_the_default_forgets_what_no_longer_holds():
 @pytest.mark.parametrize(
     ("params", "average", "scale"),
     [
-        ({}, True, "centred"),
+        ({}, True, "tempered"),
+        ({"solver": "implicit-ftrl,eta=2"}, True, "centred"),
         ({"solver": "fiol,eta=20"}, True, "centred"),
         ({"solver": "implicit-sgd"}, True, "centred"),
         ({"solver": "fiol", "average": "none", "scale": "none"}, False, "none"),

@@ -26,7 +26,7 @@ S = np.where(RNG.random(N) < 0.2, 0.0, RNG.random(N))
 
 def definition(X, s, kind):
     """Every row in scaled units, and the columns centred in the end, straight from the words of the module."""
-    listed, counted, out, begun, left = set(), [], np.zeros_like(X), False, set()
+    listed, counted, out, begun, left, squares = set(), [], np.zeros_like(X), False, set(), []
     first = 1 if kind == "dense" else 2
     for i, x in enumerate(X):
         begun = begun or bool(s[i] > 0.0 and x.any())
@@ -43,6 +43,12 @@ def definition(X, s, kind):
             else:
                 seen = X[: i + 1, j][(X[: i + 1, j] != 0.0) & (s[: i + 1] > 0.0)]
                 size = np.sqrt(np.mean(seen**2)) if len(seen) else np.inf
+                if kind == "tempered":
+                    if s[i] > 0.0 and (j == 0 or j - 1 in listed):  # the entries up to the next centred column
+                        stretch = x[j : next((k for k in range(j, len(x)) if k in listed), len(x))]
+                        squares += (stretch[stretch != 0.0] ** 2).tolist()
+                    if squares:
+                        size = np.clip(np.sqrt(size * np.sqrt(np.mean(squares))), size / 2.0, size * 2.0)
                 out[i, j] = x[j] if kind == "dense" and j not in left else x[j] / size
         n = len(counted)
         if s[i] > 0.0 and n >= 4 and n & (n - 1) == 0:
@@ -89,6 +95,22 @@ def test_a_text_whose_first_words_are_not_in_the_others_is_scaled_as_rms():
     assert not len(kept.scaler.centred)
     plain = Learner("fiol,eta=1", "logistic", scale="rms", fit_intercept=True).learn(X, y)
     np.testing.assert_allclose(kept.scaler.scales(), plain.scaler.scales(), rtol=1e-12)
+
+
+def test_the_unit_of_a_column_moves_its_tempered_size_by_the_root_and_at_most_by_two():
+    X = sp.random(400, 50, density=0.1, format="csr", random_state=1)
+    X.data[:] = 1.0
+
+    def sizes(unit):
+        """Those of the values of all columns, of which number 3 has a unit of its own."""
+        units, scaler = np.where(np.arange(50) == 3, unit, 1.0), Centring("tempered", 50)
+        scaler.learn(rows.read((X @ sp.diags(units)).tocsr()).stored().data, np.ones(400))
+        return units / scaler.scales()
+
+    assert np.all(sizes(1.0) == 1.0)
+    assert sizes(2.25)[3] / sizes(2.25)[4] == pytest.approx(1.5)
+    assert sizes(1e6)[3:5] == pytest.approx([2.0, 0.5])
+    assert sizes(1e-6)[3:5] == pytest.approx([0.5, 1.0], rel=0.02)
 
 
 def test_dense_leaves_a_text_as_it_is():
@@ -168,14 +190,19 @@ def test_it_needs_an_intercept():
         ("scales.centred", lambda a: a * np.nan),
         ("scales.centred", lambda a: a + 0.5),
         ("scales", lambda a: -a),
+        ("scales.whole", lambda a: -a),
+        ("scales.whole", lambda a: a + 0.5),
+        ("scales.whole", lambda a: a * np.nan),
+        ("scales.whole", lambda a: a[:1]),
     ],
 )
 def test_arrays_that_no_run_gives_are_refused(name, change):
-    scaler = Centring("dense" if name == "scales" else "centred", 6)
+    kind = "tempered" if name == "scales.whole" else "centred"
+    scaler = Centring("dense" if name == "scales" else kind, 6)
     scaled(scaler, table(), S)
     arrays = {key: array.copy() for key, array in scaler.arrays().items()}
-    Centring("centred", 6).restore(arrays, N)
+    Centring(kind, 6).restore(arrays, N)
     with pytest.raises(ModelFileError):
-        Centring("centred", 6).restore(arrays | {name: change(arrays[name])}, N)
+        Centring(kind, 6).restore(arrays | {name: change(arrays[name])}, N)
     with pytest.raises(ModelFileError):
-        Centring("centred", 6).restore({key: array for key, array in arrays.items() if key != name}, N)
+        Centring(kind, 6).restore({key: array for key, array in arrays.items() if key != name}, N)

@@ -12,7 +12,23 @@ from sparse_rows import D, close, same_bits, stream
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, load
 from onlinear.errors import ModelFileError
 from onlinear.losses import Hinge, Logistic, Squared
-from onlinear.solvers.mixture import ETA, FIRST_MOVE, GRID, KEPT, LAST, MODELS, ROWS, SIDE, Mixture
+from onlinear.solvers.mixture import (
+    BEFORE,
+    ETA,
+    FIRST_MOVE,
+    FOLLOWS,
+    GONE,
+    GRID,
+    HELD,
+    KEPT,
+    LAST,
+    LEVEL,
+    MODELS,
+    PLAIN,
+    ROWS,
+    SIDE,
+    Mixture,
+)  # fmt: skip
 
 LOSSES = {"logistic": Logistic(), "squared": Squared(), "hinge": Hinge()}
 
@@ -34,7 +50,8 @@ def running_rms(X, s, whole):
 def replay(loss, penalty, X, y, s, eta=1.0):
     """Weights and intercept of the mixture of 16 predictors by eight learners of implicit-ftrl and a recursion in NumPy, for
     fewer rows than move a step size; and its scores."""
-    n, losses, rows, mean = len(y), np.zeros(2 * MODELS + 1), 0.0, 0.0
+    n, losses, rows, mean, level = len(y), np.zeros(2 * MODELS + 1), 0.0, 0.0, 0.0
+    held = np.append(np.tile(2.0 * np.log(np.maximum(1.0, np.array(GRID) / 2.0)), 4), 0.0)
     scaled, scales = zip(*(running_rms(X, s, whole) for whole in (True, False)), strict=True)
     runs = [
         (Learner(f"implicit-ftrl,eta={eta * step}", loss, penalty, "weighted-t1", n_features=X.shape[1], fit_intercept=True), k)
@@ -46,25 +63,28 @@ def replay(loss, penalty, X, y, s, eta=1.0):
         a = [
             run.weights(average=mean) @ scaled[k][i] + run.intercept(average=mean) for mean in (False, True) for run, k in runs
         ]
-        p = shares(losses, rows, loss)
-        found[i] = p[:-1] @ a
+        p = shares(losses, rows, loss, held)
+        found[i] = p @ (*a, level)
         if s[i] > 0.0:
             mean += (s[i] - mean) / np.count_nonzero(s[: i + 1])
-            kept = max(0.0, 1.0 - 3.0 / (i + 1))
-            losses = kept * losses + s[i] / mean * np.array([value(score, y[i]) for score in (*a, 0.0)])
-            rows = kept * rows + s[i] / mean
+            kept = 1.0 - 3.0 / (i + 1 + BEFORE)
+            losses = kept * losses + s[i] / mean * np.array([value(score, y[i]) for score in (*a, level)])
+            rows, held = kept * rows + s[i] / mean, kept * held
+            if loss == "squared":
+                level = s[: i + 1] @ y[: i + 1] / s[: i + 1].sum()
         for run, k in runs:
             run.learn(scaled[k][i : i + 1], y[i : i + 1], s[i : i + 1])
-    p, w, b = shares(losses, rows, loss), 0.0, 0.0
+    p = shares(losses, rows, loss, held)
+    w, b = 0.0, p[-1] * level
     for e, (average, (run, k)) in enumerate((average, run) for average in (False, True) for run in runs):
         inverse = np.divide(1.0, scales[k], out=np.zeros(np.shape(scales[k])), where=np.asarray(scales[k]) > 0.0)
         w, b = w + p[e] * run.weights(average=average) * inverse, b + p[e] * run.intercept(average=average)
     return w, b, found, p
 
 
-def shares(losses, rows, loss):
+def shares(losses, rows, loss, held):
     rate = 1.0 if loss == "logistic" else rows / (2.0 * max(losses.min(), 1e-200))
-    p = np.exp(-rate * (losses - losses.min()))
+    p = np.exp(-rate * (losses - losses.min()) - held)
     return p / p.sum()
 
 
@@ -231,6 +251,43 @@ def test_numbers_have_units_and_a_clip():
     close(other.predict(X), 4.0 * one.predict(X))
 
 
+@pytest.mark.parametrize("eta", [1e-4, 1.0, 1e5])
+def test_no_step_size_is_much_worse_than_the_mean_of_the_targets(eta):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((600, 5))
+    y = X @ rng.standard_normal(5) + 100.0
+    y[0] = 0.0  # the zero of the targets, which all others are far from
+    run = OnlineRegressor(solver=f"mixture,eta={eta}", clip=True).partial_fit(X[:50], y[:50])
+    losses = []
+    for first in range(50, 600, 50):
+        part = slice(first, first + 50)
+        losses.append(np.mean((run.predict(X[part]) - y[part]) ** 2))
+        run.partial_fit(X[part], y[part])
+    assert np.mean(losses) < 1.5 * np.var(y[50:])
+
+
+def test_the_constant_is_the_mean_of_the_targets_for_numbers_and_an_intercept():
+    X, y, s = stream(4)
+    for loss, intercept, wanted in (("squared", True, s @ y / s.sum()), ("squared", False, 0.0), ("logistic", True, 0.0)):
+        run = Learner("mixture", loss, fit_intercept=intercept, n_features=D).learn(X, y, s)
+        table = run.states[0].kept["table"]
+        assert table[LEVEL] == pytest.approx(wanted, abs=1e-12)
+        assert table[FOLLOWS] == (wanted != 0.0)
+
+
+def test_a_file_from_before_the_constant_and_what_is_held_back_goes_on():
+    X, y, s = stream(5)
+    header, arrays = Learner("mixture", "squared", fit_intercept=True).learn(X[:80], y[:80], s[:80]).freeze()
+    before = arrays | {"0.kept.table": arrays["0.kept.table"][:PLAIN]}
+    old, same = Learner.thaw(header, before), Learner.thaw(header, before)
+    table = old.states[0].kept["table"]
+    assert len(table) == len(arrays["0.kept.table"])
+    assert not table[PLAIN:].any()
+    whole, cut = old.learn(X[80:], y[80:], s[80:]), Learner.thaw(*same.learn(X[80:90], y[80:90], s[80:90]).freeze())
+    same_bits(cut.learn(X[90:], y[90:], s[90:]), whole)
+    assert not whole.states[0].kept["table"][PLAIN:].any()
+
+
 def test_refusals():
     for penalty, words in (("l1=0.1", "takes no l1"), ("total-variation,tv=1", "takes the penalties")):
         with pytest.raises(ValueError, match=words):
@@ -253,7 +310,10 @@ def test_rows_without_entries_or_weight():
     assert not nothing.weights().any()
 
 
-@pytest.mark.parametrize(("place", "value"), [(ETA, -1.0), (KEPT, 3.0), (ROWS, -1.0), (SIDE, 0.5), (LAST, np.nan)])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(ETA, -1.0), (KEPT, 3.0), (ROWS, -1.0), (SIDE, 0.5), (LAST, np.nan), (HELD, -1.0), (FOLLOWS, 0.5), (GONE, 7.0)],
+)
 def test_files_of_no_run_are_refused(place, value):
     X, y, s = stream(0)
     header, arrays = Learner("mixture", "logistic").learn(X, y, s).freeze()

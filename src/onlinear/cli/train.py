@@ -93,7 +93,7 @@ def train(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Scaling of columns: none, centred, dense, rms, max-abs, or standard (centres all; one more pass).",
+            help="Scaling of columns: none, centred, tempered, dense, rms, max-abs, or standard (centres all; one more pass).",
             metavar="SCALE",
             rich_help_panel=MODEL,
         ),

@@ -81,10 +81,10 @@ def begin(limits, rows, scales, target, now, report, pair, y):  # type: ignore[n
 @kept_function
 def begin_centred(limits, rows, scales, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """``begin`` where columns are centred: the row is taken to a place of its own, and gets an entry in each of them."""
-    given, moments, facts, centred = scales
+    given, moments, whole, facts, centred = scales
     if checked(limits, given, target, now, report, pair, y) < 0.0:
         return -1.0
-    return centre_row(rooms(given), 0, 1.0, rooms(moments), rooms(facts), rooms(centred), rooms(rows))
+    return centre_row(rooms(given), 0, 1.0, rooms(moments), whole, rooms(facts), rooms(centred), rooms(rows))
 
 
 @function

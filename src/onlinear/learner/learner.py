@@ -55,11 +55,12 @@ class Learner(Core):
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
         ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better. With
         ``masked=true`` behind another name, as in ``"weighted-t1,masked=true"``, it is 0 where the last iterate is 0.
-    scale : {"none", "centred", "dense", "rms", "max-abs", "standard"}, default="none"
+    scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"
         By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"centred"`` is ``"rms"``, and the columns
-        with an entry in nearly every row are centred at their running mean and divided by their running deviation; ``"dense"``
-        changes these columns alone; both need an intercept. ``"standard"`` centres all; it needs the mean of all rows before
-        the first, which ``fit`` of an estimator finds.
+        with an entry in nearly every row are centred at their running mean and divided by their running deviation;
+        ``"tempered"`` is that, with the others divided by the geometric mean of their size and that of all entries, within a
+        factor of 2 of their own; ``"dense"`` changes the centred columns alone; all three need an intercept. ``"standard"``
+        centres all; it needs the mean of all rows before the first, which ``fit`` of an estimator finds.
     fit_intercept : bool, default=False
         Whether there is an intercept b. The penalty does not act on it.
     n_features : int, default=None

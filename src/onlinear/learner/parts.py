@@ -33,7 +33,7 @@ PENALTIES: dict[str, tuple[str, ...]] = {
 BOUNDS = ("lower", "upper")
 STRENGTH = 1e-5  # of l1 and l2 where a penalty is named without one
 AVERAGES = ("none", "suffix", averages.ADAPTIVE, *averages.NAMED)
-SCALES = ("none", "centred", "dense", "rms", "max-abs", "standard")
+SCALES = ("none", "centred", "tempered", "dense", "rms", "max-abs", "standard")
 
 # Range of each setting: low, high, and whether the ends are excluded.
 RANGES: dict[str, tuple[float, float, bool, bool]] = {

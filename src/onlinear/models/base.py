@@ -271,8 +271,8 @@ class Model(Certifying, ABC):
             solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
         if not adapts and not getattr(solver, "scales", True):
             return DENSE if getattr(solver, "centres", False) and self.fit_intercept else "none"
-        chosen = self.choice.adaptive_scale if adapts else self.choice.scale
-        return "rms" if chosen == CENTRED and not self.fit_intercept else chosen
+        chosen = self.choice.adaptive_scale if adapts and self._is_bare() else self.choice.scale
+        return "rms" if chosen in CENTRING and not self.fit_intercept else chosen
 
     def fitted_learner(self) -> Any:
         """The learner; raises NotFittedError where there is none yet."""

@@ -74,11 +74,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.
-    scale : "none", "centred", "dense", "rms", "max-abs" or "standard", default=None
-        By what each column is divided; ``"centred"`` also centres the columns with an entry in nearly every row, ``"dense"``
-        changes these alone, ``"standard"`` centres all columns, which makes rows dense. None is ``"centred"``; without an
-        intercept and with ``tol`` it is ``"rms"``, for mixture ``"dense"``, for rls, csgd, adaline and batch solvers
-        ``"none"``.
+    scale : "none", "centred", "tempered", "dense", "rms", "max-abs" or "standard", default=None
+        By what each column is divided; ``"centred"`` also centres the columns with an entry in nearly every row,
+        ``"tempered"`` too and keeps some of the size of the others, ``"dense"`` changes these columns alone, ``"standard"``
+        centres all columns, which makes rows dense. None is ``"tempered"`` for the estimator's own adaptive steps without a
+        penalty, else ``"centred"``; without an intercept and with ``tol`` it is ``"rms"``, for mixture ``"dense"``, for rls,
+        csgd, adaline and batch solvers ``"none"``.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     class_weight : dict or "balanced", default=None

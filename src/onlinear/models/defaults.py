@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from onlinear.learner.parts import build_loss
-from onlinear.rows.centring import KIND as CENTRED
+from onlinear.rows.centring import TEMPERED
 from onlinear.solvers.core.engine import is_joint
 from onlinear.text.form import join_names
 from onlinear.text.hints import advise_on_argument
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
     scale: str
     adaptive: float  # step size times |l'|, as ``step``, of steps in the metric of the gradients
     adaptive_averaged: float  # the same with an average
-    adaptive_scale: str = CENTRED
+    adaptive_scale: str = TEMPERED  # without a penalty, for adaptive steps
 
 
 def explain_arguments(init: Callable[..., None]) -> Callable[..., None]:

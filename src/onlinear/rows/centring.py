@@ -2,6 +2,7 @@
 
     centred   (x_j - m_j) / s_j with the mean m_j and the standard deviation s_j of all rows so far, this one included, for the
               columns that have an entry in nearly every row; the others as ``rms``
+    tempered  the same, the others as ``tempered``
     dense     the same for the columns of the first row; the others as they are
 
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
@@ -9,6 +10,9 @@ Rows get an entry in every centred column, 0 standing for none, so only columns 
 of the first two rows with an entry, until one is missing in more than a tenth of the rows, and one row; after ``EARLY`` rows,
 in more than half. That is asked after 4, 8, 16 ... rows, so at most three entries are added for each that was there.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
+
+``tempered`` keeps some of what the size of a column's values says: one that is larger than the others, as the count of a
+frequent word, stays larger by the root of that. The factor of 2 bounds what the unit of a column does.
 
 ``dense`` is for methods to which the sizes of a text's values say something. All entries of the first row are at their means,
 which moves no weight, and columns that the second row lacks are not centred from it on, as if they had never been.
@@ -26,10 +30,10 @@ import numpy as np
 from onlinear.compiled import LANES, function, kernel, lane, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
-from onlinear.rows.scaling import BEHIND, Scaler, scale_entries
+from onlinear.rows.scaling import BEHIND, MOST_TEMPERED, NOT_TEMPERED, SQUARE, Scaler, scale_entries, tempered
 
-KIND, DENSE = "centred", "dense"
-KINDS = (KIND, DENSE)
+KIND, TEMPERED, DENSE = "centred", "tempered", "dense"
+KINDS = (KIND, TEMPERED, DENSE)
 FIRST_ROWS = 2  # whose columns may be centred
 EARLY = 1024  # rows after which a column stays centred while half the rows have it
 CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
@@ -46,6 +50,7 @@ class Centring(Scaler):
         super().__init__(kind, size)
         self._facts = np.array([0, 0, 0, kind == DENSE])
         self._list = _room_for(0)
+        self._whole = np.zeros(2) if kind == TEMPERED else None
         self._out = Rows(np.zeros(1, np.uint64), np.empty(0, np.uint32), np.empty(0))
 
     @property
@@ -82,11 +87,16 @@ class Centring(Scaler):
     def arguments(self) -> tuple[Any, ...]:
         """Arguments of ``centre_row`` between the row and where it is written."""
         numbers, statistics, *rest = self._list
-        return (self._room[0], self._room[1]), (self._facts,), (numbers, *statistics, *rest)
+        return *self.running[:2], (self._facts,), (numbers, *statistics, *rest)
+
+    @property
+    def running(self) -> tuple[Any, ...]:
+        return (self._room[0], self._room[1]), self._whole, True
 
     @property
     def held(self) -> tuple[Any, ...]:
-        return *super().held[:3], self._facts, *self._list[:2]
+        whole = NOT_TEMPERED if self._whole is None else self._whole
+        return (self._room[0], self._room[1]), whole, 1, self._facts, *self._list[:2]
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -185,6 +195,9 @@ class Centring(Scaler):
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen, or is constant."""
         found, known = super().scales(columns), self.centred
+        root = 0.0 if self._whole is None else sqrt(sqrt(self._whole[SQUARE]))
+        if root > 0.0:
+            found = np.minimum(np.maximum(np.sqrt(found) * root, found * (1.0 / MOST_TEMPERED)), found * MOST_TEMPERED)
         if self._facts[LEAVES]:
             found = np.where(self.moments[0][columns] > 0.0, found, 1.0)
         if len(known):
@@ -217,7 +230,8 @@ class Centring(Scaler):
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""
         centred = np.concatenate([self.centred[None].astype(np.float64), self.statistics])
-        return super().arrays() | {"scales.centred": centred, "scales.rows": np.array([float(self._facts[ROWS])])}
+        found = super().arrays() | {"scales.centred": centred, "scales.rows": np.array([float(self._facts[ROWS])])}
+        return found if self._whole is None else found | {"scales.whole": self._whole}
 
     def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
         """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
@@ -235,6 +249,11 @@ class Centring(Scaler):
         self._list[0][: len(columns)] = columns
         self._list[1][:, : len(columns)] = statistics
         self._facts[:LEAVES] = int(rows), len(columns), 0
+        if self._whole is not None:
+            squares = trust.array(arrays, "scales.whole", np.float64, 2)
+            trust.finite("scales.whole", squares)
+            trust.must(np.all(squares >= 0.0) and squares[0] % 1.0 == 0.0, "a number of entries or a square below 0")
+            self._whole[...] = squares
 
 
 def _room_for(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -254,7 +273,7 @@ def scaler_of(kind: str, size: int) -> Scaler | None:
 def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
     """The scale of column j as ``Centring.scales`` gives it, from what ``held`` gives, and the first place among the centred
     columns that a later column may have."""
-    counts, second, by_squares, facts, numbers, statistics = scales
+    (counts, second), whole, by_squares, facts, numbers, statistics = scales
     while place < facts[COLUMNS] and numbers[place] < j:
         place += 1
     if place < facts[COLUMNS] and numbers[place] == j:
@@ -262,11 +281,12 @@ def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
         return sqrt(variance if variance > CONSTANT * mean * mean else 0.0), place
     if facts[LEAVES] and not counts[j] > 0.0:
         return 1.0, place
-    return (sqrt(second[j]) if by_squares else second[j]), place
+    scale, root = sqrt(second[j]) if by_squares else second[j], sqrt(sqrt(whole[SQUARE]))
+    return (tempered(scale, root) if root > 0.0 else scale), place
 
 
 @kernel
-def _centre(rows, s, first, last, turn, moments, facts, centred, out):  # type: ignore[no-untyped-def]
+def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Scale rows until ``last``, until there is no room or until ``turn`` rows were seen; give the row that is next, and the
     largest absolute value."""
     room, largest = out[1].shape[0], 0.0
@@ -275,16 +295,16 @@ def _centre(rows, s, first, last, turn, moments, facts, centred, out):  # type: 
     for i in range(first, last):
         if np.int64(out[0][i]) + np.int64(rows[0][i + 1] - rows[0][i]) + facts[0][COLUMNS] > room:
             return i, largest
-        largest = max(largest, centre_row(rows, i, s[i], moments, facts, centred, out))
+        largest = max(largest, centre_row(rows, i, s[i], moments, whole, facts, centred, out))
         if facts[0][ROWS] == turn:
             return i + 1, largest
     return last, largest
 
 
 @function
-def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[no-untyped-def]
+def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
-    has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i and the
+    has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i, ``whole`` and the
     weight are ``rooms``."""
     learns, facts = weight > 0.0, facts[0]
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
@@ -296,7 +316,7 @@ def centre_row(rows, i, weight, moments, facts, centred, out):  # type: ignore[n
         for p in range(facts[COLUMNS]):
             out[2][begin + np.uint64(p)] = centred[ENTRIES][p]
     else:
-        largest = _merge(rows, i, learns, moments, facts, centred, out)
+        largest = _merge(rows, i, learns, moments, whole, facts, centred, out)
         largest = max(largest, _follow(facts, learns, centred))
         for p in range(facts[COLUMNS]):
             out[2][centred[PLACES][p]] = centred[ENTRIES][p]
@@ -327,7 +347,7 @@ def _all_centred(rows, i, known, centred, out):  # type: ignore[no-untyped-def]
 
 
 @function
-def _merge(rows, i, learns, moments, facts, centred, out):  # type: ignore[no-untyped-def]
+def _merge(rows, i, learns, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write the row with an entry in each centred column, those of the others scaled; give the largest absolute value of these.
     ``centred`` gets the entries of its own and their places."""
     starts, columns, values = rows
@@ -342,7 +362,7 @@ def _merge(rows, i, learns, moments, facts, centred, out):  # type: ignore[no-un
         else:
             k = end
         if k > begin:
-            largest = max(largest, scale_entries(rows, begin, k, learns, moments, True, facts[LEAVES], scaled, to))
+            largest = max(largest, scale_entries(rows, begin, k, learns, moments, whole, True, facts[LEAVES], scaled, to))
             for e in range(begin, k):
                 found[to + (e - begin)] = columns[e]
             to += k - begin

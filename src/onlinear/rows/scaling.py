@@ -2,11 +2,13 @@
 
     rms       x_j / s_j,  s_j^2 = the mean of the squares of column j's non-zero entries so far, this row's included
     max-abs   x_j / s_j,  s_j   = the largest |x_j| so far, this row's included
+    tempered  x_j / sqrt(s_j s), s_j as for rms, s^2 = the mean of the squares of all entries so far; s_j / 2 and 2 s_j are the
+              bounds of the root; which columns it is for, says ``centring.py``
     standard  (x_j - m_j) / s_j with mean and standard deviation of all rows: fixed before the first row, rows made dense
 
-The first two are O(nnz), row by row, hence the same for any cut of the stream; a scale that moves touches no weight. A row of
+The first three are O(nnz), row by row, hence the same for any cut of the stream; a scale that moves touches no weight. A row of
 weight 0 moves no scale. Scales are kept as (count, mean square) or (largest); a column never seen has scale 0 and weight 0,
-as has for rms one whose squares are below the smallest float (values of some 1e-162).
+as has for rms and tempered one whose squares are below the smallest float (values of some 1e-162).
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, four, function, gather, kernel, lane, nothing, put, put_back, where
+from onlinear.compiled import LANES, four, function, gather, kernel, lane, nothing, put, put_back, total, where
 from onlinear.files import trust
 from onlinear.rows import Rows, Source
 
 BEHIND = int(LANES) - 1  # numbers that lanes write behind the last entry
 NOTHING_CENTRED = np.zeros(4, np.int64), np.zeros(1, np.uint32), np.zeros((3, 1))  # facts, columns and statistics
+MOST_TEMPERED = 2.0  # by what a tempered scale is at most larger or smaller than its column's own
+NOT_TEMPERED = np.zeros(2)  # of no entries
+ENTRIES, SQUARE = range(2)  # of the entries of all columns: how many, and the mean of their squares
 
 
 class Scaler:
@@ -110,14 +115,14 @@ class Scaler:
         return 2 * self._room.itemsize
 
     @property
-    def running(self) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Arguments of ``scale_row``: the moments, which ``grow`` may replace, and whether they are of squares."""
-        return self._room[0], self._room[1], self.by_squares
+    def running(self) -> tuple[Any, ...]:
+        """Arguments of ``scale_row``: moments, which ``grow`` may replace, those of all entries, whether of squares."""
+        return (self._room[0], self._room[1]), None, self.by_squares
 
     @property
     def held(self) -> tuple[Any, ...]:
-        """Arguments of ``scale_at``: the moments, whether they are of squares, and those of ``Centring``."""
-        return self._room[0], self._room[1], int(self.by_squares), *NOTHING_CENTRED
+        """Arguments of ``scale_at``: as ``running``, and those of ``Centring``."""
+        return (self._room[0], self._room[1]), NOT_TEMPERED, int(self.by_squares), *NOTHING_CENTRED
 
     def scales(self, columns: Any = slice(None)) -> np.ndarray:
         """The current scale of each column; 0 where it was never seen."""
@@ -191,30 +196,54 @@ def _look(rows, s, moments):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(rows, s, counts, moments, rms, out):  # type: ignore[no-untyped-def]
+def _move(rows, s, known, whole, rms, out):  # type: ignore[no-untyped-def]
     """Scale all rows; give their largest absolute value."""
     starts, _, _ = rows
     largest = 0.0
     for i in range(starts.shape[0] - 1):
-        largest = max(largest, scale_row(rows, i, s[i], counts, moments, rms, out))
+        largest = max(largest, scale_row(rows, i, s[i], known, whole, rms, out))
     return largest
 
 
 @function
-def scale_row(rows, i, s, counts, moments, rms, out):  # type: ignore[no-untyped-def]
+def scale_row(rows, i, s, known, whole, rms, out):  # type: ignore[no-untyped-def]
     """Write a row in the scales of its columns, which have moved on past it unless its weight s is 0; give its largest absolute
     value. ``out`` has room for lanes behind the row's end."""
     begin, end = rows[0][i], rows[0][i + 1]
-    return scale_entries(rows, begin, end, s > 0.0, (counts, moments), rms, None, out, begin)
+    return scale_entries(rows, begin, end, s > 0.0, known, whole, rms, None, out, begin)
 
 
 @function
-def scale_entries(rows, begin, end, learns, known, rms, leaves, out, to):  # type: ignore[no-untyped-def]
+def tempered(scale, root):  # type: ignore[no-untyped-def]
+    """The tempered scale of a column whose root mean square is ``scale``; ``root``: that of all entries, to the power 1/2."""
+    return min(max(sqrt(scale) * root, scale * (1.0 / MOST_TEMPERED)), scale * MOST_TEMPERED)
+
+
+@function
+def _take_in(rows, begin, end, whole):  # type: ignore[no-untyped-def]
+    """Take the entries from ``begin`` to ``end`` into the mean of all squares."""
+    _, columns, values = rows
+    squares, count = nothing(), float(end - begin)
+    for k in range(begin, end, LANES):
+        _, x = four(columns, values, k, end)
+        squares += x * x
+    if count > 0.0:
+        whole[ENTRIES] += count
+        whole[SQUARE] += (total(squares) - count * whole[SQUARE]) / whole[ENTRIES]
+
+
+@function
+def scale_entries(rows, begin, end, learns, known, whole, rms, leaves, out, to):  # type: ignore[no-untyped-def]
     """Write the entries from ``begin`` to ``end`` of a row to ``out[to:]`` in the scales of their columns, which move on past
-    them if it ``learns``; give their largest absolute value. Columns without a count stay as they are where ``leaves`` is 1."""
+    them if it ``learns``; give their largest absolute value. Columns without a count stay as they are where ``leaves`` is 1.
+    ``known``: counts and moments of the columns; ``whole``: those of all entries where scales are tempered, else None."""
     _, columns, values = rows
     counts, moments = known
-    largest = nothing()
+    largest, root = nothing(), 0.0
+    if whole is not None:
+        if learns:
+            _take_in(rows, begin, end, whole)
+        root = sqrt(sqrt(whole[SQUARE]))
     for k in range(begin, end, LANES):
         at, x = four(columns, values, k, end)
         scale = before = gather(moments, at)
@@ -231,6 +260,8 @@ def scale_entries(rows, begin, end, learns, known, rms, leaves, out, to):  # typ
             put_back(moments, at, scale)
         if rms:
             scale = sqrt(scale)
+        if whole is not None and root > 0.0:
+            scale = tempered(scale, root)
         if leaves is not None:
             scale = where(leaves * (gather(counts, at) == 0.0), nothing() + 1.0, scale)
         scaled = x / where(scale > 0.0, scale, nothing() + inf) + 0.0

@@ -2,15 +2,15 @@ r"""Several step sizes and scalings, learned side by side in one pass and mixed 
 
 Eight models take the steps of implicit-ftrl (MATH 18.2) on the same rows. Four divide every value by the root mean square of
 all values so far, four by that of its column. In each four the step sizes are 1/2, 2, 8 and 32, times ``eta``. A model gives
-two experts: its last iterate, and its average with weights t + 1. One more expert is a constant: 0, or where the loss is of the
-residual and there is an intercept, the mean of the targets so far. Each row, scored by expert k before it is learned with weight
-s, does
+two experts: its last iterate, and its average with weights t + 1. One more expert is a constant: the mean of the targets so
+far, where the loss is of the residual and there is an intercept, else 0. Each row, scored by expert k before it is learned with
+weight s, does
 
-    L_k <- max(0, 1 - 3/t) L_k + (s / mean of the weights so far) l(score_k, y)                               (MATH 18.7)
+    L_k <- (1 - 3/(t + 32)) L_k + (s / mean of the weights so far) l(score_k, y),   h_k <- (1 - 3/(t + 32)) h_k     (MATH 18.7)
 
-and the model is sum_k p_k w_k with p_k in proportion to exp(-rate L_k - h_k): one linear model. The rate is 1 for a loss that is
-a negative log-likelihood, for others 1 over twice the running mean of the best expert's loss, so that losses have no unit. h_k
-holds the largest step sizes back, which score early rows worst: log 4 for 8, log 16 for 32, for others 0.
+and the model is sum_k p_k w_k with p_k in proportion to exp(-rate L_k - h_k): one linear model. The rate is 1 for a loss that
+is a negative log-likelihood, for others 1 over twice the running mean of the best expert's loss, so that losses have no unit.
+h_k, which begins at 2 log(eta/2), holds back the step sizes above 2, whose scores of the first rows are the worst.
 
 After 2^6, 2^7, ... rows: where the best expert's model has the largest step size, or the smallest, as at the look before, a
 copy of it with a step size 16 times as large, or as small, takes the place of the worst model, 5 nats behind the best.
@@ -61,6 +61,7 @@ GROUPS = MODELS // WIDTH  # of lanes that hold the models
 EXPERTS = 2 * MODELS + 1  # the last iterates, the averages, and the constant
 GRID = (0.5, 2.0, 8.0, 32.0)
 FREE = 2.0  # the largest step size that is not held back
+BEFORE = 32.0  # rows that sums of losses take as gone before the first
 FARTHER = 16.0  # by what a step size moves
 BEHIND_BEST = 5.0  # nats that a copy starts behind the best
 FIRST_MOVE = 64  # rows before the first look at the step sizes
@@ -76,10 +77,11 @@ VALUES, SQUARE = CONSTANT + 4, CONSTANT + 5  # the number of values so far, and 
 WEIGHED, WEIGHT = CONSTANT + 6, CONSTANT + 7  # the rows of a weight above 0, and the mean of their weights
 SIDE = CONSTANT + 8  # the edge at which the best stood when last looked at: -1, 1 or 0
 KEPT = CONSTANT + 9  # how many models are kept: all, or one, which stands first
-WITHOUT = CONSTANT + 10  # the numbers of a file of a run whose constant is 0 and which holds no step size back
-HELD = WITHOUT  # for each expert but the constant, by how many nats its share is held back
+PLAIN = CONSTANT + 10  # how many numbers there were before all of the following, which are 0 in such a run
+HELD = PLAIN  # for each expert but the constant, by how many nats its share is held back
 LEVEL, FOLLOWS = HELD + 2 * MODELS, HELD + 2 * MODELS + 1  # the constant, and whether it is the mean of the targets
-NUMBERS = FOLLOWS + 1
+GONE = FOLLOWS + 1  # rows that sums of losses take as gone before the first
+NUMBERS = GONE + 1
 
 # What a row needs of each model: scores of the last iterate and of the average, the slope at the first, 1 / c_t, 1 / sigma of
 # the intercept, A and D of the features, theta; then the shares of the experts; then numbers of each entry.
@@ -98,7 +100,8 @@ def first_table() -> np.ndarray:
     table[ETA : ETA + MODELS] = GRID * 2
     table[COLUMN + len(GRID) : COLUMN + MODELS] = 1.0
     table[KEPT] = MODELS
-    table[HELD : HELD + 2 * MODELS] = np.log(np.maximum(1.0, np.array(GRID) / FREE)).tolist() * 4
+    table[HELD : HELD + 2 * MODELS] = (2.0 * np.log(np.maximum(1.0, np.array(GRID) / FREE))).tolist() * 4
+    table[GONE] = BEFORE
     return table
 
 
@@ -121,11 +124,13 @@ def take_losses(table, room, loss, y, s, t):
     """Add row t to the losses of all experts."""
     table[WEIGHED] += 1.0
     table[WEIGHT] += (s - table[WEIGHT]) / table[WEIGHED]
-    kept, by = remembered(t), s / table[WEIGHT]
+    kept, by = remembered(t + table[GONE]), s / table[WEIGHT]
     table[ROWS] = kept * table[ROWS] + by
     for m in range(int(table[KEPT])):
         table[LAST + m] = bound(kept * table[LAST + m] + by * loss.value(room[SCORE + m], y))
         table[MEAN + m] = bound(kept * table[MEAN + m] + by * loss.value(room[MEAN_SCORE + m], y))
+        table[HELD + m] *= kept
+        table[HELD + MODELS + m] *= kept
     table[CONSTANT] = bound(kept * table[CONSTANT] + by * loss.value(table[LEVEL], y))
     if table[FOLLOWS] > 0.0:
         of_row = by / table[WEIGHED]
@@ -306,7 +311,7 @@ def learn_mixture(
     shape = parts, groups * width
     for i in range(y.shape[0]):
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        scale_row(rows, i, s[i], count, square, True, xs)
+        scale_row(rows, i, s[i], (count, square), None, True, xs)
         squares, own_squares = 0.0, 0.0
         for k in range(begin, end):
             x = np.float64(values[k])
@@ -656,12 +661,12 @@ class LazyMixture(Engine):
         raise TypeError("a mixture has no average of its own.")
 
     def may_keep(self, state: State) -> dict[str, Span]:
-        return {"table": Span(np.float64, WITHOUT, NUMBERS)}
+        return {"table": Span(np.float64, PLAIN, NUMBERS)}
 
     def restore_kept(self, state: State, arrays: Mapping[str, np.ndarray]) -> None:
         super().restore_kept(state, arrays)
         table = state.kept["table"]
-        trust.must(len(table) in (WITHOUT, NUMBERS), "a table of another length than any run has")
+        trust.must(len(table) in (PLAIN, NUMBERS), "a table of another length than any run has")
         state.kept["table"] = np.pad(table, (0, NUMBERS - len(table)))
         kept, size = table[KEPT], state.size
         trust.must(kept in (1.0, MODELS), "a number of models that no run keeps")
@@ -678,6 +683,7 @@ class LazyMixture(Engine):
         trust.must(table[SIDE] in (-1.0, 0.0, 1.0), "an edge of the step sizes that is not known")
         trust.must(np.all(table[BIAS_G : BIAS_G + models] >= 0.0) and np.all(table[ROWS:SIDE] >= 0.0), "sums below 0")
         trust.must(np.all(table[HELD:LEVEL] >= 0.0) and table[FOLLOWS] in (0.0, 1.0), "shares or a constant that no run has")
+        trust.must(table[GONE] in (0.0, BEFORE), "rows before the first that no run has")
         t = state.now[T]
         inside = all(bool(np.all((steps >= 0.0) & (steps <= t) & (steps == np.floor(steps)))) for steps in (count, stamp))
         trust.must(inside, "steps or counts that are not between the first row and the last")
