@@ -304,8 +304,8 @@ def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  #
 @function
 def centre_row(rows, i, weight, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Write a row in scaled units, which have moved on past it unless its weight is 0; give its largest absolute value. ``out``
-    has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i, ``whole`` and the
-    weight are ``rooms``."""
+    has room for the row with an entry in each centred column. After it ``Centring.turn`` may be due. All but i, the
+    weight and ``whole`` are ``rooms``."""
     learns, facts = weight > 0.0, facts[0]
     begun = facts[ROWS] > 0 or rows[0][i + 1] > rows[0][i]
     counts = learns and (facts[COLUMNS] > 0 or (facts[ROWS] < FIRST_ROWS and begun))
