@@ -52,7 +52,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "certified": [DATA, ("--write", "{root}/docs/certified.md"), JSON],
     "penalty_path": [DATA, ("--write", "{root}/docs/path.md"), JSON],
     "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
-    "counts": [DATA, ("--write", "{root}/docs/tutorials/counts.md")],
+    "counts": [DATA, ("--write", "{root}/docs/tutorials/counts.md"), JSON],
     "crosses": [DATA, ("--write", "{root}/docs/tutorials/crosses.md"), JSON],
     "expansions": [DATA, ("--write", "{root}/docs/tutorials/words-and-bins.md"), JSON],
     "rounds": [DATA, ("--write", "{root}/docs/many-machines.md"), JSON],

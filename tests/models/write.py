@@ -60,7 +60,10 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "hrmd-w": (("hrmd-w", "squared", "l2,l2=0.1"), {}),
     "iodrs": (("iodrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
     "implicit-sgd": (("implicit-sgd,eta=3", "squared", "l2,l2=0.01"), {"scale": "max-abs"}),
+    "counts": (("fiol", "poisson", "l2,l2=0.01"), {"fit_intercept": True, "targets": "relative", "weights": "relative"}),
     "mixture": (("mixture", "logistic", "l2,l2=0.01"), {"fit_intercept": True}),
+    "mixture-of-means": (("mixture", "squared"), {"fit_intercept": True, "targets": "relative"}),
+    "tempered": (("implicit-ftrl", "logistic"), {"fit_intercept": True, "scale": "tempered"}),
     "oadm": (("oadm,bregman=1", "hinge", L1), {}),
     "odrs": (("odrs,lam=0.7", "logistic", L1), {"fit_intercept": True}),
     "odrs-relaxed": (("odrs,lam=0.7,relaxation=1.4", "squared", L1, "uniform"), {}),
@@ -95,6 +98,8 @@ def learner(name: str) -> Learner:
 
 
 def _targets(model: Any) -> np.ndarray:
+    if getattr(model.loss, "labels", "") == "counts":
+        return 2.0 + 2.0 * SIGNS
     return np.column_stack([SIGNS, -SIGNS]) if model.n_outputs > 1 else SIGNS
 
 

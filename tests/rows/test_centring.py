@@ -43,13 +43,10 @@ def definition(X, s, kind):
             else:
                 seen = X[: i + 1, j][(X[: i + 1, j] != 0.0) & (s[: i + 1] > 0.0)]
                 size = np.sqrt(np.mean(seen**2)) if len(seen) else np.inf
-                if kind == "tempered":
-                    if s[i] > 0.0 and (j == 0 or j - 1 in listed):  # the entries up to the next centred column
-                        stretch = x[j : next((k for k in range(j, len(x)) if k in listed), len(x))]
-                        squares += (stretch[stretch != 0.0] ** 2).tolist()
-                    if squares:
-                        size = np.clip(np.sqrt(size * np.sqrt(np.mean(squares))), size / 2.0, size * 2.0)
+                if kind == "tempered" and squares:
+                    size = np.clip(np.sqrt(size * np.sqrt(np.mean(squares))), size / 2.0, size * 2.0)
                 out[i, j] = x[j] if kind == "dense" and j not in left else x[j] / size
+        squares += [v * v for j, v in enumerate(x) if v != 0.0 and j not in listed and s[i] > 0.0]
         n = len(counted)
         if s[i] > 0.0 and n >= 4 and n & (n - 1) == 0:
             least = 0.9 * n - 1.0 if n <= EARLY else 0.5 * n

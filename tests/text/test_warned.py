@@ -23,7 +23,7 @@ def of_a_stream():
 
 
 def of_a_gap():
-    OnlineRegressor(penalty="l2=1e-3", tol=1e-15, max_passes=2).fit(X, X[:, 0])
+    OnlineRegressor("huber", penalty="l2=1e-3", tol=1e-15, max_passes=2).fit(X, X[:, 0])
 
 
 def of_offsets():

@@ -81,7 +81,7 @@ class Certified(Model):
     @property
     def dual_bound_(self) -> float:
         """What the objective of no model is below, after ``fit`` with ``tol``; summed over classes or targets."""
-        return sum(gap.bound for gap in self._gaps())
+        return sum(min(gap.bound, gap.objective) for gap in self._gaps())  # at the optimum they differ by rounding
 
     @property
     def objective_(self) -> float:

@@ -30,7 +30,7 @@ import numpy as np
 from onlinear.compiled import LANES, function, kernel, lane, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
-from onlinear.rows.scaling import BEHIND, MOST_TEMPERED, NOT_TEMPERED, SQUARE, Scaler, scale_entries, tempered
+from onlinear.rows.scaling import BEHIND, MOST_TEMPERED, NOT_TEMPERED, SQUARE, Scaler, root_of, scale_entries, tempered
 
 KIND, TEMPERED, DENSE = "centred", "tempered", "dense"
 KINDS = (KIND, TEMPERED, DENSE)
@@ -353,7 +353,7 @@ def _merge(rows, i, learns, moments, whole, facts, centred, out):  # type: ignor
     starts, columns, values = rows
     numbers, entries, places = centred[NUMBERS], centred[ENTRIES], centred[PLACES]
     ends, found, scaled = out
-    k, end, to, known, largest = starts[i], starts[i + 1], ends[i], facts[COLUMNS], 0.0
+    k, end, to, known, largest, root = starts[i], starts[i + 1], ends[i], facts[COLUMNS], 0.0, root_of(whole)
     for p in range(known + 1):
         begin = k
         if p < known:
@@ -362,7 +362,7 @@ def _merge(rows, i, learns, moments, whole, facts, centred, out):  # type: ignor
         else:
             k = end
         if k > begin:
-            largest = max(largest, scale_entries(rows, begin, k, learns, moments, whole, True, facts[LEAVES], scaled, to))
+            largest = max(largest, scale_entries(rows, begin, k, learns, moments, whole, root, True, facts[LEAVES], scaled, to))
             for e in range(begin, k):
                 found[to + (e - begin)] = columns[e]
             to += k - begin

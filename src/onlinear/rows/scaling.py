@@ -2,8 +2,8 @@
 
     rms       x_j / s_j,  s_j^2 = the mean of the squares of column j's non-zero entries so far, this row's included
     max-abs   x_j / s_j,  s_j   = the largest |x_j| so far, this row's included
-    tempered  x_j / sqrt(s_j s), s_j as for rms, s^2 = the mean of the squares of all entries so far; s_j / 2 and 2 s_j are the
-              bounds of the root; which columns it is for, says ``centring.py``
+    tempered  x_j / sqrt(s_j s), s_j as for rms, s^2 = the mean of the squares of all entries before the row; s_j / 2 and 2 s_j
+              are the bounds of the root; which columns it is for, says ``centring.py``
     standard  (x_j - m_j) / s_j with mean and standard deviation of all rows: fixed before the first row, rows made dense
 
 The first three are O(nnz), row by row, hence the same for any cut of the stream; a scale that moves touches no weight. A row of
@@ -210,7 +210,7 @@ def scale_row(rows, i, s, known, whole, rms, out):  # type: ignore[no-untyped-de
     """Write a row in the scales of its columns, which have moved on past it unless its weight s is 0; give its largest absolute
     value. ``out`` has room for lanes behind the row's end."""
     begin, end = rows[0][i], rows[0][i + 1]
-    return scale_entries(rows, begin, end, s > 0.0, known, whole, rms, None, out, begin)
+    return scale_entries(rows, begin, end, s > 0.0, known, whole, root_of(whole), rms, None, out, begin)
 
 
 @function
@@ -233,17 +233,22 @@ def _take_in(rows, begin, end, whole):  # type: ignore[no-untyped-def]
 
 
 @function
-def scale_entries(rows, begin, end, learns, known, whole, rms, leaves, out, to):  # type: ignore[no-untyped-def]
+def root_of(whole):  # type: ignore[no-untyped-def]
+    """The root mean square of all entries so far to the power 1/2; 0 where scales are not tempered, or there are none."""
+    return sqrt(sqrt(whole[SQUARE])) if whole is not None else 0.0
+
+
+@function
+def scale_entries(rows, begin, end, learns, known, whole, root, rms, leaves, out, to):  # type: ignore[no-untyped-def]
     """Write the entries from ``begin`` to ``end`` of a row to ``out[to:]`` in the scales of their columns, which move on past
     them if it ``learns``; give their largest absolute value. Columns without a count stay as they are where ``leaves`` is 1.
-    ``known``: counts and moments of the columns; ``whole``: those of all entries where scales are tempered, else None."""
+    ``known``: counts and moments of the columns; ``whole``: those of all entries where scales are tempered, else None, and
+    ``root`` its ``root_of`` before the row."""
     _, columns, values = rows
     counts, moments = known
-    largest, root = nothing(), 0.0
-    if whole is not None:
-        if learns:
-            _take_in(rows, begin, end, whole)
-        root = sqrt(sqrt(whole[SQUARE]))
+    largest = nothing()
+    if whole is not None and learns:
+        _take_in(rows, begin, end, whole)
     for k in range(begin, end, LANES):
         at, x = four(columns, values, k, end)
         scale = before = gather(moments, at)
