@@ -239,7 +239,7 @@ def test_the_remedy_is_one_for_the_loss_and_the_solver(tmp_path):
     assert found.endswith('Try a smaller ridge (solver="rls,delta=1e-06,limit=8"), or a target and columns near 0.')
     assert not any("worse" in text for text in doubts_of(OnlineRegressor(solver="rls,delta=1e-06"), X, X[:, 0] + 1e8))
     rng = np.random.default_rng(6)
-    rare = np.where(rng.random(len(X)) < 0.05, 1000.0 * rng.gamma(2.0, size=len(X)), 0.0)
+    rare = np.where(rng.random(len(X)) < 0.05, 1000.0 * rng.gamma(2.0, size=len(X)), 0.0) * np.exp(X[:, 0])
     (found,) = doubts_of(OnlineRegressor("poisson", solver="fiol,eta=1000", average="none"), X, rare)
     assert found.endswith('Try the optimum (penalty="l2=1e-4", tol=1e-3).')
     for settings in ({"penalty": "l2=1e-4", "tol": 1e-3}, {}):
