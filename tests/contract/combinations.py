@@ -15,7 +15,7 @@ from onlinear.learner.parts import LOSSES, PENALTIES, RANGES
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.dense import Dense, learn_rows_dense
 from onlinear.solvers.core.engine import Engine, Problem, State
-from onlinear.solvers.core.mini_batch import MiniBatch, MiniBatchEngine
+from onlinear.solvers.core.mini_batch import MiniBatch, MiniBatchEngine, Unit
 
 TOTAL = 40  # the T told to whatever needs it
 FEATURES = 5
@@ -89,6 +89,8 @@ def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
     alone = own.solver.mean_form() if isinstance(own, MiniBatch) else own
     dense: Engine = (Dense if takes_lanes(alone) else Interpreted)(alone, problem, "the reference")
     lazy, learner.engine = learner.engine, MiniBatchEngine(own, dense, problem) if isinstance(own, MiniBatch) else dense
+    if isinstance(own, MiniBatch) and isinstance(dense, Interpreted):
+        dense.loss = Unit()  # itself, not its address for kernels
     learner.engine.eta = lazy.eta  # type: ignore[method-assign]
     w = np.zeros(learner.size) if start is None else start
     learner.states = [learner.engine.start(w.copy(), 0.0)]
