@@ -57,6 +57,12 @@ def real(folder: Path, name: str) -> Rows:
     return X.toarray(), y
 
 
+def the_rest(rows: Rows) -> Rows:
+    """What is left of each share in per cent."""
+    X, y = rows
+    return X, 100.0 - y
+
+
 def sets(folder: Path) -> dict[str, Callable[[], Rows]]:
     """The sets, by name."""
     return {
@@ -70,7 +76,7 @@ def sets(folder: Path) -> dict[str, Callable[[], Rows]]:
         "claims, 98 % of them 0": lambda: claims(8),
         "abalone, rings": lambda: real(folder, "abalone"),
         "cpusmall, % in user mode": lambda: real(folder, "cpusmall"),
-        "cpusmall, % not in user mode": lambda: (lambda X, y: (X, 100.0 - y))(*real(folder, "cpusmall")),
+        "cpusmall, % not in user mode": lambda: the_rest(real(folder, "cpusmall")),
         "cadata, prices": lambda: real(folder, "cadata"),
         "diabetes": lambda: load_diabetes(return_X_y=True),
     }

@@ -152,7 +152,6 @@ NAMED = {
 }
 
 
-TINY = 1e-290  # thresholds up to here are searched for without a guess
 ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better
 
 

@@ -11,7 +11,7 @@ import typer
 
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import say_errors, say_rows, size
+from onlinear.cli.show import rows_in_words, say_errors, size
 
 COLUMNS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 STDOUT = "-"
@@ -81,4 +81,4 @@ def _convert(source: list[str], reading: Reading, output: str, option: bool | in
             js.dumps({"rows": rows, "output": output, "bytes": written, "seconds": seconds, "skipped": len(stream.errors)})
         )
     else:
-        typer.echo(f"{say_rows(rows)} written to {output} ({size(written)}) in {seconds:.2f} s")
+        typer.echo(f"{rows_in_words(rows)} written to {output} ({size(written)}) in {seconds:.2f} s")

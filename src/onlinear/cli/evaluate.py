@@ -11,7 +11,7 @@ import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import keep_end, say_errors, say_rows
+from onlinear.cli.show import keep_end, rows_in_words, say_errors
 
 if TYPE_CHECKING:
     from onlinear.models.evaluation import Bin, Result
@@ -54,7 +54,7 @@ def evaluate(
     if json:
         typer.echo(js.dumps(as_json(found, len(stream.errors))))
     else:
-        rows = f": {say_rows(found.rows)}"
+        rows = f": {rows_in_words(found.rows)}"
         for line in [keep_end(stream.name, WIDTH - len(rows)) + rows, *describe_result(found)]:
             typer.echo(line)
     say_errors(stream)

@@ -40,7 +40,7 @@ def say_errors(stream: Stream) -> None:
         typer.echo(f"  {error}", err=True)
 
 
-def say_rows(n: int) -> str:
+def rows_in_words(n: int) -> str:
     """So many rows, in words."""
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
@@ -344,7 +344,7 @@ class TableDisplay(Display):
         for remark in training.remarks(command=True):
             self.tell(remark)
         if resumed is not None:
-            self.tell(f"resumed from {resumed}: {say_rows(training.rows)} learned, pass {training.number + 1}")
+            self.tell(f"resumed from {resumed}: {rows_in_words(training.rows)} learned, pass {training.number + 1}")
         began = time.perf_counter()
         training.warm_up()
         if (seconds := time.perf_counter() - began) > 1.0:
@@ -431,7 +431,7 @@ class TableDisplay(Display):
         if found["text_bytes"]:
             rate += f", {found['text_bytes'] / self.seconds / 1e6:,.0f} MB/s of text"
         self.say()
-        self.tell(f"{say_rows(found['rows'])}{passes} in {self.seconds:.2f} s ({rate})")
+        self.tell(f"{rows_in_words(found['rows'])}{passes} in {self.seconds:.2f} s ({rate})")
         shares = ", ".join(f"{name} {found[name]:.2f} s" for name in ("read", "parse", "learn", "wait"))
         self.say(f"time: {shares}")
         self.say("  (read and parse run ahead in other threads; wait: learning had no rows)")

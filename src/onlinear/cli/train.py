@@ -32,7 +32,7 @@ from onlinear.cli.command import (
     writable,
 )
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay, say_rows
+from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay, rows_in_words
 
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved
@@ -391,15 +391,14 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
                 shown.event(event)
         return seconds
     except Interrupted:
-        message, code = f"interrupted after {say_rows(training.rows)}.", INTERRUPTED
+        message, code = f"interrupted after {rows_in_words(training.rows)}.", INTERRUPTED
     except BrokenPipeError:
         raise
     except (CheckpointError, DivergenceError) as error:
         fail(f"{words(error)} {_describe_checkpoint(training, keeper)}", FAILURE)
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
-        learned = (
-            f" {say_rows(training.rows)} {'was' if training.rows == 1 else 'were'} learned before it." if training.rows else ""
-        )
+        were = "was" if training.rows == 1 else "were"
+        learned = f" {rows_in_words(training.rows)} {were} learned before it." if training.rows else ""
         message, code = f"{words(error)}{learned}", FAILURE
     if keeper is None:
         fail(f"{message}{_save_partial(training, model)}", code)
@@ -439,7 +438,7 @@ def _describe_checkpoint(training: Training, keeper: Checkpoints | None) -> str:
     model = keeper.output["model"]
     named = "" if model is None or beside(keeper.path, model) else f" --model {shlex.quote(model)}"
     command = f"onlinear train --resume {shlex.quote(keeper.path)}{named}"
-    return f"The checkpoint {keeper.path} holds {say_rows(training.written)}; to continue{again}:\n  {command}"
+    return f"The checkpoint {keeper.path} holds {rows_in_words(training.written)}; to continue{again}:\n  {command}"
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:

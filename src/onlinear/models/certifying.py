@@ -10,8 +10,8 @@ import numpy as np
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_loss, build_penalty, split
-from onlinear.rows.centring import DENSE
-from onlinear.rows.centring import KINDS as CENTRING
+from onlinear.rows.centring import KIND as CENTRED
+from onlinear.rows.centring import TEMPERED
 from onlinear.solvers import SOLVERS
 from onlinear.text.form import check_number
 
@@ -113,7 +113,7 @@ class Certifying:
     @property
     def leaves_means(self) -> bool:
         """Whether a penalty acts on columns less their means without ``tol``, and with it on columns as they are."""
-        return self.scale is None and self.chosen_scale() in CENTRING and self.chosen_scale() != DENSE
+        return self.scale is None and self.chosen_scale() in (CENTRED, TEMPERED)
 
     def _certified_scale(self) -> Any:
         """The scale in which a penalty acts at the optimum: as named, else the one that all ways to it have, without means."""

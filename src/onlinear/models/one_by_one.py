@@ -89,6 +89,10 @@ class OneByOne:
         vars(self)[READER] = self.encoding_, reader
         return reader
 
+    def _is_quick(self) -> bool:
+        """Whether what takes single dicts is of the model as it is now."""
+        return self._row_quick is not None and self._row_quick.serves(self)
+
     def quick_targets(self) -> Mapping[Any, Any]:
         """What rows of a class are learned as; of classes without a weight of their own."""
         return {}
@@ -119,7 +123,7 @@ class OneByOne:
             except Exception:
                 reader.forget_after(known)
                 raise
-            if self._row_quick is None or not self._row_quick.serves(self) or reader.count != known:
+            if not self._is_quick() or reader.count != known:
                 self._row_quick = Quick(self, reader, self.quick_targets())
 
     def score_dict(self, row: Mapping[str, Any]) -> Any:
@@ -130,7 +134,7 @@ class OneByOne:
         else:
             with learner.lock:
                 found = learner.predict_one(*reader.arrays(row, False))
-        if self._row_quick is None or not self._row_quick.serves(self):
+        if not self._is_quick():
             self._row_quick = Quick(self, reader, self.quick_targets())
         return found
 

@@ -422,12 +422,13 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         others = trained.classes != trained.classes[0]
         first = int(np.argmax(others)) if others.any() else n
         found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
-    if trained.classes is None and y.shape[1] == 1 and trained.ordered:
-        found.append(sorted_targets(trained.y[:ENOUGH, 0], advice))
-    if trained.classes is None and y.shape[1] == 1 and (bend := bend_of(learner.loss)) is not None:
-        over = scores[:, 0] - y[:, 0]
-        below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
-        found.append(out_of_reach(learner.loss, below, above, len(which), advice))
+    elif trained.classes is None and y.shape[1] == 1:
+        if trained.ordered:
+            found.append(sorted_targets(trained.y[:ENOUGH, 0], advice))
+        if (bend := bend_of(learner.loss)) is not None:
+            over = scores[:, 0] - y[:, 0]
+            below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))
+            found.append(out_of_reach(learner.loss, below, above, len(which), advice))
     if constant is not None:
         found.append(worse(learner.loss, mean_loss(learner.loss, scores, y, s), constant.loss, advice))
     return [text for text in found if text]
