@@ -191,3 +191,14 @@ def test_each_certified_pass_is_shown(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["pass", "objective", "certified", "gap", "non-zeros", "columns"]
     assert float(lines[-1].split()[2]) <= 1e-5
+
+
+@pytest.mark.parametrize("penalty", ["l1=1e-3", "l2=1e-3"])
+def test_the_optimum_of_counts_is_that_of_scaled_columns_without_means(penalty):
+    counts = np.floor(np.abs(SCORES))
+    rows = X + 5.0
+    found = OnlineRegressor("poisson", penalty=penalty, tol=1e-4).fit(rows, counts)
+    assert found.learner_.scaler.kind == "rms"
+    streamed = OnlineRegressor("poisson", penalty=penalty, tol=1e-4).fit([(rows, counts)])
+    assert streamed.learner_.scaler.kind == "rms"
+    assert streamed.objective_ == pytest.approx(found.objective_, rel=2e-4)

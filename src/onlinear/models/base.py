@@ -195,7 +195,7 @@ class Model(Certifying, ABC):
     def _mixes(self) -> bool:
         """Whether the default is a mixture: for counts, whose best steps differ most from set to set, where nothing is asked
         for that a mixture has no form for."""
-        if self.solver is not None or not self._adapts() or type(build_loss(self.loss)) is not Poisson:
+        if self.solver is not None or self.certifies or not self._adapts() or type(build_loss(self.loss)) is not Poisson:
             return False
         free = self.average is None and self.forget is None and not self.uncertainty
         return free and build_penalty(self.chosen_penalty()).l1 == 0.0 and self.scale in (None, "none", *CENTRING)
