@@ -81,6 +81,19 @@ def test_a_delimiter_is_advised_with_what_its_columns_need(delimiter, tmp_path, 
     assert "classes        no, yes" in run("inspect", "customers.onlinear")
 
 
+def test_a_decimal_comma_is_advised(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"x": np.arange(40) / 8, "y": np.arange(40) % 2}).to_csv("commas.csv", index=False, sep=";", decimal=",")
+    _, rest, command = advised("commas.csv")
+    assert rest[1:3] == [
+        "  --delimiter ;  the names 'x;y' are no single one",
+        "  --decimal ,    x: decimal commas, such as 0,0",
+    ]
+    assert "read as categories" not in run("train", *command)
+    assert "hash" not in run("inspect", "commas.onlinear")
+    assert "decimal must be '.' or ','" in run("train", "commas.csv", "--target", "y", "--decimal", "x", code=2)
+
+
 def test_train_names_marks_among_numbers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = [*range(20), "?"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 from onlinear import OnlineClassifier, QualityWarning, streams
@@ -31,6 +32,15 @@ MARKED = [
     (["1", "2"] * 10 + ["a name that is rather long"], {}, {}),
     (["1", "2"] * 10 + ["?"], {"text": ["x"]}, {}),  # asked for
     (["1", "2"] * 10, {}, {}),
+    (["$1", "2"] * 5 + ["?"], {}, {"x": ("$1",)}),
+    (["12%", "3.5 %"] * 5, {}, {"x": ("12%",)}),
+    (["1 234", "12\u00a0345.5", "7'000"] * 4, {}, {"x": ("1 234",)}),
+    (["(3.50)", "-€2"] * 5, {}, {"x": ("(3.50)",)}),
+    (["1.200.300", "7"] * 5, {}, {"x": ("1.200.300",)}),
+    (["1.2.3", "1.2.4"] * 5, {}, {}),  # versions
+    (["12:30", "10-20"] * 5, {}, {}),
+    (["%", "-", "1 ", "$"] * 5, {}, {}),  # of which most hold no digit
+    (["a1", "b2"] * 5, {}, {}),
 ]
 
 
@@ -40,6 +50,29 @@ def test_columns_that_are_text_for_a_few_marks(tmp_path, values, options, marks)
     assert stream.marks == streams.Shuffled(stream, 4).marks == marks
     again = streams.open(written(tmp_path, table(values)), encoding=stream.encoding)  # the model decided
     assert not again.marks
+
+
+COMMAS = "x;z;y\n" + "".join(f"{k % 4},{k};{k}.5;{k % 2}\n" for k in range(10, 30))
+
+
+def test_decimal_commas_are_named_and_read(tmp_path):
+    path = written(tmp_path, COMMAS)
+    stream = streams.open(path, target="y", delimiter=";")
+    assert stream.marks == {"x": ("2,10",)}
+    with pytest.warns(QualityWarning, match=r"'x' is read as categories: it holds numbers written as '2,10'.*add decimal=','"):
+        OnlineClassifier().fit(stream)
+    read = streams.open(path, target="y", delimiter=";", decimal=",")
+    assert read.marks == {"z": ("10.5",)}
+    (block,) = streams.open(path, target="y", delimiter=";", decimal=",", exclude=["z"])
+    np.testing.assert_array_equal(block.X.toarray()[:, 0], [k % 4 + k / 100 for k in range(10, 30)])
+    with pytest.raises(ValueError, match=r"numbers written as '2,10'\): name the classes .* A decimal comma needs --decimal ,"):
+        OnlineClassifier().fit(streams.open(path, target="x", delimiter=";"))
+
+
+@pytest.mark.parametrize("decimal", ["", "x", ",,"])
+def test_other_signs_before_decimals_are_refused(tmp_path, decimal):
+    with pytest.raises(ValueError, match=r"decimal must be '\.' or ',', got"):
+        streams.open(written(tmp_path, COMMAS), target="y", delimiter=";", decimal=decimal)
 
 
 def test_fit_names_the_marks_and_the_remedy_works(tmp_path):
@@ -65,7 +98,7 @@ def test_a_mark_after_the_first_rows_is_an_error_with_both_remedies(tmp_path, mo
 
 def test_labels_that_are_text_for_a_mark_say_so(tmp_path):
     path = written(tmp_path, table([1] * 20, [0, 1] * 9 + ["oops", 1]))
-    with pytest.raises(ValueError, match=r"are text \('oops' among numbers\): name the classes .*in Python classes="):
+    with pytest.raises(ValueError, match=r"are text \(numbers and 'oops'\): name the classes .*in Python classes="):
         OnlineClassifier().fit(streams.open(path, target="y"))
 
 

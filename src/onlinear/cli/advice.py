@@ -21,7 +21,7 @@ from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
 from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import DATE, ERROR, TEXT, match_columns
-from onlinear.streams.marks import NULLS
+from onlinear.streams.marks import COMMA, NULLS, has_decimal_comma
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import TABLES
 from onlinear.streams.table import TableSettings
@@ -83,11 +83,15 @@ def _typed(ctx: typer.Context, replaced: set[str]) -> Iterator[str]:
 def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     """What the first rows of a table ask for; nothing where it has no rows, names that repeat, or not those that are asked
     for."""
-    names, batch = _first_rows(path, reading)
+    names, batch, marks = _first_rows(path, reading)
     other = delimiter_within(names) if reading.delimiter is None else None
     if other is not None:
         found = _needs(path, reading._replace(delimiter=other), given)
         return [Need("--delimiter", typed(other), f"the names {names[0][:LONGEST]!r} are no single one"), *found]
+    commas = [name for name, found in marks.items() if has_decimal_comma(found)] if reading.decimal is None else []
+    if commas:
+        found = _needs(path, reading._replace(decimal=COMMA), given)
+        return [Need("--decimal", COMMA, f"{_list(commas)}: decimal commas, such as {marks[commas[0]][0]}"), *found]
     if not batch.num_rows or len(set(names)) < len(names):
         return []
     target = reading.target or _guess(names)
@@ -114,17 +118,18 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     ]
 
 
-def _first_rows(path: str, reading: Reading) -> tuple[list[str], Any]:
+def _first_rows(path: str, reading: Reading) -> tuple[list[str], Any, dict[str, tuple[str, ...]]]:
     kind = formats.one_format([path], reading.format, None)
     nulls = NULLS if reading.nulls is None else tuple(reading.nulls)
-    with closing(open_table(Place(path, path), kind, TableSettings({}, nulls, reading.delimiter, lambda _: None, {}))) as table:
+    settings = TableSettings({}, nulls, reading.delimiter, reading.decimal, lambda _: None, {})
+    with closing(open_table(Place(path, path), kind, settings)) as table:
         batches, rows = [], 0
         for _, batch in table.batches(table.schema.names, ROWS):
             batches.append(batch)
             rows += batch.num_rows
             if rows >= ROWS:
                 break
-        return table.schema.names, pa.Table.from_batches(batches, table.schema)
+        return table.schema.names, pa.Table.from_batches(batches, table.schema), table.marks
 
 
 def _guess(names: Sequence[str]) -> str:

@@ -310,6 +310,10 @@ class Reading(NamedTuple):
         str | None,
         _reading("--delimiter", metavar="TEXT", help=r"CSV: the text between two values, e.g. ';' or '\t'. Default: by name."),
     ] = None
+    decimal: Annotated[
+        str | None,
+        _reading("--decimal", metavar="TEXT", help="CSV: what stands before decimals, a point or ','. Default: a point."),
+    ] = None
     max_errors: Annotated[
         int, _reading("--max-errors", help="Skip and report up to so many wrong lines. Default: 0.", min=0)
     ] = 0

@@ -88,5 +88,6 @@ READING: dict[str, Rule] = {
     "dates": OPTIONAL_TEXT,
     "nulls": _NAMES,
     "delimiter": OPTIONAL_TEXT,
+    "decimal": OPTIONAL_TEXT,
     "max_errors": within(0),
 }

@@ -52,6 +52,7 @@ def open(
     classes: Sequence[str] | None = None,
     nulls: Sequence[str] | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
     unlabelled: bool | None = None,
     encoding: Mapping[str, Any] | None = None,
     max_errors: int = 0,
@@ -104,6 +105,8 @@ def open(
         CSV: the texts that are missing values.
     delimiter : str, optional
         CSV: the text between two values, such as ``";"``. Default: by suffix.
+    decimal : {".", ","}, optional
+        CSV: what stands before the decimals of a number. Default: a point.
     unlabelled : bool, optional
         Whether rows may lack a target; their y is nan. Default: only with an encoding and without a target.
     encoding : mapping, optional

@@ -221,7 +221,8 @@ class Stream(ABC):
     errors : sequence of str
         The errors of wrong rows that were skipped.
     marks : mapping of str to tuple of str
-        Features of a CSV file that are read as text because of these few values among numbers.
+        Features of a CSV file that are read as text because of these few values among numbers, or because of numbers that
+        are written as this one.
     label_marks : tuple of str
         The same of the target.
     nulls : sequence of str
@@ -343,7 +344,7 @@ class Wrapped(Stream):
 
     @property
     def marks(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
-        """Columns of text that hold numbers but for these values."""
+        """Columns of text that hold numbers but for these values, or numbers that are written as this one."""
         return self.__getattr__("marks")
 
     @property

@@ -48,6 +48,7 @@ class TableOptions(NamedTuple):
     classes: Sequence[str] | None = None
     nulls: Sequence[str] = NULLS
     delimiter: str | None = None
+    decimal: str | None = None
     unlabelled: bool | None = None
     max_errors: int = 0
 

@@ -63,7 +63,7 @@ class Columns(Reader):
         if len(self._labels) != len(options.classes or ()):
             raise ValueError("classes must not repeat a name.")
         self._names: tuple[str, ...] = ()
-        self._schemas: dict[tuple[str, bytes], Any] = {}
+        self._schemas: dict[tuple[str, str, bytes], Any] = {}
         with ExitStack() as stack:
             first = stack.enter_context(closing(self._open(self.places[0])))
             self._begin(first)
@@ -97,7 +97,8 @@ class Columns(Reader):
 
     def _open(self, place: Place) -> Table:
         options = self.options
-        settings = TableSettings(self._plan.types(), options.nulls, options.delimiter, self._skip, self._schemas)
+        read_as = options.nulls, options.delimiter, options.decimal
+        settings = TableSettings(self._plan.types(), *read_as, self._skip, self._schemas)
         return open_table(place, self.form, settings)
 
     def _first_values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.delimiters import as_delimiter
 from onlinear.streams.files import ByteFile
-from onlinear.streams.marks import as_nulls, marks_among_numbers
+from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
@@ -34,6 +34,7 @@ class CsvTable(Table):
     def __init__(self, place: Place, settings: TableSettings) -> None:
         super().__init__(place)
         self._settings = settings
+        self._decimal = as_decimal(settings.decimal)
         self._file = _Rewindable(_open_bytes(place))
         tabs = strip_packing(place.path).endswith(".tsv")
         self._delimiter = as_delimiter(settings.delimiter) or ("\t" if tabs else ",")
@@ -57,12 +58,12 @@ class CsvTable(Table):
         if columns > MOST_COLUMNS:
             raise StreamError(f"{self.place.name}:1: expected at most {MOST_COLUMNS:,} columns, got {columns:,}.")
         self._longest = max(HEAD, len(head), min(LONGEST_ROW, ROWS_AT_ONCE * (head.find(b"\n", first) - first)))
-        key = self._delimiter, head
+        key = self._delimiter, self._decimal, head
         known = self._settings.schemas.get(key)
         if known is None:
             # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
             wrong = (lambda row: "skip") if _is_utf8(head) else None
-            known = _look_at(self._open_csv(pa.BufferReader(head), {}, None, wrong))
+            known = _look_at(self._open_csv(pa.BufferReader(head), {}, None, wrong), self._decimal)
             self._settings.schemas.clear()
             self._settings.schemas[key] = known
         schema, self.marks, self.bare = known
@@ -138,6 +139,7 @@ class CsvTable(Table):
                 pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=wrong),
                 pacsv.ConvertOptions(
                     column_types=types,
+                    decimal_point=self._decimal,
                     include_columns=columns,
                     null_values=list(self._settings.nulls),
                     strings_can_be_null=True,
@@ -224,10 +226,10 @@ def _open_bytes(place: Place) -> Any:
         raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
 
 
-def _look_at(reader: Any) -> tuple[Any, dict[str, tuple[str, ...]], bool]:
+def _look_at(reader: Any, decimal: str) -> tuple[Any, dict[str, tuple[str, ...]], bool]:
     """The schema of the first rows, the columns that are text for a few marks among numbers, and whether there is no row."""
     try:
-        return reader.schema, marks_among_numbers(reader.read_next_batch()), False
+        return reader.schema, marks_among_numbers(reader.read_next_batch(), decimal), False
     except StopIteration:
         return reader.schema, {}, True
     except ERRORS:  # reading says more of them

@@ -20,7 +20,7 @@ ONLY_FOR: dict[str, tuple[tuple[str, ...], Any]] = {
     "interactions": ((*TABLES, "vw"), ()),
     "categories": (TABLES, "hash"),
     "missing": (TABLES, "error"),
-    **dict.fromkeys(("nulls", "delimiter"), ((CSV,), None)),
+    **dict.fromkeys(("nulls", "delimiter", "decimal"), ((CSV,), None)),
 }
 
 

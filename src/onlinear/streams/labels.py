@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
-from onlinear.streams.marks import quote
+from onlinear.streams.marks import among, has_decimal_comma
 
 LARGEST_WHOLE = 2.0**53
 
@@ -115,10 +115,11 @@ def shown(value: Any) -> str:
 
 def _unnamed(stream: Stream) -> str:
     """What is wrong with labels that are text and not named."""
-    among = f" ({quote(stream.label_marks)} among numbers)" if stream.label_marks else ""
+    held = f" ({among(stream.label_marks)})" if stream.label_marks else ""
+    hint = " A decimal comma needs --decimal , (in Python decimal=',')." if has_decimal_comma(stream.label_marks) else ""
     return (
-        f"the labels of {stream.name} are text{among}: name the classes (--classes a,b,c, or --scan; in Python "
-        "classes=['a', 'b', 'c'] or classes='scan')."
+        f"the labels of {stream.name} are text{held}: name the classes (--classes a,b,c, or --scan; in Python "
+        f"classes=['a', 'b', 'c'] or classes='scan').{hint}"
     )
 
 

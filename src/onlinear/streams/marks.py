@@ -1,4 +1,4 @@
-"""Columns of a CSV file that are text only because a few of their values, marks such as ``?``, are no numbers."""
+"""Columns of a CSV file that are text though they hold numbers: among marks such as ``?``, or written as ``0,5`` or ``$1``."""
 
 from __future__ import annotations
 
@@ -13,34 +13,64 @@ SHARE = 0.5  # of the values that are numbers: where fewer are, the column is te
 FEWEST = 10  # values, before they say anything
 PROBES = 5  # values of which one must be a number
 LONGEST = 16  # characters of a mark
-_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+POINT, COMMA = ".", ","
+DECIMALS = (POINT, COMMA)  # what may stand before the decimals of a number
+_NUMBERS = {mark: rf"^\s*[-+]?(\d+[{mark}]?\d*|[{mark}]\d+)([eE][-+]?\d+)?\s*$" for mark in DECIMALS}
+_SPACE = " \t\u00a0\u202f"
+_DRESSED = (  # a number with a currency, a percent sign, groups of digits or another sign before its decimals
+    rf"^[{_SPACE}(]*[-+]?[{_SPACE}]*[$€£¥]?[{_SPACE}]*[-+]?(\d{{1,3}}([.,'_{_SPACE}]\d{{3}})+|\d*)([.,]\d+)?"
+    rf"[{_SPACE}]*[%$€£¥]?[{_SPACE})]*$"
+)
+_WITH_COMMA = _NUMBERS[COMMA]
 
 
-def marks_among_numbers(batch: Any) -> dict[str, tuple[str, ...]]:
-    """The columns of text that hold numbers but for a few values, with these values."""
-    found = {name: _marks(array) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
+def as_decimal(text: str | None) -> str:
+    """What stands before decimals, as it was asked for. Raises ValueError for anything but a point or a comma."""
+    if text not in (None, *DECIMALS):
+        raise ValueError(f"decimal must be '.' or ',', got {text!r}.")
+    return text or POINT
+
+
+def marks_among_numbers(batch: Any, decimal: str = POINT) -> dict[str, tuple[str, ...]]:
+    """The columns of text that hold numbers but for a few values, with these values; for numbers written otherwise, one."""
+    found = {name: _marks(array, _NUMBERS[decimal]) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
     return {name: marks for name, marks in found.items() if marks}
 
 
-def _marks(array: Any) -> tuple[str, ...]:
+def _marks(array: Any, number: str) -> tuple[str, ...]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not pa.types.is_string(array.type) or not _may_be_numbers(array):
         return ()
     array = pc.drop_null(array)
-    numbers = pc.match_substring_regex(array, _NUMBER)
-    count = pc.sum(numbers).as_py() or 0
-    if len(array) < FEWEST or count < SHARE * len(array):
+    if len(array) < FEWEST:
         return ()
-    others = pc.unique(array.filter(pc.invert(numbers))).to_pylist()
-    return tuple(others) if len(others) <= MOST and all(len(other) <= LONGEST for other in others) else ()
+    plain = pc.match_substring_regex(array, number)
+    others = array.filter(pc.invert(plain))
+    dressed = pc.and_(pc.match_substring_regex(others, _DRESSED), pc.match_substring_regex(others, r"\d"))
+    rest = pc.unique(others.filter(pc.invert(dressed)))
+    numbers = len(array) - len(others) + (pc.sum(dressed).as_py() or 0)
+    if numbers < SHARE * len(array) or len(rest) > MOST:
+        return ()
+    marks = others.filter(dressed).slice(0, 1) if numbers > len(array) - len(others) else rest
+    return tuple(marks.to_pylist()) if all(len(mark.as_py()) <= LONGEST for mark in marks) else ()
 
 
 def _may_be_numbers(array: Any) -> bool:
     """Whether some of a few values, evenly spaced, are numbers: of most columns of text none is, and this costs least."""
     places = range(0, len(array), max(1, len(array) // PROBES))
-    return any(re.match(_NUMBER, text) for text in (array[k].as_py() for k in places) if text is not None)
+    return any(is_dressed(text) or re.match(_NUMBERS[POINT], text) for text in (array[k].as_py() for k in places) if text)
+
+
+def is_dressed(text: str) -> bool:
+    """Whether a text is a number with other characters, such as a currency or a decimal comma."""
+    return bool(re.match(_DRESSED, text)) and any(mark.isdigit() for mark in text)
+
+
+def has_decimal_comma(marks: Sequence[str]) -> bool:
+    """Whether what was found in a column is a number with a comma before its decimals."""
+    return len(marks) == 1 and bool(re.match(_WITH_COMMA, marks[0])) and COMMA in marks[0]
 
 
 def quote(marks: Iterable[str]) -> str:
@@ -58,8 +88,20 @@ def as_nulls(marks: Iterable[str], nulls: Sequence[str], *, command: bool) -> st
 def remarks(marks: Mapping[str, Sequence[str]], nulls: Sequence[str], *, command: bool) -> list[str]:
     """What to say of features that are categories for a few marks only, in the command's words or Python's."""
     return [
-        f"The column {name!r} is read as categories: it holds numbers and {quote(found)}. If that is a missing value, add "
-        f"{as_nulls(found, nulls, command=command)}; if these are categories, {'--text ' if command else 'text='}"
-        f"{shlex.quote(name) if command else [name]}."
+        f"The column {name!r} is read as categories: it holds {among(found)}. {_remedy(found, nulls, command=command)}; "
+        f"if these are categories, {'--text ' if command else 'text='}{shlex.quote(name) if command else [name]}."
         for name, found in marks.items()
     ]
+
+
+def among(marks: Sequence[str]) -> str:
+    """What a column of text holds, in words."""
+    return f"numbers written as {quote(marks)}" if is_dressed(marks[0]) else f"numbers and {quote(marks)}"
+
+
+def _remedy(marks: Sequence[str], nulls: Sequence[str], *, command: bool) -> str:
+    if has_decimal_comma(marks):
+        return f"If the comma stands before decimals, add {'--decimal ,' if command else 'decimal=' + repr(COMMA)}"
+    if is_dressed(marks[0]):
+        return "If they are amounts, write them as plain numbers, such as 1234.5"
+    return f"If that is a missing value, add {as_nulls(marks, nulls, command=command)}"

@@ -19,10 +19,11 @@ class TableSettings(NamedTuple):
     types: dict[str, Any]  # the types of some columns; those of the others are inferred
     nulls: Sequence[str]
     delimiter: str | None
+    decimal: str | None
     skip: Callable[[str], None]  # takes the error of a wrong row of a CSV file, or raises it
     schemas: dict[
-        tuple[str, bytes], Any
-    ]  # the last inferred one with its marks, by delimiter and first bytes: inferring many columns takes long
+        tuple[str, str, bytes], Any
+    ]  # the last inferred one with its marks, by delimiter, decimal and first bytes: inferring many columns takes long
 
 
 class Table(ABC):
@@ -33,7 +34,7 @@ class Table(ABC):
     def __init__(self, place: Place) -> None:
         self.place = place
         self.schema: Any = None
-        self.marks: dict[str, tuple[str, ...]] = {}  # columns of text that hold numbers but for these values
+        self.marks: dict[str, tuple[str, ...]] = {}  # columns of text that hold numbers, and why they do not look so
         self.bare = False  # whether it is known to have no rows
 
     @cached_property
