@@ -50,9 +50,10 @@ RUN = """
     from onlinear.learner import Learner
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
-    learner = Learner({solver!r}, {loss}, penalty={penalty!r}, average="uniform", fit_intercept=True, n_features=5)
+    learner = Learner({solver!r}, {loss}, penalty={penalty!r}, average={average!r}, fit_intercept=True, n_features=5)
     learner.learn(X, y)
-    print([*learner.weights(), *learner.weights(average=True), learner.intercept(), learner.progressive_loss])
+    both = [*learner.weights(), *learner.weights(average={average!r} is not None)]
+    print([*both, learner.intercept(), learner.progressive_loss])
 """
 
 
@@ -70,8 +71,8 @@ def run(code, **environment):
     return np.array(eval(found.stdout, {"np": np, "nan": math.nan}))
 
 
-def example(solver="comid,eta=0.3", loss="'hinge'", penalty="l1,l1=0.01"):
-    return RUN.format(solver=solver, loss=loss, penalty=penalty)
+def example(solver="sgd,eta=0.3", loss="'hinge'", penalty="none", average=None):
+    return RUN.format(solver=solver, loss=loss, penalty=penalty, average=average)
 
 
 def written(folder):
@@ -142,7 +143,7 @@ def test_a_users_changed_loss_and_penalty_give_the_new_result_in_the_next_proces
 @pytest.mark.parametrize("loss", ["'logistic'", "'poisson'", "'huber,delta=0.5'"])
 @only_compiled
 def test_without_compilation_the_results_are_the_same(loss, tmp_path):
-    code = example(loss=loss, penalty="elastic-net,l1=0.01,l2=0.1")
+    code = example("comid,eta=0.3", loss, "elastic-net,l1=0.01,l2=0.1", "uniform")
     code = code.replace("-1.0, 1.0)", "0.0, 1.0)") if loss == "'poisson'" else code
     places = {"PYTHONPATH": str(HOME.parent)}
     compiled, text = run(code, **places), run(code, NUMBA_DISABLE_JIT="1", **places)
