@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlinear import Learner, load
-from onlinear.averages import NAMED, NUMBERS, Average, Masked, alive, moved, new_table, part_sum, record
+from onlinear.averages import NAMED, NUMBERS, Average, Masked, alive, moved, moved_sum, new_table, part_sum, record, turned
 from onlinear.compiled import kernel
 from onlinear.penalties import ElasticNet
 
@@ -163,3 +163,13 @@ def test_a_masked_average_as_an_object_is_that_of_its_text(tmp_path):
 def test_masks_that_mean_nothing_are_refused(text):
     with pytest.raises((ValueError, TypeError), match="masked"):
         Learner("comid", "hinge", average=text)
+
+
+def test_where_no_threshold_has_risen_sums_move_without_asking():
+    states = [0.0, -0.0, 1.5, -2.25, 5e-324, -1e300]
+    for old in states:
+        for new in states:
+            mark = (0.0, 7.0, 0.0)
+            gained, kept = turned(mark, old, new)
+            assert moved_sum(mark, old, new) == gained
+            assert str(kept) == str(new)

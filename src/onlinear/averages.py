@@ -283,6 +283,12 @@ def turned(mark, old, new):  # type: ignore[no-untyped-def]
 
 
 @function
+def moved_sum(mark, old, new):  # type: ignore[no-untyped-def]
+    """The change of B_j that ``turned`` gives where no threshold has risen (numbers or lanes)."""
+    return old * mark[1] - new * mark[1]
+
+
+@function
 def close_fallen(table, c, mark, V, B, indices, begin, end):  # type: ignore[no-untyped-def]
     """Close the sums of a row's fallen states, which step c then moves: these need a search."""
     steps = room(table, 0)

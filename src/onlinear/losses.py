@@ -205,7 +205,7 @@ class Logistic(NamedTuple):
     def value(self, s: float, y: float) -> float:
         """log(1 + exp(-y s)), without overflow."""
         m = y * s
-        return log1p(exp(-m)) if m > 0.0 else log1p(exp(m)) - m
+        return log1p(exp(-abs(m))) - min(m, 0.0)
 
     def slope(self, s: float, y: float) -> float:
         """-y sigma(-y s)."""

@@ -14,7 +14,7 @@ def outputs_of(classes: int) -> int:
 
 def one_against_rest(places: np.ndarray, outputs: int, negative: float) -> np.ndarray:
     """The targets (n, K) of rows from their classes' places: 1 for the output's own class, ``negative`` for the others."""
-    own = np.arange(outputs) if outputs > 1 else np.ones(1)
+    own = np.arange(outputs) if outputs > 1 else np.arange(1, 2)
     return np.where(places[:, None] == own, 1.0, negative)
 
 

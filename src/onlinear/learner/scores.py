@@ -13,6 +13,9 @@ def score_rows(source: Source, bias: float, weights: np.ndarray) -> np.ndarray:
     """<w, x> + b of each row; columns beyond the weights have weight 0."""
     out = np.empty(source.n)
     for which, block in source.blocks():
+        if source.size <= len(weights):
+            out[which] = score_block(block, weights.take(block.indices), bias)
+            continue
         known = block.indices < len(weights)
         picked = weights[np.where(known, block.indices, 0)] if len(weights) else np.zeros(len(known))
         out[which] = score_block(block, np.where(known, picked, 0.0), bias)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -49,26 +49,29 @@ class SideBySide:
         for core in self._cores:
             core.moves += 1
         block, largest, s = lead.prepare(block, largest, weights)
+        scales = lead.scales_in_loop
         if lead.units is None:
-            return self.learn_rows(block, largest, y, s, first)
+            return self.learn_rows(block, largest, y, s, first, scales)
         y = lead.units.subtract_zero(y, weights)
         scores = self._no_scores(len(s))
         for part in lead.units.split(y, weights, lead.t):
             for core in self._cores:
                 core.follow_units(lead.units)
             piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
-            scores[:, :, part] = self.learn_rows(piece, largest, y[part], s[part], first + part.start)
+            scores[:, :, part] = self.learn_rows(piece, largest, y[part], s[part], first + part.start, scales)
         return lead.units.add_zero(scores)
 
-    def learn_rows(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int) -> np.ndarray:
-        """Learn rows as kernels take them, all by the same step sizes."""
+    def learn_rows(
+        self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int, scales: Any = None
+    ) -> np.ndarray:
+        """Learn rows as kernels take them, all by the same step sizes; ``scales``: of rows that are not in them yet."""
         lead, before = self._cores[0], self._cores[0].t
         scores = self._no_scores(len(s))
         last, predicted = scores[:2]
         more = (predicted,) if any(core.race is not None for core in self._cores) else ()
         try:
             if self._team is None:
-                done, culprit = lead.engine.learn_outputs(lead.states, block, largest, y, s, last, *more), 0
+                done, culprit = self._learn_alone(block, largest, y, s, scales, last, *more), 0
             else:
                 done, culprit = self._team.learn(block, largest, y, s, last, *more)
         except NO_NUMBER:
@@ -89,6 +92,13 @@ class SideBySide:
         if done < len(s):
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores
+
+    def _learn_alone(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, scales: Any, *scores: np.ndarray) -> int:
+        """Learn rows of the lead without a team."""
+        lead = self._cores[0]
+        if scales is None:
+            return lead.engine.learn_outputs(lead.states, block, largest, y, s, *scores)
+        return lead.engine.learn_unscaled(lead.states[0], block, y[:, 0], s, scores[0][0], scales)
 
     def _take_scores(self, scores: np.ndarray) -> None:
         """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""

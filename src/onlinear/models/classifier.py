@@ -25,6 +25,8 @@ from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced, class_totals
 from onlinear.text.form import check_number
 
+FEW = 20  # classes, of which scikit-learn never warns that they could be numbers while each has two rows
+
 
 class IfProbable:
     """A method of the classifiers whose loss gives probabilities; for others it is missing, and the error says why."""
@@ -605,22 +607,22 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Targets (n, K), weights of the rows, and K. ``first``: no rows came before; ``balance``: these are all rows."""
-        if first or balance:
-            check_classification_targets(y)
         if balance:
-            self.classes_ = np.unique(y)
+            self.classes_ = classes_of(y)
         else:
+            if first:
+                check_classification_targets(y)
             self.classes_ = named_classes(classes, None if first else self.classes_)
         at_least_two(self.classes_)
-        return self._targets(y, sample_weight, balance)
+        return self._targets(y, sample_weight, balance, known=balance)
 
     def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         targets, weights, _ = self._targets(y, sample_weight, balance=True)
         return targets, weights
 
-    def _targets(self, y: Any, sample_weight: Any, balance: bool) -> tuple[np.ndarray, np.ndarray, int]:
-        """Targets, weights and outputs of rows of the known classes."""
-        places = places_among(self.classes_, y)
+    def _targets(self, y: Any, sample_weight: Any, balance: bool, *, known: bool = False) -> tuple[np.ndarray, np.ndarray, int]:
+        """Targets, weights and outputs of rows; ``known``: whether their classes are the known ones for sure."""
+        places = places_of(self.classes_, y) if known else places_among(self.classes_, y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * self._class_weights(places, weights, balance)[places]
         outputs = outputs_of(len(self.classes_))
@@ -686,11 +688,27 @@ def at_least_two(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """The classes of all rows; raises ValueError for labels that are none. Labels are looked at once: of few classes
+    scikit-learn's check is given these alone, of which it says the same."""
+    if y.ndim != 1 or y.dtype.kind not in "biufU":
+        check_classification_targets(y)
+        return np.unique(y)
+    found = np.unique(y)
+    check_classification_targets(found if len(found) <= min(FEW, len(y) // 2) else y)
+    return found
+
+
+def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each label's place among the classes, which ascend and are those of the labels."""
+    return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
+
+
 def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Each label's place among the classes, which ascend."""
+    """Each label's place among the classes, which ascend; raises ValueError for a label that is none."""
     known = set(classes.tolist())
     strange = [label for label in np.unique(y).tolist() if label not in known]
     if strange:
         row = int(np.argmax(y == strange[0]))
         raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")
-    return np.searchsorted(classes, y)
+    return places_of(classes, y)

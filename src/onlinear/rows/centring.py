@@ -94,6 +94,10 @@ class Centring(Scaler):
         return (self._room[0], self._room[1]), self._whole, True
 
     @property
+    def within_loop(self) -> None:
+        """None: rows get entries at the means of their columns, and columns cease to be centred."""
+
+    @property
     def held(self) -> tuple[Any, ...]:
         whole = NOT_TEMPERED if self._whole is None else self._whole
         return (self._room[0], self._room[1]), whole, 1, self._facts, *self._list[:2]

@@ -32,6 +32,7 @@ from onlinear.compiled.objects import (
 
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 COPIED = 1 << 17  # entries that are copied at a time, to where the processor has them at hand
+PIECE = 1 << 19  # the same of those in the scales of their columns, each of whose pieces takes several calls
 LARGEST_COLUMN = 2**31 - 2
 LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
@@ -147,7 +148,7 @@ class Source(NamedTuple):
     def pieces(self) -> Iterator[tuple[slice, Rows]]:
         """``blocks``, cut so that a copy of each stays where the processor has it at hand."""
         for where, rows in self.blocks():
-            for which in rows.parts(COPIED):
+            for which in rows.parts(PIECE):
                 whole = which.stop - which.start == rows.count
                 yield slice(where.start + which.start, where.start + which.stop), rows if whole else rows.cut(which)
 

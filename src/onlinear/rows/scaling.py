@@ -120,6 +120,11 @@ class Scaler:
         return (self._room[0], self._room[1]), None, self.by_squares
 
     @property
+    def within_loop(self) -> tuple[Any, ...] | None:
+        """Moments and whether of squares, for a loop that puts rows in their scales itself; None where it cannot."""
+        return (self._room[0], self._room[1]), self.by_squares
+
+    @property
     def held(self) -> tuple[Any, ...]:
         """Arguments of ``scale_at``: as ``running``, and those of ``Centring``."""
         return (self._room[0], self._room[1]), NOT_TEMPERED, int(self.by_squares), *NOTHING_CENTRED

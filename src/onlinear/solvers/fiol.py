@@ -572,7 +572,11 @@ def implicit_step(
 class LazyFiol(PotentialEngine):
     """FIOL in O(non-zeros)."""
 
-    scores_means = stepped = True
+    scores_means = stepped = rests = True
+
+    @property
+    def scales_rows(self) -> bool:  # type: ignore[override]
+        return not self.problem.gain
 
     @property
     def sums_gains(self) -> bool:  # type: ignore[override]

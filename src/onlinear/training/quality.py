@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.compiled import bind_loss
 from onlinear.files import trust
 from onlinear.learner import Learner
-from onlinear.learner.loss_sums import LossSum, factor_of, mean_loss
+from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights, mean_loss
 from onlinear.solvers.core.engine import is_joint
 from onlinear.training.metrics import BINS, bins
 
@@ -91,12 +92,12 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
 
 def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The c with the smallest sum of s l(c, y), and that sum, by golden section: losses are convex in c."""
-    losses = LossSum(loss)
+    raw, y, s = bind_loss(loss, implicit=False), np.ascontiguousarray(y), loss_weights(loss, weights)
 
     def at(c: float) -> float:
-        losses.total[:] = 0.0
-        losses.add(np.full((len(y), 1), c), y[:, None], weights)
-        return losses.value
+        total = np.zeros(2)
+        add_losses(raw, np.full(len(y), c), y, s, total)
+        return float(total.sum())
 
     low, high = _bracket(loss, at, y)
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -406,7 +407,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
     n = len(trained.y)
     if n < ENOUGH:
         return []
-    which = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
+    which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
     y, s = trained.y[which], trained.weights[which]
     weight = float(s.sum())
     if not weight > 0.0:

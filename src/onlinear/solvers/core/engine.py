@@ -299,6 +299,7 @@ class Engine(ABC):
     shared: tuple[str, ...] = ()  # the variables that all outputs have in common; the first state's are read
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
+    scales_rows = False  # whether its loop puts rows in their scales itself (``learn_unscaled``)
     metric = False  # whether steps are divided by the size of the gradients so far: what they move is in units of eta alone
     scales_columns = False  # whether it divides columns by running scales of its own
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others
@@ -336,6 +337,10 @@ class Engine(ABC):
         more = () if means is None else (means,)
         run, args = self.call(state, rows, largest, y, s, scores, *more)
         return run(*args)  # type: ignore[no-any-return]
+
+    def learn_unscaled(self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, scales: Any) -> int:
+        """``learn`` of rows that are not in their scales yet: ``Scaler.within_loop``."""
+        raise TypeError(f"Rows of {type(self.solver).__name__} are put in their scales before they are learned.")
 
     def why_stopped(self, states: Sequence[State]) -> str:
         """What ended a run whose row was not learned."""

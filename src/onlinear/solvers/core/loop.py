@@ -27,7 +27,7 @@ from math import isfinite
 
 import numpy as np
 
-from onlinear.averages import close_fallen, fallen, record, turned
+from onlinear.averages import close_fallen, fallen, moved_sum, record, turned
 from onlinear.compiled import (
     LANES,
     added,
@@ -44,6 +44,7 @@ from onlinear.compiled import (
     put,
     put_back,
     room,
+    rooms,
     store,
     taken,
     total,
@@ -52,6 +53,7 @@ from onlinear.compiled import (
 )
 from onlinear.losses import weighted
 from onlinear.rows import Rows
+from onlinear.rows.scaling import scale_entries
 from onlinear.solvers.core.dense import all_finite
 from onlinear.solvers.core.engine import (
     AHEAD,
@@ -105,7 +107,7 @@ def add_gain(gains, rows, i, before, y, s, one, eta, after, loss, penalty, solve
 
 @kernel
 def learn_rows(
-    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts,
+    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts, scales,
     V, B, A, S, M, work, aims, gains, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
@@ -114,7 +116,8 @@ def learn_rows(
     S: the sums of an average that needs no table, and the steps up to which they go. M: the sums of -theta x. The next are
     True or None. clocked: potentials are visited at times. explicit: a step can overshoot, so that numbers must be watched.
     keeps_theta, keeps_clock: the last theta, the clock before the last step are kept. own: zeros, as many as the solver has
-    numbers of its own. drifts: weights that rest move, so that the sums S take a search; True or None.
+    numbers of its own. drifts: weights that rest move, so that sums take a search; True or None. scales: where rows are not in
+    their scales yet, counts and moments of the columns, whether of squares, and room for two rows; no means are asked for then.
     """
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
@@ -131,6 +134,11 @@ def learn_rows(
         aim_1, aim_2, aim_3 = room(aims, 3 * most), room(aims, 4 * most), room(aims, 5 * most)
     if own is not None:
         kept = load(own, now, OWN)
+    if scales is not None:
+        moments, squared, pair = scales
+        scaled, ahead, held = room(pair, 0), room(pair, len(pair) // 2), rooms(moments)
+        if y.shape[0] > 0:
+            scale_entries(rows, indptr[0], indptr[1], s[0] > 0.0, held, None, 0.0, squared, None, scaled, np.uint64(0))
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, A, table, t, now)
@@ -145,6 +153,8 @@ def learn_rows(
                 if M is not None:
                     fetch(M, indices, k + AHEAD)
             at, x = four(indices, values, k, end)
+            if scales is not None:
+                x = taken(scaled, k - begin)
             v = gather(V, at)
             sums = added(sums, solver.terms(v, x, c, penalty))
             if work is not None:
@@ -152,7 +162,7 @@ def learn_rows(
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
             if aims is not None:
                 put(ws, k - begin, solver.weight_of(v, c, penalty))
-            if B is not None:
+            if B is not None and drifts is not None:
                 falls += fallen(v, c.seen[1])
             if S is not None and means is not None and drifts is None:
                 so_far, stamps = gather(S, at)
@@ -170,6 +180,9 @@ def learn_rows(
                 else:
                     means[i] = mean_of_sums(average, t, total(mean_sum), now, row[0])
         finite = isfinite(sum(row))
+        if scales is not None and i + 1 < y.shape[0]:  # while theta is found: its numbers wait for each other
+            learns = s[i + 1] > 0.0
+            scale_entries(rows, end, indptr[i + 2], learns, held, None, 0.0, squared, None, ahead, np.uint64(0))
         theta = solver.pull(row, y[i], s[i], c, loss) if finite else 0.0
         if own is not None:
             c, after = solver.measured(theta, row, s[i], one, c, kept)
@@ -181,6 +194,8 @@ def learn_rows(
             lean = empty(solver.leaned((nothing(), nothing(), nothing(), nothing()), nothing(), c))
             for k in range(begin, end, LANES):
                 at, x = four(indices, values, k, end)
+                if scales is not None:
+                    x = taken(scaled, k - begin)
                 aim = solver.aimed(gather(V, at), taken(ws, k - begin), x, c, penalty)
                 lean = added(lean, solver.leaned(aim, x, c))
                 put(xs, k - begin, x)
@@ -215,11 +230,16 @@ def learn_rows(
                     so_far = average.faded(S[0][j], float(t) - S[1][j])
                     S[0][j] = so_far + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)
                     S[1][j] = t
-            if B is not None and total(falls) > 0.0:
+            if B is not None and drifts is not None and total(falls) > 0.0:
                 close_fallen(table, count, mark, V, B, indices, begin, end)
             for k in range(begin, end, LANES):
                 at, x = four(indices, values, k, end)
-                v = gather(V, at)
+                if scales is not None:
+                    x = taken(scaled, k - begin)
+                if B is not None:
+                    v, so_far = gather((V, B), at)
+                else:
+                    v = gather(V, at)
                 new = solver.moved(v, x, theta, c, penalty)
                 if work is not None:
                     new = solver.landed(taken(ws, k - begin), taken(xs, k - begin), theta, c, penalty)
@@ -227,8 +247,11 @@ def learn_rows(
                     e = k - begin
                     new = solver.reached((taken(aim_0, e), taken(aim_1, e), taken(aim_2, e), taken(aim_3, e)), x, theta, c)
                 if B is not None:
-                    gained, new = turned(mark, v, new)
-                    put_back(B, at, gather(B, at) + gained)
+                    if drifts is not None:
+                        gained, new = turned(mark, v, new)
+                    else:
+                        gained = moved_sum(mark, v, new)
+                    put_back((V, B), at, (new, so_far + gained))
                 if M is not None:
                     put_back(M, at, gather(M, at) - theta * x)
                 if S is not None and drifts is None:
@@ -236,7 +259,8 @@ def learn_rows(
                     so_far = average.faded(so_far, float(t) - stamps)
                     so_far += average.resting(solver.weight_of(v, c, penalty), stamps, float(t))
                     put_back(S, at, (so_far, nothing() + t))
-                put_back(V, at, new)
+                if B is None:
+                    put_back(V, at, new)
             b -= c.bias * theta * one
             if explicit is not None and (careful or abs(row[0]) > HUGE or abs(c.eta * theta) > HUGE):
                 careful, now[CAREFUL] = True, 1.0
@@ -246,6 +270,8 @@ def learn_rows(
         if keeps_theta is not None:
             now[THETA] = theta
         before, clock = clock, c.after
+        if scales is not None:
+            scaled, ahead = ahead, scaled
         if gains is not None:
             after = solver.begin_step(t + 1, clock, b, penalty)
             add_gain(gains, rows, i, row[0], y[i], s[i], one, c.eta, after, loss, penalty, solver, V)

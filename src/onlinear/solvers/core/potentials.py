@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, part_sum, record
-from onlinear.compiled import WIDTH, function, kernel, load
+from onlinear.compiled import WIDTH, adopt, function, kernel, load
 from onlinear.files import trust
+from onlinear.penalties import Clock, is_bare
 from onlinear.rows import Rows
+from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.engine import (
     CLOCK,
     FIRST_VISIT,
@@ -150,12 +152,47 @@ class Step(NamedTuple):
     seen: Any
 
 
+class Still(NamedTuple):
+    """No penalty, as a loop is told of it: a weight is its own potential, and the clock stands."""
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def start(self) -> Clock:
+        """The clock of no penalty."""
+        return 1.0, 0.0, 1.0, 0.0
+
+    def tick(self, clock: Clock, eta: float) -> Clock:
+        """The same clock."""
+        return 1.0, 0.0, 1.0, 0.0
+
+    def weight(self, v: float, clock: Clock) -> float:
+        """The potential."""
+        return v + 0.0
+
+    def potential(self, w: float, clock: Clock) -> float:
+        """The weight."""
+        return w
+
+    def deposit(self, v: float, eta: float, clock: Clock, after: Clock) -> float:
+        """The value."""
+        return v
+
+    def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
+        """The value, and whether it is not 0."""
+        return u, 1.0 * (u != 0.0)
+
+
+adopt(Still)
+
+
 class PotentialEngine(Engine):
     """Runs the loop of loop.py over (V, B, A)."""
 
     explicit: bool | None = None  # whether a step can overshoot, so that the loop watches for numbers that are not finite
     keeps_clock: bool | None = None  # whether the clock before the last step is kept
     reads_next = False  # whether the predictor is read from the next clock
+    rests = False  # whether without a penalty its loop is told so, which it then is compiled for
 
     def start(self, w: np.ndarray, b: float) -> State:
         now = scalars(self.problem, b)
@@ -193,10 +230,30 @@ class PotentialEngine(Engine):
         scores: np.ndarray,
         means: np.ndarray | None = None,
     ) -> Any:
+        return self._call(state, rows, largest, y, s, scores, means, None)
+
+    def learn_unscaled(self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, scales: Any) -> int:
+        room = np.empty(2 * (rows.longest + BEHIND))
+        run, args = self._call(state, rows, 0.0, y, s, scores, None, (*scales, room))
+        return run(*args)  # type: ignore[no-any-return]
+
+    def _call(
+        self,
+        state: State,
+        rows: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray | None,
+        scales: Any,
+    ) -> Any:
         state.prepare(len(y))
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
-        parts = (self.loss, self.penalty, self.solver, self.average)
-        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, None)
+        still = self.rests and is_bare(self.penalty)
+        parts = (self.loss, Still() if still else self.penalty, self.solver, self.average)
+        drifts = None if still else True
+        kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, drifts, scales)
         arrays = (V, B, A, None, M, self.work(rows), None, state.kept.get(GAINS), state.table, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
