@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sparse_rows import D, N, same_bits, stream
 
-from onlinear import Learner
+from onlinear import Learner, OnlineClassifier, PenaltyPath
 from onlinear.rows import Rows, Source
 from onlinear.rows.scaling import Scaler
 from onlinear.solvers.fiol import LazyFiol
@@ -86,6 +86,16 @@ def test_a_loop_told_that_there_is_no_penalty_has_the_bits_of_one_that_finds_out
     for name in told.states[0].arrays:
         np.testing.assert_array_equal(np.signbit(told.states[0].arrays[name]), np.signbit(found.states[0].arrays[name]))
     np.testing.assert_array_equal(told.weights(average=True), found.weights(average=True))
+
+
+def test_models_of_a_path_are_those_of_rows_scaled_in_the_loop():
+    X, y, _ = stream(5)
+    model = OnlineClassifier(solver="fiol,eta=3", scale="rms", average="none", shuffle=False)
+    path = PenaltyPath(model, [0.0, 1e-3]).fit(X, y)
+    for l1, found in zip((0.0, 1e-3), path.coefs_, strict=True):
+        alone = OnlineClassifier(**model.get_params() | {"penalty": f"l1,l1={l1}"}).fit(X, y)
+        assert alone.learner_.scales_in_loop is not None
+        np.testing.assert_array_equal(found, alone.coef_[0])
 
 
 def test_rows_are_scaled_before_the_loop_where_it_cannot():

@@ -386,26 +386,23 @@ class Core(Guarded):
             self._team = Team(self.outputs(), self.threads)
         return self._team
 
-    def pieces(self, source: Source) -> Iterator[tuple[slice, Rows]]:
-        """The rows as they are learned, as (which rows, those rows): so few at a time that their scaled copy stays at hand."""
-        return source.pieces() if self._scales_before else source.blocks()
+    def pieces(self, source: Source, scales: Any = None) -> Iterator[tuple[slice, Rows]]:
+        """The rows as they are learned, as (which rows, those rows): so few at a time that their scaled copy stays at hand.
+        ``scales``: those in which the loop over rows puts them (``scales_in_loop``)."""
+        return source.blocks() if self.scaler is None or self.centres_rows or scales is not None else source.pieces()
 
     @property
     def scales_in_loop(self) -> tuple[Any, ...] | None:
-        """The scales in which the loop over rows puts them; None where there are none, or rows are put in them before."""
+        """The scales in which the loop over rows of a learner alone puts them; None where none does."""
         takes = self.scaler is not None and not self.centres_rows and self.engine.scales_rows
         alone = self.n_outputs == 1 and self.race is None and self.factor == 1.0
         return self.scaler.within_loop if takes and alone else None  # type: ignore[union-attr]
 
-    @property
-    def _scales_before(self) -> bool:
-        """Whether rows are put in their scales before they are learned."""
-        return self.scaler is not None and not self.centres_rows and self.scales_in_loop is None
-
-    def prepare(self, block: Rows, largest: float, weights: np.ndarray) -> tuple[Rows, float, np.ndarray]:
-        """Rows as kernels take them: scaled, with their largest absolute value and what multiplies their losses."""
-        if self._scales_before:
-            block, largest = self.scaler.learn(block, weights)  # type: ignore[union-attr]
+    def prepare(self, block: Rows, largest: float, weights: np.ndarray, scales: Any = None) -> tuple[Rows, float, np.ndarray]:
+        """Rows as kernels take them: scaled, unless the loop does that (``scales``), with their largest absolute value and what
+        multiplies their losses."""
+        if self.scaler is not None and not self.centres_rows and scales is None:
+            block, largest = self.scaler.learn(block, weights)
         return block, largest, loss_weights(self.loss, weights)
 
     def add_loss(self, k: int, scores: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:

@@ -29,9 +29,10 @@ class SideBySide:
         Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted. Where
         predictions are clipped (4, outputs, n): then the same scores before the clip.
         """
+        scales = self._cores[0].scales_in_loop if self._team is None else None
         blocks = [
-            self._learn_block(rows, source.largest, y[which], weights[which], which.start)
-            for which, rows in self._cores[0].pieces(source)
+            self._learn_block(rows, source.largest, y[which], weights[which], which.start, scales)
+            for which, rows in self._cores[0].pieces(source, scales)
         ]
         return blocks[0] if len(blocks) == 1 else np.concatenate([self._no_scores(0), *blocks], axis=2)
 
@@ -43,13 +44,14 @@ class SideBySide:
         """Room for the scores of n rows."""
         return np.empty((4 if self._cores[0].clips else 2, self._outputs, n))
 
-    def _learn_block(self, block: Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int) -> np.ndarray:
+    def _learn_block(
+        self, block: Rows, largest: float, y: np.ndarray, weights: np.ndarray, first: int, scales: Any
+    ) -> np.ndarray:
         """Learn rows from row ``first`` of the call on."""
         lead = self._cores[0]
         for core in self._cores:
             core.moves += 1
-        block, largest, s = lead.prepare(block, largest, weights)
-        scales = lead.scales_in_loop
+        block, largest, s = lead.prepare(block, largest, weights, scales)
         if lead.units is None:
             return self.learn_rows(block, largest, y, s, first, scales)
         y = lead.units.subtract_zero(y, weights)
