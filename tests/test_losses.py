@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy import longdouble as L
 
 from onlinear import losses
-from onlinear.compiled import COMPILED, bind_loss, kernel
+from onlinear.compiled import COMPILED, WIDTH, bind_loss, kernel, room
 from onlinear.text.form import parts_of
 
 OTHER_SETTINGS = [
@@ -274,6 +274,51 @@ def test_compiled_and_interpreted_agree_without_a_warning(loss):
     assert not np.isnan(out).any()
     tolerance = 0.0 if not COMPILED else 1e-12
     np.testing.assert_allclose(out, text, rtol=tolerance, atol=0.0 if not COMPILED else 1e-300)
+
+
+@kernel
+def _thetas_of_outputs(loss, asked, targets, open_ones, count):
+    loss.thetas(room(asked, 0), room(targets, 0), room(open_ones, 0), count)
+
+
+def thetas_of_outputs(loss, points, wanted):
+    """theta of points (a, c, y), as many at a time as stand side by side; NaN where it is not wanted."""
+    bound, found = bind_loss(loss, outputs=True), np.empty(0)
+    for first in range(0, len(points), WIDTH):
+        a, c, y = np.array(points[first : first + WIDTH]).T
+        count, asked, targets, open_ones = len(a), np.full((3, WIDTH), np.nan), np.zeros((1, WIDTH)), np.zeros((1, WIDTH))
+        asked[:2, :count], targets[0, :count], open_ones[0, :count] = (a, c), y, wanted[first : first + count]
+        _thetas_of_outputs(bound, asked, targets, open_ones, count)
+        found = np.append(found, np.where(open_ones[0, :count] != 0.0, asked[2, :count], np.nan))
+    return found
+
+
+@every_loss
+def test_outputs_side_by_side_have_each_output_s_theta(loss):
+    """Also where their steps differ, where only some are asked for, and where fewer stand there than could."""
+    rng = np.random.default_rng(3)
+    points = [(a, c, y) for y in targets(loss) for a in SCORES + kinks(loss, y) for c in CS]
+    points += [(3.0 * rng.normal(), c, targets(loss)[0]) for c in rng.lognormal(0.0, 3.0, 500)]
+    rng.shuffle(points)
+    wanted = np.where(rng.random(len(points)) < 0.8, 1.0, 0.0)
+    s, c, y = (np.array(column) for column in zip(*points, strict=True))
+    out = np.full((3, len(s)), np.nan)
+    _all(bind_loss(loss), s, c, y, out)
+    alone = np.where(wanted != 0.0, out[2], np.nan)
+    assert thetas_of_outputs(loss, points, wanted).tobytes() == alone.tobytes()
+
+
+class Quarter(losses.Hinge):
+    """A loss made from another, with a theta of its own."""
+
+    def theta(self, a, c, y):
+        return 0.25
+
+
+@pytest.mark.skipif(not COMPILED, reason="interpreted, a loss is not bound")
+def test_a_theta_of_its_own_is_not_taken_for_the_loss_s_that_it_was_made_from():
+    points = [(0.0, 1.0, 1.0)] * (WIDTH + 3)
+    assert set(thetas_of_outputs(Quarter(), points, np.ones(len(points)))) == {0.25}
 
 
 @every_loss

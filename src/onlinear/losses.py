@@ -22,11 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function
+from onlinear.compiled import adopt, function, some, take_lanes, where
 from onlinear.text.describe import describe
 from onlinear.text.form import parts_of
 
 ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
+MOST_STEPS = 60  # of Newton's to the margin of an implicit step
+LARGE_STEP = 8.0  # C from which on these begin elsewhere
 
 
 @function
@@ -61,11 +63,9 @@ def nearer_omega(z: float, x: float) -> float:
 
 @function
 def sigmoid(u: float) -> float:
-    """1 / (1 + exp(-u)) without overflow."""
-    if u >= 0.0:
-        return 1.0 / (1.0 + exp(-u))
-    e = exp(u)
-    return e / (1.0 + e)
+    """1 / (1 + exp(-u)) without overflow (a number or lanes)."""
+    e = exp(-abs(u))
+    return where(u >= 0.0, 1.0, e) / (1.0 + e)  # type: ignore[no-any-return]
 
 
 @function
@@ -238,18 +238,46 @@ def implicit_margin(al: float, c: float) -> float:
     """
     if al + 0.5 * c > 0.0:
         low, high = 0.0, inf
-        m = max(al, 0.0) if c < 8.0 else al + wright_omega(log(c) - al)
+        m = max(al, 0.0) if c < LARGE_STEP else al + wright_omega(log(c) - al)
     else:
         low, high = -inf, 0.0
         m = min(al + c, 0.0)
-    for _ in range(60):
-        q = sigmoid(-m)
-        new = min(max(m - (m - al - c * q) / (1.0 + c * q * (1.0 - q)), low), high)
-        done = abs(new - m) <= 1e-8 * max(1.0, abs(new))
+    for _ in range(MOST_STEPS):
+        new = nearer_margin(m, al, c, low, high)
+        done = is_near(m, new)
         m = new
         if done:
             break
     return m
+
+
+@function
+def implicit_margins(al, c):  # type: ignore[no-untyped-def]
+    """``implicit_margin`` of lanes with c < ``LARGE_STEP``: a lane stays where it is once it is done."""
+    right = al + 0.5 * c > 0.0
+    low, high = where(right, 0.0, -inf), where(right, inf, 0.0)
+    m, goes_on = where(right, max(al, 0.0), min(al + c, 0.0)), c == c
+    for _ in range(MOST_STEPS):
+        new = nearer_margin(m, al, c, low, high)
+        done = is_near(m, new)
+        m = where(goes_on, new, m)
+        goes_on = goes_on * (done == 0.0)
+        if not some(goes_on):
+            break
+    return m
+
+
+@function
+def nearer_margin(m, al, c, low, high):  # type: ignore[no-untyped-def]
+    """Newton's next iterate between bounds (numbers or lanes)."""
+    q = sigmoid(-m)
+    return min(max(m - (m - al - c * q) / (1.0 + c * q * (1.0 - q)), low), high)
+
+
+@function
+def is_near(m, new):  # type: ignore[no-untyped-def]
+    """Whether a step from m to new is the last (numbers or lanes)."""
+    return abs(new - m) <= 1e-8 * max(1.0, abs(new))
 
 
 class Exponential(NamedTuple):
@@ -555,6 +583,32 @@ float""",
     "mean": "The mean of the target at the scores ``s``, an array of any shape; the result has that shape.",
 }
 
+
+# --- theta of lanes: the bits of theta ---------------------------------------------------------------------------------
+
+
+@function
+def squared_thetas(loss, a, c, y):  # type: ignore[no-untyped-def]
+    """``Squared.theta``."""
+    return loss.theta(a, c, y)
+
+
+@function
+def hinge_thetas(loss, a, c, y):  # type: ignore[no-untyped-def]
+    """``Hinge.theta``."""
+    short = loss.margin - y * a
+    return where(short > 0.0, where(short < c, -y * (short / c), -y), 0.0)
+
+
+@function
+def logistic_thetas(loss, a, c, y):  # type: ignore[no-untyped-def]
+    """``Logistic.theta``."""
+    return -y * sigmoid(-implicit_margins(y * a, c))
+
+
 for _loss in parts_of(globals()).values():
     describe(_loss, FIELDS, METHODS)
     adopt(_loss)
+take_lanes(Squared, squared_thetas, inf)
+take_lanes(Hinge, hinge_thetas, inf)
+take_lanes(Logistic, logistic_thetas, LARGE_STEP)

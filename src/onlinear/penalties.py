@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function, kept_function
+from onlinear.compiled import adopt, function, kept_function, within
 from onlinear.text.describe import describe
 
 Clock = tuple[float, float, float, float]
@@ -41,7 +41,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 @function
 def soft(v: float, k: float) -> float:
     """sign(v) max(|v| - k, 0), exactly 0 where |v| <= k."""
-    return v - min(max(v, -k), k)
+    return v - within(v, k)  # type: ignore[no-any-return]
 
 
 class ElasticNet(NamedTuple):

@@ -37,9 +37,10 @@ from onlinear.compiled.lanes import (
     totals,
     untouched,
     where,
+    within,
 )
 from onlinear.compiled.lines import LINE, exchange, non_zeros, turned
-from onlinear.compiled.loss_address import BoundLoss, bind_loss, with_fields_at
+from onlinear.compiled.loss_address import BoundLoss, bind_loss, take_lanes, with_fields_at
 from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import (
     chosen,
@@ -124,6 +125,7 @@ __all__ = [
     "same_lanes",
     "some",
     "store",
+    "take_lanes",
     "taken",
     "total",
     "totals",
@@ -132,5 +134,6 @@ __all__ = [
     "value_at",
     "where",
     "with_fields_at",
+    "within",
     "word_at",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from inspect import signature as signature_of
-from math import copysign, exp2, sqrt
+from math import copysign, exp, exp2, sqrt
 from typing import Any
 
 from llvmlite import binding, ir
@@ -36,10 +36,12 @@ from onlinear.compiled.lanes import (
     totals,
     untouched,
     where,
+    within,
 )
 from onlinear.compiled.passes import inlined
 
 INTEGER = ir.IntType(32)
+SMALLER_SIZE = 2  # of two numbers, with the sign of the first: what the instruction ``vrange`` is told
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -123,6 +125,20 @@ def has_masks() -> bool:
     return bool(features.get("avx512f") and features.get("avx512vl"))
 
 
+def _within(builder: Any, v: Any, k: Any) -> Any:
+    """The number of the smaller size, with the first one's sign: one instruction where there is one, else as Python has it."""
+    bits = v.type.count * 64
+    if has_masks() and binding.get_host_cpu_features().get("avx512dq"):
+        rounding = [INTEGER] if bits == 512 else []
+        kind = ir.FunctionType(v.type, [v.type, v.type, INTEGER, v.type, ir.IntType(8), *rounding])
+        call = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.mask.range.pd.{bits}")
+        as_it_is = [one(4) for one in rounding]
+        return builder.call(call, [v, k, INTEGER(SMALLER_SIZE), v, ir.IntType(8)(-1), *as_it_is])
+    low = builder.fneg(k)
+    v = builder.select(builder.fcmp_ordered(">", low, v), low, v)
+    return builder.select(builder.fcmp_ordered("<", k, v), k, v)
+
+
 def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
     """One instruction that chooses bits; without it a choice by the sign's bit between the size and its negative, which a loop
     finds once where the size is the same."""
@@ -146,9 +162,11 @@ def _offer_arithmetic() -> None:
     _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
     _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
     _lane_by_lane(copysign, _with_sign)
+    _lane_by_lane(within, _within)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
     _lane_by_lane(abs, _size, 1)
     _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
+    _lane_by_lane(exp, lambda builder, a: _by_llvm(builder, "exp", a), 1)
     _lane_by_lane(exp2, lambda builder, a: _by_llvm(builder, "exp2", a), 1)
 
 
@@ -353,14 +371,24 @@ def _emit_room(builder: Any, args: Any, kinds: Any) -> Any:
     return builder.gep(args[0], [args[1]])
 
 
+def _chosen_kind(mask: Any, a: Any, b: Any) -> Any:
+    return next((kind for kind in (mask, a, b) if isinstance(kind, LanesType)), a)
+
+
 def _emit_where(builder: Any, args: Any, kinds: Any) -> Any:
     mask, a, b = args
     zero = ir.Constant(mask.type, None) if kinds[0] != ROW else _ZEROS
     differs = builder.fcmp_unordered if isinstance(kinds[0], LanesType) else builder.icmp_unsigned
     holds = differs("!=", mask, zero)
-    if isinstance(kinds[1], LanesType) and kinds[2] == types.float64:
-        b = repeat(builder, b, kinds[1])
+    lanes = _chosen_kind(*kinds)
+    if isinstance(lanes, LanesType):
+        a, b = (repeat(builder, one, lanes) if kind == types.float64 else one for one, kind in ((a, kinds[1]), (b, kinds[2])))
     return builder.select(holds, a, b)
+
+
+@overload(within, strict=False, jit_options=inlined(within))
+def _within_numbers(v, k):  # type: ignore[no-untyped-def]
+    return within if isinstance(v, types.Number) and isinstance(k, types.Number) else None
 
 
 @overload(first_of, jit_options=inlined(first_of))
@@ -437,6 +465,6 @@ for _text, _kind, _emit in (
     (total, lambda *kinds: types.float64, _emit_total),
     (lane, lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1])),
     (joined, _laned, lambda builder, args, kinds: _joined(builder, args)),
-    (where, lambda mask, a, b: a, _emit_where),
+    (where, _chosen_kind, _emit_where),
 ):
     emits(_text, _kind, _emit)

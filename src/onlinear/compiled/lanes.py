@@ -1,8 +1,8 @@
 """Several numbers at once.
 
 *Lanes* are a type of compiled code: several doubles in one vector register, or as many as the machine needs. Arithmetic,
-comparisons (1.0 or 0.0), min, max, abs, sqrt, exp2 and copysign go lane by lane, each with the bits of the scalar operation; a
-number beside lanes is the same in every lane. So what a part's method says of one number it says of several.
+comparisons (1.0 or 0.0), min, max, abs, sqrt, exp, exp2 and copysign go lane by lane, each with the bits of the scalar
+operation; a number beside lanes is the same in every lane. So what a part's method says of one number it says of several.
 
 ENTRIES of them are consecutive entries of a row, by which a loop over a row steps: behind the row's end values are 0 and
 nothing is written. A sum over a row is a sum per lane, added up at the end, so its order follows from the number of
@@ -121,6 +121,11 @@ def joined(a: float, b: float, c: float, d: float) -> Any:
     return a
 
 
+def within(v: Any, k: Any) -> Any:
+    """v, no further from 0 than k >= 0: numbers, or lanes and a number beside. Where v is NaN, NaN or k."""
+    return min(max(v, -k), k)
+
+
 def where(mask: Any, a: Any, b: Any) -> Any:
-    """``a`` where the mask holds, else ``b``; numbers or lanes, or lanes else a number."""
+    """``a`` where the mask holds, else ``b``; numbers or lanes, which a number may be beside."""
     return a if mask else b

@@ -8,7 +8,8 @@ import numpy as np
 
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import Linked, found_on_disk, index_file
-from onlinear.compiled.methods import adopt, compiler
+from onlinear.compiled.methods import adopt, compiler, function
+from onlinear.compiled.outputs import number_at, put_number
 
 
 def call2(address: int, s: float, y: float, fields: int) -> float:
@@ -18,6 +19,11 @@ def call2(address: int, s: float, y: float, fields: int) -> float:
 
 def call3(address: int, a: float, c: float, y: float, fields: int) -> float:
     """The same, of three numbers."""
+    raise NotImplementedError
+
+
+def call_rooms(address: int, asked: Any, targets: Any, open_ones: Any, count: int, fields: int) -> None:
+    """The same, of numbers that stand in memory."""
     raise NotImplementedError
 
 
@@ -53,12 +59,68 @@ class BoundImplicitLoss(NamedTuple):
         return call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
 
 
-for _kind in (BoundLoss, BoundImplicitLoss):
+class BoundLossOfOutputs(NamedTuple):
+    """The same with the implicit steps of outputs side by side."""
+
+    value_at: int
+    slope_at: int
+    theta_at: int
+    thetas_at: int
+    fields_at: int
+
+    def value(self, s: float, y: float) -> float:
+        return call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+
+    def slope(self, s: float, y: float) -> float:
+        return call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
+
+    def theta(self, a: float, c: float, y: float) -> float:
+        return call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
+
+    def thetas(self, asked: Any, targets: Any, open_ones: Any, count: int) -> None:
+        """Write ``theta`` of the first ``count`` outputs that are not 0 in ``open_ones`` to the third row of ``asked``, whose
+        first two hold a and c. The row's other places may be written, too."""
+        call_rooms(self.thetas_at, asked, targets, open_ones, count, self.fields_at)
+
+
+@function
+def thetas_in_turn(loss: Any, asked: Any, targets: Any, open_ones: Any, count: int) -> None:
+    """What ``BoundLossOfOutputs.thetas`` says, one output after the other."""
+    for o in range(count):
+        if number_at(open_ones, 0, o) != 0.0:
+            put_number(asked, 2, o, loss.theta(number_at(asked, 0, o), number_at(asked, 1, o), number_at(targets, 0, o)))
+
+
+class _InTurn(NamedTuple):
+    """A loss that runs interpreted, with the implicit steps of outputs."""
+
+    loss: Any
+
+    def theta(self, a: float, c: float, y: float) -> float:
+        return self.loss.theta(a, c, y)  # type: ignore[no-any-return]
+
+    def thetas(self, asked: Any, targets: Any, open_ones: Any, count: int) -> None:
+        thetas_in_turn(self.loss, asked, targets, open_ones, count)
+
+
+for _kind in (BoundLoss, BoundImplicitLoss, BoundLossOfOutputs):
     adopt(_kind)
 
 _memory: dict[bytes, np.ndarray] = {}  # of the fields of losses, by their bits
 _addresses: dict[tuple[Any, str], int] = {}  # of compiled methods, by class and name
 _LOSS = "loss"  # the types of arguments are always the same
+_laned: dict[Any, tuple[Any, float]] = {}  # by class
+
+
+def take_lanes(cls: Any, thetas: Any, below: float) -> None:
+    """Let ``thetas(loss, a, c, y)`` be the theta of lanes, with the bits of ``theta`` for c < ``below``, of exactly this class:
+    one made from it may have another theta."""
+    _laned[cls] = thetas, below
+
+
+def laned_theta(cls: Any) -> tuple[Any, float] | None:
+    """What ``take_lanes`` was given for a class."""
+    return _laned.get(cls)
 
 
 def _address(cls: Any, name: str) -> int:
@@ -75,9 +137,9 @@ def _compiled_method(cls: Any, name: str) -> int:
     return found
 
 
-def bind_loss(loss: Any, implicit: bool = True) -> Any:
-    """The loss as a kernel takes it, with theta where it is ``implicit``. What its addresses point to lasts as long as the
-    process, a few bytes for each setting.
+def bind_loss(loss: Any, implicit: bool = True, outputs: bool = False) -> Any:
+    """The loss as a kernel takes it, with theta where it is ``implicit``, and with those of ``outputs`` side by side. What its
+    addresses point to lasts as long as the process, a few bytes for each setting.
 
     Raises TypeError for a field that is no number and for a method that does not compile.
     """
@@ -85,18 +147,20 @@ def bind_loss(loss: Any, implicit: bool = True) -> Any:
         if not isinstance(value, (int, float, np.number)):
             raise TypeError(f"the loss {type(loss).__name__}: the field {field!r} must be a number, got {value!r}.")
     if not COMPILED:
-        return loss
+        return _InTurn(loss) if outputs else loss
     fields = np.array([float(value) for value in loss])
     fields = _memory.setdefault(fields.tobytes(), fields)
     fields.flags.writeable = False
-    return with_fields_at(loss, fields, implicit)
+    return with_fields_at(loss, fields, implicit, outputs)
 
 
-def with_fields_at(loss: Any, fields: np.ndarray, implicit: bool) -> Any:
+def with_fields_at(loss: Any, fields: np.ndarray, implicit: bool, outputs: bool = False) -> Any:
     """The loss as a kernel takes it, with its fields where ``fields`` holds them: they may change there, and outlive it."""
     if not COMPILED:
         return loss
     cls: Any = type(loss)
     kind: Any = BoundImplicitLoss if implicit and hasattr(loss, "theta") else BoundLoss
+    if outputs:
+        kind = BoundLossOfOutputs
     names = [place.removesuffix("_at") for place in kind._fields[:-1]]
     return kind(*(_compiled_method(cls, name) for name in names), fields.ctypes.data)

@@ -12,7 +12,8 @@ from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_sig
 from onlinear.compiled.cache import keep_on_disk, point_to, undisturbed
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import emits
-from onlinear.compiled.loss_address import call2, call3
+from onlinear.compiled.loss_address import call2, call3, call_rooms, laned_theta, thetas_in_turn
+from onlinear.compiled.outputs import lanes, put_lanes, some
 from onlinear.compiled.passes import steps_for
 
 
@@ -30,6 +31,18 @@ def _numbers(*kinds: Any) -> Any:
     return types.float64(types.int64, *[types.float64] * count, types.int64)
 
 
+def _emit_call_rooms(builder: Any, args: Any, kinds: Any) -> None:
+    address, *given, fields = args
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [*(one.type for one in given), pointer])
+    builder.call(builder.inttoptr(address, kind.as_pointer()), [*given, builder.inttoptr(fields, pointer)])
+
+
+def _rooms(address: Any, asked: Any, targets: Any, open_ones: Any, count: Any, fields: Any) -> Any:
+    return types.none(types.int64, asked, targets, open_ones, types.int64, types.int64)
+
+
+emits(call_rooms, _rooms, _emit_call_rooms)
 emits(call2, _numbers, _emit_call)
 emits(call3, _numbers, _emit_call)
 
@@ -38,6 +51,8 @@ emits(call3, _numbers, _emit_call)
 # of its fields as ``size`` and whose name is its own: the disk cache goes by name and text, and sees through no closure.
 part: Any = None
 size = 0
+thetas_of: Any = None  # of lanes
+below = 0.0  # the c for which these are
 
 
 def _value(s, y, fields):  # type: ignore[no-untyped-def]
@@ -52,11 +67,26 @@ def _theta(a, c, y, fields):  # type: ignore[no-untyped-def]
     return part(*to_fixed_tuple(carray(fields, (size,)), size)).theta(a, c, y)
 
 
+def _thetas_in_turn(asked, targets, open_ones, count, fields):  # type: ignore[no-untyped-def]
+    thetas_in_turn(part(*to_fixed_tuple(carray(fields, (size,)), size)), asked, targets, open_ones, count)
+
+
+def _thetas(asked, targets, open_ones, count, fields):  # type: ignore[no-untyped-def]
+    loss = part(*to_fixed_tuple(carray(fields, (size,)), size))
+    c = lanes(asked, 1)
+    if some(lanes(open_ones, 0) * (c >= below)):
+        thetas_in_turn(loss, asked, targets, open_ones, count)
+    else:
+        put_lanes(asked, 2, thetas_of(loss, lanes(asked, 0), c, lanes(targets, 0)))
+
+
 _DOUBLE, _FIELDS = types.float64, types.CPointer(types.float64)
+_ROOM, _COUNT = types.CPointer(types.float64), types.int64
 _METHODS: dict[str, tuple[Any, Any]] = {
     "value": (_value, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
     "slope": (_slope, _DOUBLE(_DOUBLE, _DOUBLE, _FIELDS)),
     "theta": (_theta, _DOUBLE(_DOUBLE, _DOUBLE, _DOUBLE, _FIELDS)),
+    "thetas": (_thetas_in_turn, types.void(_ROOM, _ROOM, _ROOM, _COUNT, _FIELDS)),
 }
 
 
@@ -69,7 +99,11 @@ def callback(cls: Any, name: str, place: Any) -> int:
     Raises TypeError for a method that does not compile.
     """
     template, signature = _METHODS[name]
-    text = FunctionType(template.__code__, {**globals(), "part": cls, "size": len(cls._fields)}, name)
+    more: dict[str, Any] = {"part": cls, "size": len(cls._fields)}
+    laned = laned_theta(cls)
+    if name == "thetas" and laned is not None:
+        template, (more["thetas_of"], more["below"]) = _thetas, laned
+    text = FunctionType(template.__code__, {**globals(), **more}, name)
     text.__qualname__ = f"{cls.__qualname__}.{name}"
     try:
         if LACKING or not is_ours(cls.__module__):

@@ -45,10 +45,13 @@ from onlinear.compiled import (
     of_output,
     put_lanes,
     put_number,
+    room,
     same_lanes,
+    some,
     taken,
     total,
     value_at,
+    where,
 )
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
@@ -70,7 +73,7 @@ from onlinear.solvers.core.engine import (
 )
 from onlinear.solvers.core.joint import packs_of
 from onlinear.solvers.core.loop import room_to_search
-from onlinear.solvers.core.pack import SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
+from onlinear.solvers.core.pack import ASKED, LEFT, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 from onlinear.text.form import kebab
@@ -78,7 +81,13 @@ from onlinear.text.form import kebab
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200
 FAR = 1e300  # a score where a loss has its last slope
-EXPECTED, LOW, HIGH, LEFT = range(SEARCH, SEARCH + 4)  # rows of a pack's room: score expected, bracket, whether to go on
+EXPECTED, LOW, HIGH = range(SEARCH, SEARCH + 3)  # rows of a pack's room: the score expected, the bracket
+
+
+@function
+def of_free(free, x):
+    """What an entry of value x adds to D: x^2 where its weight is free to move, and -0, which no sum shows, where it is 0."""
+    return where(free != 0.0, x * x, -0.0)
 
 
 @function
@@ -90,7 +99,7 @@ def segment(x, v, m, theta, eta, penalty):
         x_k = taken(x, k)
         w, free = penalty.land(taken(v, k) - step * x_k, threshold, shrink)
         A += x_k * w
-        D += free * x_k * x_k
+        D += of_free(free, x_k)
     return total(A), eta * shrink * total(D)
 
 
@@ -148,8 +157,41 @@ class Newton(NamedTuple):
         for _ in range(MOST_SEGMENTS):
             theta = lanes(work, PULLS)
             A, D = segments(work, WEIGHTS, x, m, theta, c.eta, penalty)
-            if refined_all(self.reproduced, work, outputs, laid_out((A + b - D_b * theta, D + D_b)), loss, s) == 0:
+            if not some_left(self.reproduced, work, outputs, A + b - D_b * theta, D + D_b, loss, s):
                 break
+
+
+@function
+def thetas(loss, a, c, work, outputs):
+    """``loss.theta`` of the outputs that are left."""
+    put_lanes(work, ASKED, a)
+    put_lanes(work, ASKED + 1, c)
+    loss.thetas(room(work, WIDTH * ASKED), room(work, WIDTH * TARGETS), room(work, WIDTH * LEFT), outputs)
+    return lanes(work, ASKED + 2)
+
+
+@function
+def some_left(reproduced, work, outputs, A, D, loss, s):
+    """``refined`` for the outputs that are left, from their segments (A, D), in lanes; whether any is left then."""
+    theta, expected = lanes(work, PULLS), lanes(work, EXPECTED)
+    left = lanes(work, LEFT) * ((abs(A - expected) <= reproduced * D * abs(theta)) == 0.0)
+    put_lanes(work, LEFT, left)
+    if not some(left):
+        return False
+    if some(left * (D == 0.0)):
+        return refined_all(reproduced, work, outputs, laid_out((A, D)), loss, s) > 0
+    new = s * thetas(loss, A + D * theta, s * D, work, outputs)
+    left = left * ((abs(new - theta) <= reproduced * abs(theta)) == 0.0)
+    rises = new > theta
+    low = where(left * rises, theta, lanes(work, LOW))
+    high = where(left * (rises == 0.0), theta, lanes(work, HIGH))
+    inside = (low < new) * (new < high)
+    put_lanes(work, PULLS, where(left, where(inside, new, 0.5 * (low + high)), theta))
+    put_lanes(work, EXPECTED, where(inside, A + D * (theta - new), nan))
+    put_lanes(work, LOW, low)
+    put_lanes(work, HIGH, high)
+    put_lanes(work, LEFT, left)
+    return some(left)
 
 
 @function
@@ -190,7 +232,7 @@ def segments(work, first, x, m, theta, eta, penalty):
             x_k = value_at(x, k)
             w, free = penalty.land(lanes(work, first + k) - step * x_k, threshold, shrink)
             A += x_k * w
-            D += free * x_k * x_k
+            D += of_free(free, x_k)
         sums = turned(sums, (A, D))
     A, D = whole(sums)
     return A, eta * shrink * D
@@ -465,7 +507,7 @@ class Fiol(NamedTuple):
     def terms(self, v, x, c, penalty):
         w = self.weight_of(v, c, penalty)
         new, free = penalty.land(w, c.eta * penalty.l1, 1.0 / (1.0 + c.eta * penalty.l2))
-        return x * w, x * new, free * x * x
+        return x * w, x * new, of_free(free, x)
 
     def scores(self, sums, one, s, c, penalty):
         b, shrink = c.b * one, 1.0 / (1.0 + c.eta * penalty.l2)
@@ -474,6 +516,11 @@ class Fiol(NamedTuple):
     def pull(self, row, y, s, c, loss):
         """theta on the segment at 0; ``search`` continues from there."""
         return weighted(s, loss.theta(row[1], s * row[2], y))
+
+    def pulls(self, row, s, c, loss, work, outputs):
+        """``pull`` of outputs side by side, whose targets are in ``work``, of those that are left there."""
+        _, A, D = row
+        return s * thetas(loss, A, s * D, work, outputs) if s != 0.0 else same_lanes(0.0)
 
     def search(self, theta, row, y, s, one, c, loss, penalty, x, w, m, points, owner):
         _, A, D = row

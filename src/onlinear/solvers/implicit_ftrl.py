@@ -50,11 +50,11 @@ from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
 from onlinear.solvers.core.loop import room_to_search
-from onlinear.solvers.core.pack import TARGETS, WEIGHTS, turned, whole, work_of_pack
+from onlinear.solvers.core.pack import LEFT, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.plain import PlainEngine, check_penalty
 from onlinear.solvers.core.resting import idle_sum
-from onlinear.solvers.fiol import LEFT, MOST_SEGMENTS, put_search, refined, refined_all
+from onlinear.solvers.fiol import MOST_SEGMENTS, put_search, refined, refined_all
 
 REPRODUCED = 1e-14  # by what theta may move where a segment counts as found: a step that ends at a kink should end there
 LEAST = 1e-300  # G and N below it count as it: roots of them are divided by

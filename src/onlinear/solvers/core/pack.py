@@ -74,8 +74,10 @@ AHEAD = np.uint64(64)  # entries between a look-up and the request for its row
 PLACES = np.uint64(5)  # rows of an entry that a search aims at: four numbers, and its weight
 FOUR, ONE_MORE, TWO_MORE, THREE_MORE = np.uint64(4), np.uint64(1), np.uint64(2), np.uint64(3)
 FEW = 2  # outputs to be written up to which one after the other is faster than all at once
-MARKS, TARGETS, SEARCH = 1, 2, 3  # rows of a pack's room after PULLS: the marks of theta, the targets, five of a search
-WEIGHTS = 12  # after those of pack_averages.py: the row's weights, or five numbers of each entry, from here on
+# Rows of a pack's room after PULLS: the marks of theta, the targets, three of a search, the outputs that theta is sought for;
+# after those of pack_averages.py three that ask a loss for it, and the row's weights, or five numbers of each entry.
+MARKS, TARGETS, SEARCH, LEFT = 1, 2, 3, 6
+ASKED, WEIGHTS = 12, 15
 
 
 class Abreast(NamedTuple):
@@ -250,16 +252,25 @@ def learn_pack(
             write_means(average, t, laid_out((whole(mean_sums)[0], row[0])), now, one, outputs, means, i)
         row_apart, c_apart = laid_out(row), laid_out(c)
         active = 0
+        if searches is not None:
+            for o in range(outputs):
+                work[TARGETS, o] = y[which[o], i]
+                work[LEFT, o] = 1.0 if isfinite(sum(of_output(row_apart, o))) else 0.0
+            found = laid_out((solver.pulls(row, s[i], c, loss, room(work, 0), outputs),))
         for o in range(outputs):
             its, c_its = of_output(row_apart, o), of_output(c_apart, o)
             scores[o, i] = its[0]
             finite, target = isfinite(sum(its)), y[which[o], i]
-            theta = solver.pull(its, target, s[i], c_its, loss) if finite else 0.0
+            theta = 0.0
+            if searches is not None:
+                theta = of_output(found, o)[0] if finite else theta
+            else:
+                theta = solver.pull(its, target, s[i], c_its, loss) if finite else theta
             if explicit is not None:
                 finite = finite and isfinite(its[0] + c_its.eta * theta)
             if not finite and culprit < 0:
                 culprit = o
-            if searches is not None or aims is not None:
+            if aims is not None:
                 work[TARGETS, o] = target
             work[PULLS, o], marks[o] = theta, -1 if theta != 0.0 else 0
             active += theta != 0.0

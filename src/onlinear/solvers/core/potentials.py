@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, part_sum, record
-from onlinear.compiled import WIDTH, adopt, function, kernel, load
+from onlinear.compiled import WIDTH, adopt, bind_loss, function, kernel, load
 from onlinear.files import trust
-from onlinear.penalties import Clock, is_bare
+from onlinear.penalties import Clock, ElasticNet, is_bare, soft
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.engine import (
@@ -118,6 +118,37 @@ def _readable(penalty: Any, clock: Any) -> bool:
         return isfinite(penalty.weight(1.0, clock)) and isfinite(penalty.potential(1.0, clock))
     except (ArithmeticError, ValueError):
         return False
+
+
+class _Undivided(ElasticNet):
+    """The elastic net without l2: P is 1, and nothing is multiplied by it."""
+
+    __slots__ = ()
+
+    def weight(self, v: float, clock: Any) -> float:
+        """soft(v, Q)."""
+        return self.raw_weight(v, clock)
+
+    def potential(self, w: float, clock: Any) -> float:
+        """w + Q sign(w), and 0 for w = 0."""
+        return self.raw_potential(w, clock)
+
+    def deposit(self, v: float, eta: float, clock: Any, after: Any) -> float:
+        """v + Q sign(v)."""
+        return self.raw_deposit(v, eta, clock, after)
+
+    def land(self, u: float, threshold: float, shrink: float) -> tuple[float, float]:
+        """soft(u, threshold)."""
+        kept = soft(u, threshold)
+        return kept, 1.0 * (kept != 0.0)
+
+
+adopt(_Undivided)
+
+
+def undivided(penalty: Any, strengths: np.ndarray) -> Any:
+    """The penalty of outputs side by side, of which ``strengths`` holds the numbers, as their kernel takes it."""
+    return _Undivided(*penalty) if type(penalty) is ElasticNet and not strengths[1].any() else penalty
 
 
 def why_not_lazy(problem: Problem) -> str | None:
@@ -263,7 +294,8 @@ class PotentialEngine(Engine):
 
     def pack(self, side: Abreast) -> Any:
         work, searches = self.pack_work(side.rows)
-        parts = (self.loss, self.penalty, side.strengths, self.solver)
+        loss = self.loss if searches is None else bind_loss(self.problem.loss, outputs=True)
+        parts = (loss, undivided(self.penalty, side.strengths), side.strengths, self.solver)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
         V, B, A = (side.vectors.get(name) for name in "VBA")
         falls = None if B is None else np.empty((WIDTH + 1) * (side.rows.longest + 1), np.int64)

@@ -9,7 +9,7 @@ from math import isfinite
 
 import numpy as np
 
-from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, same_lanes
+from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, room, same_lanes
 from onlinear.losses import weighted
 from onlinear.solvers.core.dense import intercept_step
 from onlinear.solvers.core.engine import (
@@ -29,15 +29,18 @@ from onlinear.solvers.core.pack import AHEAD, FEW
 from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, visit
 from onlinear.solvers.packs.bursts import added, burst, empty_sum, highest, may_burst, whole
 
+ASKED, TARGETS, OPEN = 6, 9, 10  # rows of the room for numbers: three that ask a loss for theta, the targets, whose it is
+
 
 @kernel
-def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, scores, average, B, A, means):
+def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, scores, average, B, A, means, implicit):
+    """implicit: True or None. The others are as in scaled_vector.py and pack.py."""
     indptr, indices, values = rows
     outputs, last = scores.shape[0], np.uint64(max(1, indices.shape[0]) - 1)
     t, one = int(now[T, 0]), now[ONE, 0]
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     needs_norm = solver.needs_norm()
-    work = np.zeros((6, WIDTH))
+    work = np.zeros((11, WIDTH))
     p, g, step, kept, marks, m = work[0], work[1], work[2], work[3], work[4].view(np.int64), work[5]
     done, culprit = y.shape[1], -1
     for i in range(y.shape[1]):
@@ -61,12 +64,21 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
         put_lanes(work, 3, b + (1.0 - eta * lanes(strengths, 1)) * wx)
         if means is not None:
             put_lanes(work, 5, whole(meant))
+        if implicit is not None:
+            for o in range(outputs):
+                work[TARGETS, o], work[OPEN, o] = y[which[o], i], 1.0
+            put_lanes(work, ASKED, lanes(work, 3))
+            put_lanes(work, ASKED + 1, same_lanes(s[i] * eta * (xx + one)))
+            loss.thetas(room(work, WIDTH * ASKED), room(work, WIDTH * TARGETS), room(work, WIDTH * OPEN), outputs)
+        else:
+            for o in range(outputs):
+                work[ASKED + 2, o] = solver.pull(loss, p[o], kept[o], 0.0, y[which[o], i])
         active = 0
         for o in range(outputs):
             scores[o, i] = p[o]
             if means is not None:
                 means[o, i] = mean_score(average, t, m[o] + (now[BIAS_TOTAL, o] + now[BIAS_SUM, o]) * one, p[o])
-            g[o] = weighted(s[i], solver.pull(loss, p[o], kept[o], s[i] * eta * (xx + one), y[which[o], i]))
+            g[o] = weighted(s[i], work[ASKED + 2, o])
             active += g[o] != 0.0
             marks[o] = -1 if g[o] != 0.0 else 0
             if not isfinite(p[o] + eta * g[o]) and culprit < 0:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, room_for_steps
-from onlinear.compiled import WIDTH
+from onlinear.compiled import WIDTH, bind_loss
 from onlinear.penalties import ElasticNet
 from onlinear.rows import Rows
 from onlinear.solvers import implicit, rda
@@ -266,9 +266,11 @@ def beside(engine: Engine, side: Abreast) -> Any:
     """What ``pack`` gives, of the kernel that the engine has beside the driver."""
     first = next(iter(side.vectors))
     B, A = (side.vectors.get(name) for name in "BA")
-    averaged = (engine.average, B, A, side.means) if type(engine) in AVERAGED else ()
+    implicit = True if engine.implicit else None
+    averaged = (engine.average, B, A, side.means, implicit) if type(engine) in AVERAGED else ()
     arrays = side.strengths, engine.solver, side.vectors[first], side.now, side.scores
-    return KERNELS[type(engine)], (*side.job, engine.loss, *arrays, *averaged)
+    loss = bind_loss(engine.problem.loss, outputs=True) if engine.implicit else engine.loss
+    return KERNELS[type(engine)], (*side.job, loss, *arrays, *averaged)
 
 
 def in_lines(rows: int) -> np.ndarray:
