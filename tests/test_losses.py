@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy import longdouble as L
 
 from onlinear import losses
-from onlinear.compiled import COMPILED, WIDTH, bind_loss, kernel, room
+from onlinear.compiled import COMPILED, WIDTH, adopt, bind_loss, kernel, room
 from onlinear.text.form import parts_of
 
 OTHER_SETTINGS = [
@@ -308,6 +308,7 @@ def test_outputs_side_by_side_have_each_output_s_theta(loss):
     assert thetas_of_outputs(loss, points, wanted).tobytes() == alone.tobytes()
 
 
+@adopt
 class Quarter(losses.Hinge):
     """A loss made from another, with a theta of its own."""
 
