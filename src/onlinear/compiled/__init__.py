@@ -64,7 +64,7 @@ from onlinear.compiled.outputs import (
     some,
     value_at,
 )
-from onlinear.compiled.text_words import MARKED, first_mark, marks_of, marks_up_to, word_at
+from onlinear.compiled.text_words import MARKED, count_marks, first_mark, marks_of, marks_up_to, word_at
 
 __all__ = [
     "COMPILED",
@@ -81,6 +81,7 @@ __all__ = [
     "borrowed",
     "chosen",
     "composed",
+    "count_marks",
     "empty",
     "exchange",
     "fetch",

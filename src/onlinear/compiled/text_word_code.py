@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 
 from onlinear.compiled.lane_code import emits
-from onlinear.compiled.text_words import MARKED, first_mark, marks_of, marks_up_to, word_at
+from onlinear.compiled.text_words import MARKED, count_marks, first_mark, marks_of, marks_up_to, word_at
 
 BYTES, WORD = ir.VectorType(ir.IntType(8), MARKED), ir.IntType(64)
 
@@ -37,10 +37,15 @@ def _emit_first(builder: Any, args: Any, kinds: Any) -> Any:
     return builder.cttz(args[0], ir.IntType(1)(0))
 
 
+def _emit_count(builder: Any, args: Any, kinds: Any) -> Any:
+    return builder.ctpop(args[0])
+
+
 for _text, _emit in (
     (word_at, _emit_word),
     (marks_of, _marks("==")),
     (marks_up_to, _marks("<=")),
     (first_mark, _emit_first),
+    (count_marks, _emit_count),
 ):
     emits(_text, lambda *kinds: types.uint64, _emit)

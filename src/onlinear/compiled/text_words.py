@@ -34,5 +34,10 @@ def first_mark(marks: np.uint64) -> np.uint64:
     return np.uint64((int(marks) & -int(marks)).bit_length() - 1 if marks else 64)
 
 
+def count_marks(marks: np.uint64) -> np.uint64:
+    """How many marks there are."""
+    return np.uint64(int(marks).bit_count())
+
+
 def _bits(found: np.ndarray) -> np.uint64:
     return np.uint64(int.from_bytes(np.packbits(found, bitorder="little").tobytes(), "little"))

@@ -20,15 +20,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import kernel
+from onlinear.compiled import MARKED, count_marks, kernel, marks_of, room
 from onlinear.streams.blocks import StreamError, Timing
 
 STDIN = "-"
 PIECE = 1 << 18  # bytes asked for at a time: where a compressed file is damaged, its last piece is lost
 PACKED = 1 << 16  # bytes taken from a gzip file at a time
 NEWLINE = ord("\n")
-# Of each of eight bytes: all bits but the highest, the highest; every other byte.
-LOW_BITS, HIGH_BIT, PAIRS = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x00FF00FF00FF00FF)
 
 
 MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
@@ -231,24 +229,16 @@ def _cut_lines(
 
 def count_byte(text: np.ndarray, byte: int) -> int:
     """How often a byte occurs."""
-    whole = len(text) // 8 * 8
-    found = _count_byte(text[:whole].view(np.uint64), np.uint64(byte * 0x0101010101010101))
-    return int(found) + int(np.count_nonzero(text[whole:] == byte))
+    whole = len(text) - len(text) % MARKED
+    return int(_count_byte(text[:whole], byte)) + int(np.count_nonzero(text[whole:] == byte))
 
 
 @kernel
-def _count_byte(words, pattern):  # type: ignore[no-untyped-def]
-    """Eight bytes at a time: a byte of ``x`` is 0 where it is the one counted; ``lanes`` holds eight counts of a byte each."""
-    total = np.uint64(0)
-    for i in range(0, words.shape[0], 128):
-        lanes = np.uint64(0)
-        for k in range(i, min(i + 128, words.shape[0])):
-            x = words[k] ^ pattern
-            lanes += (~(((x & LOW_BITS) + LOW_BITS) | x) & HIGH_BIT) >> np.uint64(7)
-        pairs = (lanes & PAIRS) + ((lanes >> np.uint64(8)) & PAIRS)
-        pairs += pairs >> np.uint64(32)
-        pairs += pairs >> np.uint64(16)
-        total += pairs & np.uint64(0xFFFF)
+def _count_byte(array, byte):  # type: ignore[no-untyped-def]
+    """How often a byte occurs among whole groups of ``MARKED``."""
+    text, total = room(array, np.uint64(0)), np.uint64(0)
+    for i in range(np.uint64(0), np.uint64(array.shape[0]), np.uint64(MARKED)):
+        total += count_marks(marks_of(text, i, byte))
     return total
 
 
