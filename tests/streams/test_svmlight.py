@@ -72,6 +72,27 @@ def test_any_double_is_pythons(tmp_path_factory, numbers, form):
     assert numbers_read(tmp_path_factory.mktemp("svm"), tokens) == bits(map(float, tokens))
 
 
+def test_numbers_of_every_shape_are_pythons(tmp_path):
+    rng = random.Random(4)
+
+    def some(count, of="0123456789"):
+        return "".join(rng.choice(of) for _ in range(count))
+
+    shapes = [(sign, before, after) for sign in ("", "-") for before in range(11) for after in range(22) if before + after]
+    for of in ("0123456789", "09", "9"):
+        tokens = [f"{sign}{some(before, of)}.{some(after, of)}" for sign, before, after in shapes]
+        tokens += [f"{sign}{some(before, of)}" for sign, before, after in shapes if not after]
+        assert numbers_read(tmp_path, tokens) == bits(map(float, tokens))
+
+
+@pytest.mark.parametrize("index", [1, 9, 10, 99, 100, 9_999_999, 10_000_000, 99_999_999, 100_000_000, 2**31 - 2])
+def test_indices_of_every_length(tmp_path, index):
+    path = write(tmp_path, "".join(f"1 {index}:{x}\n" for x in range(1, 20)))
+    (block,) = streams.open(path)
+    assert block.rows.indices.tolist() == [index - 1] * 19
+    assert block.rows.values.tolist() == list(range(1, 20))
+
+
 DIGITS = st.text("0123456789", max_size=24)
 
 

@@ -64,7 +64,16 @@ from onlinear.compiled.outputs import (
     some,
     value_at,
 )
-from onlinear.compiled.text_words import MARKED, count_marks, first_mark, marks_of, marks_up_to, word_at
+from onlinear.compiled.text_words import (
+    MARKED,
+    ZEROS,
+    count_marks,
+    first_mark,
+    marks_of,
+    marks_up_to,
+    spelled_words,
+    word_at,
+)
 
 __all__ = [
     "COMPILED",
@@ -72,6 +81,7 @@ __all__ = [
     "LINE",
     "MARKED",
     "WIDTH",
+    "ZEROS",
     "BoundLoss",
     "Held",
     "added",
@@ -125,6 +135,7 @@ __all__ = [
     "row_of",
     "same_lanes",
     "some",
+    "spelled_words",
     "store",
     "take_lanes",
     "taken",

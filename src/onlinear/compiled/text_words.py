@@ -7,11 +7,14 @@ Both may be read at any place that has so many bytes behind it. The texts stand 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from onlinear.compiled.lanes import Place
 
 MARKED = 32  # bytes that have marks
+ZEROS = 0x3030303030303030  # eight zeros, as text
 
 
 def word_at(text: np.ndarray, i: Place) -> np.uint64:
@@ -37,6 +40,15 @@ def first_mark(marks: np.uint64) -> np.uint64:
 def count_marks(marks: np.uint64) -> np.uint64:
     """How many marks there are."""
     return np.uint64(int(marks).bit_count())
+
+
+def spelled_words(a: Any, b: Any, c: Any, d: Any, of_a: Any, of_b: Any, of_c: Any, of_d: Any) -> tuple[np.uint64, ...]:
+    """The number that four words of text spell each, digits of which the last ones count: those of its mask, whose bits are 1.
+    Fifth, what is not 0 where a byte that counts is no digit; then the numbers say nothing."""
+    words = [(int(word) ^ ZEROS) & int(mask) for word, mask in ((a, of_a), (b, of_b), (c, of_c), (d, of_d))]
+    digits = np.array(words, "<u8").view(np.uint8).reshape(4, 8)
+    numbers = digits.astype(np.uint64) @ 10 ** np.arange(7, -1, -1, dtype=np.uint64)
+    return *numbers, np.uint64(np.any(digits > 9))
 
 
 def _bits(found: np.ndarray) -> np.uint64:

@@ -20,6 +20,7 @@ from onlinear.rows.records import (
     unlearnable,
 )
 from onlinear.rows.scanning import Scan, scan
+from onlinear.rows.tidying import sorted_rows
 
 __all__ = [
     "BLOCK",
@@ -42,6 +43,7 @@ __all__ = [
     "read",
     "row_beyond",
     "scan",
+    "sorted_rows",
     "take_rows",
     "unlearnable",
 ]

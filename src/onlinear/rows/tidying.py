@@ -27,7 +27,20 @@ def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, *, o
     ``facts``: the largest column, the largest absolute value, and whether columns ascend without repeats. ``owned``: the memory
     of the rows may be written, and is used again. Raises ValueError where repeated entries sum to infinity.
     """
-    nnz, (highest, largest, ordered) = len(rows.values), facts
+    highest, largest, ordered = facts
+    (starts, indices, sums), size, summed = sorted_rows(rows, highest, ordered=ordered, owned=owned)
+    if summed == np.inf:
+        at = int(np.argmax(np.isinf(sums)))
+        row = int(np.searchsorted(starts, np.uint64(at), side="right")) - 1
+        raise ValueError(f"{name}: repeated entries sum to infinity at row {row}, column {int(indices[at])}.")
+    largest = max(largest, summed) if largest <= SAFE else float(np.abs(sums).max(initial=0.0))
+    return Source(rows.count, width, size, largest, Rows(starts, indices, sums))
+
+
+def sorted_rows(rows: Rows, highest: int, *, ordered: bool = False, owned: bool) -> tuple[Rows, int, float]:
+    """The tidy rows, 1 + their largest column, and the largest sum of repeated entries. ``highest``, ``ordered``, ``owned``: as
+    for ``tidy``, the largest column or above it."""
+    nnz = len(rows.values)
     starts = np.zeros(rows.count + 1, np.uint64)
     indices = rows.indices if owned and rows.indices.dtype == np.uint32 else np.empty(nnz, np.uint32)
     sums = rows.values if owned and rows.values.dtype == np.float64 else np.empty(nnz)
@@ -37,13 +50,8 @@ def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, *, o
         longest = int(np.diff(rows.indptr.view(np.int64)).max(initial=0))
         most, keys = min(nnz, max(BLOCK_ENTRIES, longest)), _keys(longest, highest)
         size, summed = _tidy(*rows, owned, most, *keys, starts, indices, sums)
-    indices, sums = indices[: int(starts[-1])], sums[: int(starts[-1])]
-    if summed == np.inf:
-        at = int(np.argmax(np.isinf(sums)))
-        row = int(np.searchsorted(starts, np.uint64(at), side="right")) - 1
-        raise ValueError(f"{name}: repeated entries sum to infinity at row {row}, column {int(indices[at])}.")
-    largest = max(largest, summed) if largest <= SAFE else float(np.abs(sums).max(initial=0.0))
-    return Source(rows.count, width, int(size), largest, Rows(starts, indices, sums))
+    end = int(starts[-1])
+    return Rows(starts, indices[:end], sums[:end]), int(size), float(summed)
 
 
 def _keys(longest: int, highest: int) -> tuple[np.ndarray, int]:

@@ -15,12 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from onlinear.compiled import function, kept_function, kernel
-from onlinear.rows import Rows
+from onlinear.rows import Rows, sorted_rows
 
 SEED = 0
 BITS = 18  # the default: 262,144 columns
 MOST_BITS = 30
-MANY = 96  # entries that are not sorted one by one
 
 _C1, _C2, _FIVE, _ADD = (np.uint64(c) for c in (0xCC9E2D51, 0x1B873593, 5, 0xE6546B64))
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
@@ -131,91 +130,7 @@ def hash_texts(keys, starts, text, ends, present, hashes, signs):  # type: ignor
             p += 1
 
 
-@function
-def _sort(keys, n):  # type: ignore[no-untyped-def]
-    """Sort ``keys[:n]``; most rows are short."""
-    if n > MANY:
-        keys[:n].sort()
-        return
-    for j in range(1, n):
-        key = keys[j]
-        at = j
-        while at > 0 and keys[at - 1] > key:
-            keys[at] = keys[at - 1]
-            at -= 1
-        keys[at] = key
-
-
-@function
-def _drop_zeros(indices, values, begin, end, first):  # type: ignore[no-untyped-def]
-    """Move the entries begin .. end-1 that are not 0 to ``first``.
-
-    Returns where they end, up to where their columns ascend, and the lowest column after that place.
-    """
-    to = ordered = first
-    lowest = np.uint32(0xFFFFFFFF)
-    for k in range(begin, end):
-        x = values[k]
-        if x != 0.0:
-            j = indices[k]
-            if ordered == to and (to == first or j > indices[to - _ONE]):
-                ordered += _ONE
-            else:
-                lowest = min(lowest, j)
-            indices[to] = j
-            values[to] = x
-            to += _ONE
-    return to, ordered, lowest
-
-
-@function
-def _sum_repeated(indices, values, to, keys, kept, n):  # type: ignore[no-untyped-def]
-    """Write the entries of the sorted ``keys[:n]`` to ``to`` and on, one for each column. Returns where they end."""
-    p = 0
-    while p < n:
-        column = keys[p] >> _S32
-        total = kept[np.int64(keys[p] & _LOW32)]
-        p += 1
-        while p < n and keys[p] >> _S32 == column:
-            total += kept[np.int64(keys[p] & _LOW32)]
-            p += 1
-        if total != 0.0:
-            indices[to] = np.uint32(column)
-            values[to] = total
-            to += _ONE
-    return to
-
-
-@kernel
-def _tidy_rows(indptr, indices, values):  # type: ignore[no-untyped-def]
-    """Every row in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
-    keys = np.empty(0, np.uint64)
-    kept = np.empty(0, np.float64)
-    to = np.uint64(0)
-    begin = indptr[0]
-    for i in range(indptr.shape[0] - 1):
-        end = indptr[i + 1]
-        first = to
-        to, ordered, lowest = _drop_zeros(indices, values, begin, end, first)
-        if ordered < to:
-            while ordered > first and indices[ordered - _ONE] >= lowest:
-                ordered -= _ONE
-            n = np.int64(to - ordered)
-            if n > keys.shape[0]:
-                keys, kept = np.empty(2 * n, np.uint64), np.empty(2 * n, np.float64)
-            for p in range(n):
-                at = ordered + np.uint64(p)
-                keys[p] = (np.uint64(indices[at]) << _S32) | np.uint64(p)
-                kept[p] = values[at]
-            _sort(keys, n)
-            to = _sum_repeated(indices, values, ordered, keys, kept, n)
-        begin = end
-        indptr[i + 1] = to
-
-
 def tidy(rows: Rows) -> Rows:
     """The rows, changed in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
     with np.errstate(over="ignore", invalid="ignore"):
-        _tidy_rows(*rows)
-    nnz = int(rows.indptr[-1])
-    return Rows(rows.indptr, rows.indices[:nnz], rows.values[:nnz])
+        return sorted_rows(rows, int(rows.indices.max(initial=0)), owned=True)[0]

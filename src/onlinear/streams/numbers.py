@@ -5,7 +5,7 @@ up to 19 digits, -250 <= k <= 280  double-double product with a tabulated power;
 the other side of a tie                                       (Dekker, 1971)
 all others                         ``float`` of the token, after the block
 
-Digits whose place is known are read eight at a time, as one number. The text and the powers come as rooms (compiled/lanes.py),
+Digits whose place is known are read eight at a time, as one number, those of an entry side by side. The text and the powers come as rooms (compiled/lanes.py),
 so that functions pass them on for nothing.
 """
 
@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from onlinear.compiled import first_mark, function, word_at
+from onlinear.compiled import ZEROS, first_mark, function, spelled_words, word_at
 
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)
@@ -25,11 +25,13 @@ LOWEST_POWER, HIGHEST_POWER = -250, 280
 SPLIT = 134217729.0  # 2^27 + 1
 FAR = np.int64(1 << 40)
 FINE, LATE, BAD = 0, 1, 2
-EIGHT, MOST_DIGITS = np.uint64(8), np.uint64(19)  # digits of a word; digits that a mantissa holds
-DIGITS = np.uint64(0x3030303030303030)  # the word of eight zeros, as text
+EIGHT, SIXTEEN, MOST_DIGITS = np.uint64(8), np.uint64(16), np.uint64(19)  # digits of one word and of two; of a mantissa
+DIGITS = np.uint64(ZEROS)
 OVER_9, HIGH_BITS = np.uint64(0x7676767676767676), np.uint64(0x8080808080808080)
 PAIRS, FOURS, EIGHTS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
-WHOLE_TENS = 10 ** np.arange(9, dtype=np.uint64)
+WHOLE_TENS = 10 ** np.arange(20, dtype=np.uint64)
+# The mask of a word's last n - 8 bytes, none or all eight beyond these.
+KEPT = np.array([2**64 - 2 ** (64 - 8 * min(max(n - 8, 0), 8)) for n in range(28)], np.uint64)
 
 
 @cache
@@ -78,11 +80,11 @@ def digits(text, i, value):  # type: ignore[no-untyped-def]
 
 
 @function
-def word_of_digits(text, i, count):  # type: ignore[no-untyped-def]
-    """The ``count`` bytes from ``i`` on, at most eight, as the last of a word of digits, whose first ones are 0."""
-    unused = np.uint64(64) - EIGHT * count
-    half = unused >> ONE  # a shift by 64 has no meaning
-    return ((word_at(text, i) ^ DIGITS) << half) << (unused - half)
+def spelled(word):  # type: ignore[no-untyped-def]
+    """The number that a word of digits spells, by pairs, fours and eights."""
+    pairs = (word * TEN + (word >> EIGHT)) & PAIRS
+    fours = (pairs * np.uint64(100) + (pairs >> SIXTEEN)) & FOURS
+    return (fours * np.uint64(10000) + (fours >> np.uint64(32))) & EIGHTS
 
 
 @function
@@ -92,39 +94,33 @@ def other_bytes(word):  # type: ignore[no-untyped-def]
 
 
 @function
-def spelled(word):  # type: ignore[no-untyped-def]
-    """The number that a word of digits spells, by pairs, fours and eights."""
-    pairs = (word * TEN + (word >> EIGHT)) & PAIRS
-    fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & FOURS
-    return (fours * np.uint64(10000) + (fours >> np.uint64(32))) & EIGHTS
+def plain_numbers(text, last, count, first, end, points, tens):  # type: ignore[no-untyped-def]
+    """The ``count`` digits before ``last``, at most eight, as a number, and the number between two places that is digits, with
+    a point or without. The second is nan where either is something else; then ``number`` reads it.
 
-
-@function
-def plain_number(text, first, end, points, tens):  # type: ignore[no-untyped-def]
-    """The number between two places that is digits, with a point or without; nan for all others, which ``number`` reads.
-
-    ``points``: the marks of points from ``first`` on. There are 16 bytes behind ``end``.
+    ``points``: the marks of points from ``first`` on. There are 16 bytes before all of it.
     """
     negative = text[first] == MINUS
     begin = first + np.uint64(negative)
     point = min(first + first_mark(points), end)
     before, after = point - begin, end - point - np.uint64(point < end)
-    count = before + after
-    if before > EIGHT or after > TEN + ONE + EIGHT or count == ZERO or count > MOST_DIGITS:
-        return np.nan
-    word = word_of_digits(text, begin, before)
-    mantissa, others, at = spelled(word), other_bytes(word), point + ONE
-    left = after
-    while left > EIGHT:
-        word = word_of_digits(text, at, EIGHT)
-        mantissa, others = mantissa * WHOLE_TENS[8] + spelled(word), others | other_bytes(word)
-        at, left = at + EIGHT, left - EIGHT
-    word = word_of_digits(text, at, left)
-    mantissa, others = mantissa * WHOLE_TENS[left] + spelled(word), others | other_bytes(word)
+    if before > EIGHT or after > MOST_DIGITS or before + after - ONE >= MOST_DIGITS:
+        return ZERO, np.nan
+    index, whole, high, low, others = spelled_words(
+        word_at(text, last - EIGHT), word_at(text, point - EIGHT), word_at(text, end - SIXTEEN), word_at(text, end - EIGHT),
+        KEPT[EIGHT + count], KEPT[EIGHT + before], KEPT[after], KEPT[EIGHT + after],
+    )  # fmt: skip
+    mantissa = whole * WHOLE_TENS[after] + high * WHOLE_TENS[8] + low
+    if after > SIXTEEN:
+        word = (word_at(text, end - SIXTEEN - EIGHT) ^ DIGITS) & KEPT[after - EIGHT]
+        mantissa, others = mantissa + spelled(word) * WHOLE_TENS[16], others | other_bytes(word)
     if others != ZERO:
-        return np.nan
-    value = scale(mantissa, -np.int64(after), tens)
-    return -value if negative else value
+        return ZERO, np.nan
+    if mantissa <= EXACT:
+        value = np.float64(np.int64(mantissa)) / tens[2 * (np.int64(after) - LOWEST_POWER)]
+    else:
+        value = scale(mantissa, -np.int64(after), tens)
+    return index, -value if negative else value
 
 
 @function

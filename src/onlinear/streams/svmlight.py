@@ -44,11 +44,8 @@ from onlinear.streams.numbers import (
     ZERO,
     digits,
     number,
-    other_bytes,
-    plain_number,
+    plain_numbers,
     powers,
-    spelled,
-    word_of_digits,
 )
 
 NEWLINE, SPACE, TAB, RETURN, HASH, COLON = (ord(c) for c in "\n \t\r#:")
@@ -59,6 +56,7 @@ LABEL, LABEL_END, QID, INDEX, INDEX_END, VALUE, VALUE_END, ORDER, RANGE = range(
 ROWS, ENTRIES, LATES, LINES, WRONGS, DESCENTS = range(6)
 BEHIND = np.uint64(MARKED)  # the place of a mark that there is not
 SEEN = MARKED + 16  # bytes that an entry is read in
+AHEAD = np.uint64(16)  # bytes before it that are read too
 
 
 @function
@@ -119,22 +117,22 @@ def _plain_entry(text, i, tens):  # type: ignore[no-untyped-def]
     blank, colon = first_mark(marks_up_to(text, i, SPACE)), first_mark(marks_of(text, i, COLON))
     if colon == ZERO or colon > EIGHT or blank <= colon or blank >= BEHIND:
         return np.int64(0), 0.0, ZERO
-    word, first, end = word_of_digits(text, i, colon), i + colon + ONE, i + blank
-    value = plain_number(text, first, end, marks_of(text, i, POINT) >> (colon + ONE), tens)
-    if other_bytes(word) != ZERO or value != value or (text[end] != SPACE and text[end] != NEWLINE):
+    last, end = i + colon, i + blank
+    index, value = plain_numbers(text, last, colon, last + ONE, end, marks_of(text, i, POINT) >> (colon + ONE), tens)
+    if value != value or (text[end] != SPACE and text[end] != NEWLINE):
         return np.int64(0), 0.0, ZERO
-    return np.int64(spelled(word)), value, end
+    return np.int64(index), value, end
 
 
 @function
-def _parse_entries(text, i, close, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
-    """Parse the entries at ``i`` up to the newline. ``close``: from there on the text's end is too near for a plain entry.
+def _parse_entries(text, i, inner, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
+    """Parse the entries at ``i`` up to the newline. ``inner``: how many places behind the first ``AHEAD`` a plain entry may have.
 
     Returns where it stopped, the last token, the error (0: none), the counts of entries, late numbers and descending indices.
     """
     previous, descents = np.int64(base) - 1, 0
     while True:
-        if i < close:
+        if i - AHEAD < inner:  # an unsigned number: before them it is large
             j, value, end = _plain_entry(text, i, tens)
             if end > ZERO and j > previous:
                 if value != 0.0:
@@ -201,7 +199,7 @@ def parse(  # type: ignore[no-untyped-def]
     """
     text, tens, lates = room(array, ZERO), room(powers_of_ten, ZERO), room(late_numbers, ZERO)
     indices, values, y = room(columns, ZERO), room(entries, ZERO), room(labels, ZERO)
-    i, stop, close = ZERO, np.uint64(end), np.uint64(max(array.shape[0] - SEEN, 0))
+    i, stop, inner = ZERO, np.uint64(end), np.uint64(max(array.shape[0] - SEEN - 16, 0))
     row, k, late, line, refused, descents = 0, 0, 0, 0, 0, 0
     while i < stop and refused < wrongs.shape[0]:
         i = _skip_rest(text, _skip_blanks(text, i))
@@ -213,7 +211,7 @@ def parse(  # type: ignore[no-untyped-def]
                 i, wrong = _skip_qid(text, token, tens)
             if wrong == 0:
                 i, token, wrong, k, late, falls = _parse_entries(
-                    text, i, close, base, ordered, tens, k, late, indices, values, lates
+                    text, i, inner, base, ordered, tens, k, late, indices, values, lates
                 )
             descents += falls
             if wrong == 0:

@@ -20,7 +20,7 @@ import numpy as np
 from onlinear.compiled import first_mark, function, kernel, marks_of, marks_up_to, room, word_at
 from onlinear.rows import Rows
 from onlinear.streams.encoding import describe_hashing
-from onlinear.streams.files import WholeLines
+from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
 from onlinear.streams.lines import (
     BLOCK_BYTES,
@@ -34,8 +34,8 @@ from onlinear.streams.lines import (
     token_at,
 )
 from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
-from onlinear.streams.numbers import BAD, FINE, LATE, MINUS, ONE, POINT, ZERO, number, plain_number, powers
-from onlinear.streams.svmlight import BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
+from onlinear.streams.numbers import BAD, FINE, LATE, MINUS, ONE, POINT, ZERO, number, plain_numbers, powers
+from onlinear.streams.svmlight import AHEAD, BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
 
 BAR, QUOTE, CARET = (ord(c) for c in "|'^")
 # What a line lacks, in the order the parser meets it.
@@ -92,10 +92,10 @@ def _keep_late(lates, late, token, kind, row, first):  # type: ignore[no-untyped
 @function
 def _number_at(text, i, close, tens):  # type: ignore[no-untyped-def]
     """``number``; a plain one is read at once."""
-    if i < close:
+    if AHEAD <= i < close:
         count = first_mark(marks_up_to(text, i, SPACE) | marks_of(text, i, BAR))
         if count < BEHIND and _ends(text, i + count):
-            value = plain_number(text, i, i + count, marks_of(text, i, POINT), tens)
+            _, value = plain_numbers(text, i, ZERO, i, i + count, marks_of(text, i, POINT), tens)
             if value == value:
                 return value, i + count, FINE
     return number(text, i, tens)
@@ -327,8 +327,7 @@ class VowpalArrays(NamedTuple):
 
 def _make_arrays(text: np.ndarray, rows: int, errors: int, spaced: bool) -> VowpalArrays:
     """Arrays that suffice for these lines, of which up to ``errors`` are wrong. A blank stands before every feature."""
-    entries = int(np.count_nonzero((text == SPACE) | (text == TAB)))
-    bars = int(np.count_nonzero(text == BAR))
+    entries, bars = count_byte(text, SPACE) + count_byte(text, TAB), count_byte(text, BAR)
     return VowpalArrays(
         np.zeros(rows + 1, np.uint64),
         np.empty(entries, np.uint32),
