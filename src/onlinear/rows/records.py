@@ -66,6 +66,13 @@ class Rows(NamedTuple):
             last = min(self.count, max(first + 1, int(end)))
             yield slice(first, last)
 
+    def shares(self, most: int) -> Iterator[slice]:
+        """The rows in shares of about ``most`` entries each, half as many more at most but for one row more: none is small."""
+        count = max(1, (2 * self.nnz + most) // (2 * most))
+        wanted = np.arange(1, count, dtype=np.uint64) * np.uint64(self.nnz) // np.uint64(count)
+        ends = np.unique([0, *np.searchsorted(self.indptr, self.indptr[0] + wanted).tolist(), self.count]).tolist()
+        yield from map(slice, ends[:-1], ends[1:])
+
     def cut(self, which: slice) -> Rows:
         """Some consecutive rows, without a copy of the entries."""
         starts = self.indptr[which.start : which.stop + 1]
@@ -148,7 +155,7 @@ class Source(NamedTuple):
     def pieces(self) -> Iterator[tuple[slice, Rows]]:
         """``blocks``, cut so that a copy of each stays where the processor has it at hand."""
         for where, rows in self.blocks():
-            for which in rows.parts(PIECE):
+            for which in rows.shares(PIECE):
                 whole = which.stop - which.start == rows.count
                 yield slice(where.start + which.start, where.start + which.stop), rows if whole else rows.cut(which)
 
