@@ -13,7 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.compiled import kernel
 from onlinear.rows import Rows, Source, permuted_rows, take_rows
+from onlinear.rows.arrays import as_bits, from_bits, mask
+
+UNSHARED = 4096  # bytes of which zlib makes a checksum without letting other threads run Python, which takes longer
 
 
 class StreamError(ValueError):
@@ -273,16 +277,59 @@ class Sums(NamedTuple):
     columns: int = 0
     values: int = 0
 
-    def plus(self, block: Block) -> Sums:
-        """The summary of these rows and of a block after them."""
-        starts, columns, values = block.rows
+    def plus(self, block: Block, entries: EntrySums) -> Sums:
+        """The summary of these rows and of a block after them, whose entries have these sums."""
+        starts = block.rows.indptr
         return Sums(
             self.rows + block.n,
-            zlib.crc32(np.ascontiguousarray(block.y).data, self.labels),
-            zlib.crc32(np.ascontiguousarray(starts[1:] - starts[:-1]).data, self.lengths),
-            self.columns + int(columns.sum(dtype=np.uint64)),
-            (self.values + int(values.view(np.uint64).sum())) % 2**64,
+            _checksum(block.y, self.labels),
+            _checksum(starts[1:] - starts[:-1], self.lengths),
+            self.columns + entries.columns,
+            (self.values + entries.values) % 2**64,
         )
+
+
+class EntrySums(NamedTuple):
+    """Of the entries of some rows the sums of the columns and of the values' bits."""
+
+    columns: int
+    values: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> EntrySums:
+        """Those of these rows."""
+        return look_over(rows)[2]
+
+
+def look_over(rows: Rows) -> tuple[int, float, EntrySums]:
+    """1 + the largest column, the largest absolute value, and the sums of the entries of rows with values of float64."""
+    with np.errstate(over="ignore"):
+        high, largest, columns, values = _looked_over(rows.indices, as_bits(rows.values), mask(np.float64))
+    size = int(high) + 1 if len(rows.indices) else 0
+    return size, from_bits(largest, np.float64), EntrySums(int(columns), int(values) % 2**64)
+
+
+@kernel
+def _looked_over(columns, bits, mask):  # type: ignore[no-untyped-def]
+    """The largest column and absolute value (as bits), and the sums of the columns and of the bits: one call, as each that
+    NumPy would make lets other threads run Python."""
+    high, largest, total, sums = np.uint32(0), np.int64(0), np.uint64(0), np.int64(0)
+    for k in range(columns.shape[0]):
+        high = high if high > columns[k] else columns[k]
+        total += np.uint64(columns[k])
+    for k in range(bits.shape[0]):
+        size = bits[k] & mask
+        largest = largest if largest > size else size
+        sums += bits[k]
+    return high, largest, total, sums
+
+
+def _checksum(array: np.ndarray, before: int) -> int:
+    """The checksum of the numbers of an array, after others."""
+    found = memoryview(array.tobytes())
+    for first in range(0, len(found), UNSHARED):
+        before = zlib.crc32(found[first : first + UNSHARED], before)
+    return before
 
 
 class Reader(Stream):
@@ -300,7 +347,7 @@ class Reader(Stream):
         with closing(self._pass()) as blocks:
             for block in blocks:
                 (name,) = block.names
-                found[name] = found.get(name, Sums()).plus(block)
+                found[name] = found.get(name, Sums()).plus(block, self._entry_sums(block))
                 if first is not None and found[name].rows > first.get(name, Sums()).rows:
                     raise _change_error(name, first.get(name, Sums()), found[name])
                 yield block
@@ -314,6 +361,10 @@ class Reader(Stream):
     @abstractmethod
     def _pass(self) -> Generator[Block, None, None]:
         """The blocks of one pass, each of one file."""
+
+    def _entry_sums(self, block: Block) -> EntrySums:
+        """The sums of a block that ``_pass`` has just given."""
+        return EntrySums.of(block.rows)
 
 
 def _change_error(name: str, first: Sums, found: Sums) -> StreamError:

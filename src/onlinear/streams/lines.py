@@ -14,7 +14,7 @@ import numpy as np
 
 from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
-from onlinear.streams.blocks import Block, Reader, StreamError
+from onlinear.streams.blocks import Block, EntrySums, Reader, StreamError, look_over
 from onlinear.streams.files import WholeLines, is_packed, is_pipe, read_lines
 
 BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
@@ -32,6 +32,7 @@ class Lines(Reader):
     task = None
     classes = None
     rows = None
+    _part: ParsedLines | None = None  # the lines that gave the last block
 
     def __init__(
         self,
@@ -64,7 +65,9 @@ class Lines(Reader):
                 self.done, self.text_bytes = part.text.done, before + part.text.bytes
                 self.timing.parse += part.seconds
                 spare.append(part.text.store)
+                self._part = part
                 yield from self._count_errors(part)
+        self._part = None
 
     def _count_errors(self, part: ParsedLines) -> Iterator[Block]:
         """Count the errors and yield the block. The first error too many is raised after the rows before it."""
@@ -78,6 +81,10 @@ class Lines(Reader):
             self._errors.append(message)
         if block is not None:
             yield block
+
+    def _entry_sums(self, block: Block) -> EntrySums:
+        part = self._part
+        return super()._entry_sums(block) if part is None or part.block is not block else part.sums
 
     @abstractmethod
     def parse_lines(self, piece: WholeLines) -> ParsedLines:
@@ -94,19 +101,19 @@ class ParsedLines(NamedTuple):
 
     text: WholeLines
     block: Block | None
+    sums: EntrySums  # of the block
     errors: list[tuple[int, str]]
     seconds: float
 
 
-def block_of(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> Block:
-    """The block of some rows of one file."""
-    size = int(rows.indices.max()) + 1 if len(rows.indices) else 0
-    largest = float(max(rows.values.max(), -rows.values.min())) if size else 0.0
-    return Block(rows, y, lines, (name,), size, largest)
+def block_of(rows: Rows, y: np.ndarray, lines: np.ndarray, name: str) -> tuple[Block, EntrySums]:
+    """The block of some rows of one file, and the sums of its entries."""
+    size, largest, sums = look_over(rows)
+    return Block(rows, y, lines, (name,), size, largest), sums
 
 
 def drop_rows(
-    piece: WholeLines, block: Block, errors: dict[int, str], out_of_range: dict[int, str], began: float
+    piece: WholeLines, block: Block, sums: EntrySums, errors: dict[int, str], out_of_range: dict[int, str], began: float
 ) -> ParsedLines:
     """The parsed lines without the rows whose numbers are no finite doubles.
 
@@ -115,9 +122,11 @@ def drop_rows(
     if out_of_range:
         errors |= {int(block.lines[row]): message for row, message in out_of_range.items()}
         block = block.take(np.delete(np.arange(block.n), list(out_of_range)))
-        block = block_of(block.rows, block.y, block.lines, piece.name)._replace(weights=block.weights)
+        weights = block.weights
+        block, sums = block_of(block.rows, block.y, block.lines, piece.name)
+        block = block._replace(weights=weights)
     found = [(at, f"{piece.name}:{at}: {errors[at]}.") for at in sorted(errors)]
-    return ParsedLines(piece, block if block.n else None, found, perf_counter() - began)
+    return ParsedLines(piece, block if block.n else None, sums, found, perf_counter() - began)
 
 
 def infinite_entries(rows: Rows) -> list[tuple[int, int]]:

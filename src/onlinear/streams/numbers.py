@@ -5,8 +5,8 @@ up to 19 digits, -250 <= k <= 280  double-double product with a tabulated power;
 the other side of a tie                                       (Dekker, 1971)
 all others                         ``float`` of the token, after the block
 
-Digits whose place is known are read eight at a time, as one number, those of an entry side by side. The text and the powers come as rooms (compiled/lanes.py),
-so that functions pass them on for nothing.
+Digits whose place is known are read eight at a time, as one number, those of an entry side by side. The text and the powers
+come as rooms (compiled/lanes.py), so that functions pass them on for nothing.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _plain_entry(text, i, tens):  # type: ignore[no-untyped-def]
 
 @function
 def _parse_entries(text, i, inner, base, ordered, tens, k, late, indices, values, lates):  # type: ignore[no-untyped-def]
-    """Parse the entries at ``i`` up to the newline. ``inner``: how many places behind the first ``AHEAD`` a plain entry may have.
+    """Parse the entries at ``i`` up to the newline. ``inner``: how many places may begin a plain entry, from ``AHEAD`` on.
 
     Returns where it stopped, the last token, the error (0: none), the counts of entries, late numbers and descending indices.
     """
@@ -279,7 +279,7 @@ class Svmlight(Lines):
         if descents:
             for row, column in infinite_entries(rows):
                 out_of_range.setdefault(row, f"expected values of index {column + self.base} with a finite sum, got infinity")
-        return drop_rows(piece, block_of(rows, y, lines, name), errors, out_of_range, began)
+        return drop_rows(piece, *block_of(rows, y, lines, name), errors, out_of_range, began)
 
 
 class SvmlightArrays(NamedTuple):

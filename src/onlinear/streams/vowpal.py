@@ -306,8 +306,9 @@ class Vowpal(Lines):
         rows = tidy(rows)
         for row, _ in infinite_entries(rows):
             out_of_range.setdefault(row, "expected features with finite values and sums, got infinity")
-        block = block_of(rows, y, lines, name)._replace(weights=None if np.all(weights == 1.0) else weights)
-        return drop_rows(piece, block, errors, out_of_range, began)
+        block, sums = block_of(rows, y, lines, name)
+        block = block._replace(weights=None if np.all(weights == 1.0) else weights)
+        return drop_rows(piece, block, sums, errors, out_of_range, began)
 
 
 class VowpalArrays(NamedTuple):
