@@ -456,6 +456,21 @@ def test_cuts_and_orders_of_any_layout(make, zeros, entries, monkeypatch):
     np.testing.assert_array_equal(np.vstack([piece for _, piece in pieces]), X)
 
 
+@pytest.mark.parametrize("lengths", [[], [0, 0], [5] * 20, [0, 0, 7, 0, 90, 1, 0], [1] * 99 + [4], [300, 0, 1]])
+@pytest.mark.parametrize("most", [1, 8, 60, 66, 67, 1000])
+def test_shares_are_all_of_the_rows_and_none_is_small(lengths, most):
+    starts = 3 + np.cumsum([0, *lengths]).astype(np.uint64)  # as of rows that are a part of others
+    count = sum(lengths)
+    given = rows.Rows(starts, np.zeros(count, np.uint32), np.ones(count))
+    found = list(given.shares(most))
+    assert [which.start for which in found] == [0, *(which.stop for which in found)][:-1][: len(found)]
+    assert not lengths or found[-1].stop == len(lengths)
+    entries = [int(starts[which.stop] - starts[which.start]) for which in found]
+    longest = max(lengths, default=0)
+    assert all(share <= max(1.5 * most, most + 1) + longest for share in entries)
+    assert len(found) < 2 or min(entries) >= most / 1.5 - 1 - longest
+
+
 def test_rows_without_zeros_are_read_where_they_lie():
     ((_, found),) = rows.read(FULL).blocks()
     assert np.shares_memory(found.values, FULL)
