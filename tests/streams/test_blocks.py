@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onlinear import streams
+from onlinear.streams.blocks import EntrySums, Sums
 from onlinear.streams.svmlight import Svmlight
 
 
@@ -20,3 +22,20 @@ def test_entries_beyond_the_width_are_left_out(tmp_path, width):
     assert (source.n, source.width, source.nnz) == (3, width, np.count_nonzero(wanted))
     assert source.size == max(np.flatnonzero(wanted.any(axis=0)), default=-1) + 1
     assert block.take(np.array([1])).within(width).nnz == 0
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [600, 601], [3, 3, 1999]])
+def test_the_summary_of_rows_is_that_of_any_blocks_of_them(cuts, tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{1 - 2 * (i % 3 == 0)} {i % 7 + 1}:0.{i + 1} 4000000:-{i}e9\n" for i in range(2000)))
+    (block,) = streams.open(path)
+    found, whole = Sums(), Sums().plus(block, EntrySums.of(block.rows))
+    for first, last in zip([0, *cuts], [*cuts, block.n], strict=True):
+        part = block.cut(first, last)
+        found = found.plus(part, EntrySums.of(part.rows))
+    assert found == whole
+    assert whole.columns == int(block.rows.indices.sum(dtype=np.uint64))
+    assert whole.values == int(block.rows.values.view(np.uint64).sum())
+    assert (block.size, block.largest) == (4_000_000, 1999e9)
+    other = block._replace(y=np.roll(block.y, 1))
+    assert Sums().plus(other, EntrySums.of(other.rows)) != whole
