@@ -39,7 +39,7 @@ from onlinear.compiled.lanes import (
     where,
     within,
 )
-from onlinear.compiled.lines import LINE, exchange, non_zeros, turned
+from onlinear.compiled.lines import LINE, ask, exchange, non_zeros, turned
 from onlinear.compiled.loss_address import BoundLoss, bind_loss, take_lanes, with_fields_at
 from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane
 from onlinear.compiled.outputs import (
@@ -86,6 +86,7 @@ __all__ = [
     "Held",
     "added",
     "adopt",
+    "ask",
     "at_column",
     "bind_loss",
     "borrowed",

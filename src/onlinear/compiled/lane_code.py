@@ -305,12 +305,12 @@ def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
                 builder.store(value, _at(builder, one, column, width))
 
 
-def prefetch(builder: Any, place: Any) -> None:
+def prefetch(builder: Any, place: Any, near: int = 3) -> None:
     """Ask for the memory at an address."""
     pointer = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(3), INTEGER(1)])
+    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(near), INTEGER(1)])
 
 
 def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:

@@ -17,6 +17,10 @@ def exchange(keys: np.ndarray, a: Place, b: Place) -> None:
     keys[a], keys[b] = np.minimum(keys[a], keys[b]), np.maximum(keys[a], keys[b])
 
 
+def ask(array: np.ndarray, k: Place) -> None:
+    """Ask for the line that holds array[k], ahead of its use."""
+
+
 def non_zeros(values: np.ndarray, at: Place, column: Place, indices: np.ndarray, found: np.ndarray, end: Place) -> Place:
     """Write the non-zeros of the eight values from ``at`` on, and their columns, to ``found`` and ``indices``; give their end.
 

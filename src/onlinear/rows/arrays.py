@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import COMPILED, kernel, non_zeros, turned
-from onlinear.rows.records import Rows, plain
+from onlinear.rows.records import COPIED, Rows, copy_lines, plain
 
 ENTRIES = 1 << 18  # entries of a block
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
@@ -63,9 +63,12 @@ class ArrayRows(NamedTuple):
 
     def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
         """The number of its first row, and the rows of each piece as contiguous floats."""
-        step = max(1, ENTRIES // max(1, self.array.shape[1]))
         floats, kind = self.array.dtype == float_type(self.array), self.array.flags
         ready, by_column = floats and kind.c_contiguous, floats and kind.f_contiguous and self.order is None
+        if ready and self.order is not None:
+            yield from self._copied(self.order)
+            return
+        step = max(1, ENTRIES // max(1, self.array.shape[1]))
         array, room = plain(self.array) if ready else self.array, None
         columns = plain(array.T).reshape(-1) if by_column and not ready else None
         for first in range(0, self.count, step):
@@ -79,6 +82,16 @@ class ArrayRows(NamedTuple):
                         np.copyto(room, part, casting="unsafe")
                 part = room
             yield first, part
+
+    def _copied(self, order: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """``pieces`` of contiguous floats in an order."""
+        width = self.array.shape[1]
+        step, order = max(1, COPIED // max(1, width)), np.ascontiguousarray(order, np.int64)
+        values, room = plain(self.array).reshape(-1), np.empty((min(step, len(order)), width), self.array.dtype)
+        for first in range(0, len(order), step):
+            which = order[first : first + step]
+            copy_lines(values, which, room[: len(which)].reshape(-1))
+            yield first, room[: len(which)]
 
     def cut(self, which: slice) -> ArrayRows:
         """Some consecutive rows, without a copy."""

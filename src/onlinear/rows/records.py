@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import LINE, ask, function, kernel
 from onlinear.compiled.objects import (
     LONG_DOUBLE,
     LONG_SINGLE,
@@ -33,6 +33,7 @@ from onlinear.compiled.objects import (
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 COPIED = 1 << 17  # entries that are copied at a time, to where the processor has them at hand
 PIECE = 1 << 19  # the same of those in the scales of their columns, each of whose pieces takes several calls
+ASKED = np.uint64(1 << 11)  # entries between asking for a row that is to be copied and its copy
 LARGEST_COLUMN = 2**31 - 2
 LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
@@ -275,15 +276,47 @@ def take_rows(rows: Rows, order: np.ndarray) -> Rows:
     return Rows(starts, indices, values)
 
 
+# Rows that are copied from anywhere are asked for some way ahead, into the second cache: the processor foresees only those that
+# stand one after the other.
+
+
 @kernel
 def _copy(rows, begins, starts, indices, values):  # type: ignore[no-untyped-def]
     _, columns, entries = rows
-    for i in range(begins.shape[0]):
+    n, asked = begins.shape[0], 0
+    for i in range(n):
         begin, to = begins[i], starts[i]
+        while asked < n and starts[asked] <= to + ASKED:
+            end = begins[asked] + (starts[asked + 1] - starts[asked])
+            _ask_for(columns, begins[asked], end)
+            _ask_for(entries, begins[asked], end)
+            asked += 1
         for k in range(starts[i + 1] - to):
             indices[to + k] = columns[begin + k]
         for k in range(starts[i + 1] - to):
             values[to + k] = entries[begin + k]
+
+
+@kernel
+def copy_lines(values, order, out):  # type: ignore[no-untyped-def]
+    """Copy rows ``order`` of those that stand one after the other in ``values``, all as long."""
+    n, asked = order.shape[0], 0
+    width = np.uint64(out.shape[0] // max(1, n))
+    for i in range(n):
+        begin, to = np.uint64(order[i]) * width, np.uint64(i) * width
+        while asked < n and np.uint64(asked) * width <= to + ASKED:
+            _ask_for(values, np.uint64(order[asked]) * width, np.uint64(order[asked] + 1) * width)
+            asked += 1
+        for k in range(width):
+            out[to + k] = values[begin + k]
+
+
+@function
+def _ask_for(array, begin, end):  # type: ignore[no-untyped-def]
+    for k in range(begin, end, np.uint64(LINE // array.itemsize)):
+        ask(array, k)
+    if begin < end:
+        ask(array, end - np.uint64(1))
 
 
 def permuted_rows(parts: Sequence[Rows], order: np.ndarray) -> Rows:
