@@ -42,6 +42,7 @@ from onlinear.compiled.passes import inlined
 
 INTEGER = ir.IntType(32)
 SMALLER_SIZE = 2  # of two numbers, with the sign of the first: what the instruction ``vrange`` is told
+FIRST, SECOND = 3, 2  # caches, as LLVM numbers them
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -305,19 +306,20 @@ def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
                 builder.store(value, _at(builder, one, column, width))
 
 
-def prefetch(builder: Any, place: Any, near: int = 3) -> None:
-    """Ask for the memory at an address."""
+def prefetch(builder: Any, place: Any, cache: int = FIRST) -> None:
+    """Ask for the memory at an address, for the first cache or the second: of the first the processor awaits few lines at a time,
+    and a loop that asks for more than it awaits waits itself."""
     pointer = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(near), INTEGER(1)])
+    builder.call(ask, [builder.bitcast(place, pointer), INTEGER(0), INTEGER(cache), INTEGER(1)])
 
 
 def _emit_fetch(builder: Any, args: Any, kinds: Any) -> None:
     array, indices, k = args
     for entry in range(ENTRIES):
         column = _column(builder, indices, builder.add(k, ir.Constant(k.type, entry)))
-        prefetch(builder, _at(builder, array, column, apart(kinds[0])))
+        prefetch(builder, _at(builder, array, column, apart(kinds[0])), SECOND)
 
 
 def _emit_taken(builder: Any, args: Any, kinds: Any) -> Any:

@@ -8,7 +8,7 @@ from llvmlite import binding, ir
 from numba import types
 
 from onlinear.compiled._private import cgutils
-from onlinear.compiled.lane_code import INTEGER, emits, has_masks, prefetch
+from onlinear.compiled.lane_code import INTEGER, SECOND, emits, has_masks, prefetch
 from onlinear.compiled.lines import LINE, ask, exchange, non_zeros, turned
 
 _EIGHT = 8
@@ -88,7 +88,7 @@ def _emit_turned(builder: Any, args: Any, kinds: Any) -> None:
         builder.store(line, _vector_at(builder, out, place, vector), align=size)
 
 
-emits(ask, lambda *kinds: types.none, lambda builder, args, kinds: prefetch(builder, builder.gep(args[0], [args[1]]), 2))
+emits(ask, lambda *kinds: types.none, lambda builder, args, kinds: prefetch(builder, builder.gep(args[0], [args[1]]), SECOND))
 emits(exchange, lambda *kinds: types.none, _emit_exchange)
 emits(non_zeros, lambda values, at, column, indices, found, end: types.int64, _emit_non_zeros)
 emits(turned, lambda *kinds: types.none, _emit_turned)

@@ -41,7 +41,7 @@ POWERS_OF_8 = 0o1111111
 DECAY_LIMIT, DECAY_LIMIT_AVERAGED = 2.0**500, 2.0**10
 HUGE = 1e100
 GAINS = "gains"  # kept of implicit steps: the sum of their gains, its correction, sum eta |g|^2 / 2, the penalty at the start
-AHEAD = np.uint64(128)  # entries between asking for a state and its use
+AHEAD = np.uint64(512)  # entries between asking for a state and its use
 NEAR = 1 << 17  # features whose states the processor keeps at hand: asking ahead would only cost
 
 
