@@ -307,8 +307,8 @@ def _emit_put_back(builder: Any, args: Any, kinds: Any) -> None:
 
 
 def prefetch(builder: Any, place: Any, cache: int = FIRST) -> None:
-    """Ask for the memory at an address, for the first cache or the second: of the first the processor awaits few lines at a time,
-    and a loop that asks for more than it awaits waits itself."""
+    """Ask for the memory at an address, for the first cache or the second. The processor awaits few lines for the first,
+    and a loop that asks for more waits itself."""
     pointer = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, INTEGER, INTEGER, INTEGER])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")

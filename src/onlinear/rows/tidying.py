@@ -19,6 +19,7 @@ DIGIT = 11  # bits of a column that one step sorts by, at most
 NEARLY = 2  # moves per entry after which a row is no longer nearly in order
 SAFE = 1e100  # values below it need no exact largest one
 PLAIN, DESCENDING, MIXED = 0, 1, 2  # how the columns of a row are ordered; plain ones ascend without repeats
+WHOLE = 3  # a row that was mixed and is sorted, and has neither repeats nor zeros
 
 
 def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, *, owned: bool = False) -> Source:
@@ -151,8 +152,9 @@ def _sorted_side_by_side(keys, count):  # type: ignore[no-untyped-def]
 
 
 @function
-def _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums):  # type: ignore[no-untyped-def]
-    """Sort rows of the block from entry ``base`` on, each given as length 2^32 + number; lengths ascend."""
+def _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums, orders, i):  # type: ignore[no-untyped-def]
+    """Sort rows of the block from row ``i`` and entry ``base`` on, each given as length 2^32 + number; lengths ascend. Note in
+    ``orders`` those that are whole."""
     lanes, shift, mask = np.uint64(keys.shape[1]), keys.dtype.type(bits), np.uint64((1 << bits) - 1)
     for group in range(ZERO, count, lanes):
         many = min(lanes, count - group)
@@ -166,10 +168,15 @@ def _sorted_rows(which, count, begins, base, columns, values, keys, bits, found,
         _sorted_side_by_side(keys, np.int64(longest))
         for lane in range(many):
             length, begin = which[group + lane] >> HALF, begins[which[group + lane] & LOW]
-            to = begin - base
+            to, last, faults = begin - base, ~keys.dtype.type(0) >> shift, np.uint32(0)
             for k in range(length):
                 key = keys[k, lane]
-                found[to + k], sums[to + k] = key >> shift, values[begin + (np.uint64(key) & mask)]
+                column, value = key >> shift, values[begin + (np.uint64(key) & mask)]
+                found[to + k], sums[to + k] = column, value
+                faults += np.uint32(column == last) + np.uint32(value == 0.0)
+                last = column
+            if faults == 0:
+                orders[(which[group + lane] & LOW) - i] = WHOLE
 
 
 @function
@@ -188,12 +195,18 @@ def _copied(columns, values, begin, stop, indices, totals, end, backwards):  # t
         _reversed(values, begin, stop, totals, end)
         end += count
     else:
-        for k in range(count):
-            indices[end + k] = columns[begin + k]
-        for k in range(count):
-            totals[end + k] = values[begin + k]
-        end += count
+        end = _added(columns, values, begin, stop, indices, totals, end)
     return end
+
+
+@function
+def _added(columns, values, begin, stop, indices, totals, end):  # type: ignore[no-untyped-def]
+    """Add a row to the tidy ones as it is; give their new end."""
+    for k in range(stop - begin):
+        indices[end + k] = columns[begin + k]
+    for k in range(stop - begin):
+        totals[end + k] = values[begin + k]
+    return end + (stop - begin)
 
 
 @function
@@ -263,10 +276,12 @@ def _tidy(begins, columns, values, owned, most, keys, bits, starts, indices, tot
             last += ONE
         if count > ZERO:
             which = other if _sorted_by_digits(short, other, count, longest, counts) else short
-            _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums)
+            _sorted_rows(which, count, begins, base, columns, values, keys, bits, found, sums, orders, i)
         for r in range(i, last):
             begin, stop, order = begins[r], begins[r + ONE], orders[r - i]
-            if order != MIXED:
+            if order == WHOLE:
+                end = _added(found, sums, begin - base, stop - base, indices, totals, end)
+            elif order != MIXED:
                 end = _copied(columns, values, begin, stop, indices, totals, end, order == DESCENDING)
             else:
                 end, summed = _joined(found, sums, begin - base, stop - base, indices, totals, end)
