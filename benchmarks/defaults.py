@@ -375,7 +375,7 @@ What an estimator takes where nothing is named, for one pass:
 | average | `adaptive`; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
 | weights | `relative`: steps over (running largest weight)^(3/4); adaptive steps are so by themselves | the same |
 | targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
-| predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`) |
+| predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`); poisson: to a third of the smallest and three times the largest count |
 
 Adaptive steps have a size for each column, by the gradients that it has had, and need no clock. For classes they have smaller errors
 and log losses than one step size for all columns, of text by a tenth or more, and a log of clicks, where one step size is no better

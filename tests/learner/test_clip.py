@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 
 from onlinear import Learner, ModelFileError, OnlineRegressor, PenaltyPath, load
 from onlinear.files import model_file
-from onlinear.learner.clip import EXACT, Clipped
+from onlinear.learner.clip import EXACT, Clipped, ClippedCounts
 
 OPTIONS = {"targets": "relative", "clip": True, "fit_intercept": True, "average": "adaptive"}
 SOLVERS = ["implicit-ftrl,eta=8", "implicit-sgd,eta=3", "fiol,eta=3", "comid,eta=0.1"]
@@ -193,3 +193,96 @@ def test_a_real_set_gains():
     scores = [OnlineRegressor(clip=clip, passes=3, random_state=0).fit(X, y).score(X, y) for clip in (True, False)]
     assert scores[0] > 0.4
     assert scores[0] > scores[1] - 0.01
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+COUNTED = OPTIONS | {"average": "none"}
+
+
+def counts(n=900):
+    """Counts of a mean by six columns, of which some are far out."""
+    rng = np.random.default_rng(5)
+    Z = rng.standard_normal((n, 6))
+    return np.exp(1.5 * Z), rng.poisson(np.exp(0.5 * Z[:, 0] - 0.3 * Z[:, 1] + 0.5)).astype(np.float64)
+
+
+@pytest.mark.parametrize("u", [-9.0, -1.0, 0.3, 2.0, 300.0])
+@pytest.mark.parametrize("c", [0.01, 1.0, 1e4])
+def test_the_step_of_counts_is_that_of_the_matching_loss(u, c):
+    level, y = 0.7, 2.0
+    loss = ClippedCounts(level, np.log(0.5), np.log(8.0))
+    integral = quad(lambda v: np.exp(np.clip(v, *loss[1:])) - y, np.log(y), u, points=np.log([0.5, 8.0]).tolist(), limit=200)[0]
+    assert loss.value(u - level, y) - loss.value(np.log(y) - level, y) == pytest.approx(integral)
+    theta = brentq(lambda theta: theta - loss.slope(u - level - c * theta, y), -20.0, 20.0, xtol=1e-14)
+    assert loss.theta(u - level, c, y) == pytest.approx(theta, abs=1e-9)
+
+
+def test_a_step_that_rounding_alone_moves_stays_small():
+    """At the count itself, with a step size of 1e15, the slope is a rounding error and the edges are near."""
+    loss = ClippedCounts(np.log(10.0), np.log(5.0), np.log(20.0))
+    assert abs(loss.theta(0.0, 1e15, 10.0)) < 1e-14
+
+
+@pytest.mark.parametrize("average", ["adaptive", "none"])
+@pytest.mark.parametrize("solver", ["mixture", "implicit-ftrl,eta=2", "implicit-sgd,eta=3"])
+def test_clipped_counts_keep_the_contract(solver, average, tmp_path):
+    if solver == "mixture" and average == "adaptive":
+        return
+    X, y = counts()
+    options = OPTIONS | {"average": average}
+    whole = Learner(solver, "poisson", **options).learn(X, y)
+    cut, one = Learner(solver, "poisson", **options), Learner(solver, "poisson", **options)
+    for first in range(0, 900, 7):
+        cut.learn(X[first : first + 7], y[first : first + 7])
+    for x, target in zip(X, y.tolist(), strict=True):
+        one.learn_one(np.arange(6), x, target)
+    assert state(cut) == state(one) == state(whole)
+    half = Learner(solver, "poisson", **options).learn(X[:400], y[:400])
+    half.save(tmp_path / "half")
+    assert state(load(tmp_path / "half").learn(X[400:], y[400:])) == state(whole)
+    low, high = whole.bounds()[0]
+    assert (low, high) == (-np.inf, pytest.approx(np.log(3.0 * y.max())))
+    assert whole.predict(1e3 * X).max() <= high
+    assert whole.predict_one(np.arange(6), 1e3 * X[0]) <= high
+
+
+def test_edges_are_open_where_counts_are_0():
+    X = np.ones((4, 1))
+    learner = Learner("implicit-sgd,eta=1", "poisson", **COUNTED)
+    assert learner.bounds().tolist() == [[np.inf, -np.inf]]
+    for y, wanted in ((0.0, [-np.inf, np.inf]), (3.0, [-np.inf, np.log(9.0)])):
+        assert learner.learn(X[:1], [y]).bounds().tolist() == [pytest.approx(wanted)]
+    learner = Learner("implicit-sgd,eta=1", "poisson", **COUNTED).learn(X, [7.0, 3.0, 9.0, 8.0])
+    np.testing.assert_allclose(learner.bounds(), np.log([[1.0, 27.0]]))
+    np.testing.assert_allclose(learner.predict([[-1e9], [1e9], [0.0]])[:2], np.log([1.0, 27.0]))
+
+
+def test_columns_with_long_tails_do_not_ruin_counts(tmp_path):
+    X, y = counts(3000)
+    X_test, y_test = counts(4000)[0][3000:], counts(4000)[1][3000:]
+    model = OnlineRegressor("poisson", random_state=0).partial_fit(X, y)
+    found = model.predict(X_test)
+    assert np.mean(found - y_test * np.log(found)) < np.mean(y.mean() - y_test * np.log(y.mean())) - 0.05
+    assert model.predict(1e6 * X_test).max() == pytest.approx(3.0 * y.max())
+    with np.errstate(over="ignore"):
+        assert OnlineRegressor("poisson", clip=False).partial_fit(X, y).learner_.bounds() is None
+    for final in (True, False):
+        model.save(tmp_path / "m", final=final)
+        again = load(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict(X_test), found)
+        assert again.predict_one(np.arange(6), X_test[0]) == pytest.approx(found[0], rel=1e-14)
+
+
+def test_the_history_of_counts_has_the_losses_of_clipped_means():
+    X, y = counts(300)
+    options = {"solver": "implicit-sgd,eta=3", "average": "adaptive", "clip": True, "scale": "none"}
+    model, report = OnlineRegressor("poisson", **options), OnlineRegressor("poisson", **options).fit([(X, y)]).history_[-1]
+    model.partial_fit(X[:1], y[:1])
+    first, losses = 0.5 * 1.0 if y[0] == 0.0 else 1.0, [(0.0, 0.0)]
+    for x, target in zip(X[1:, None], y[1:], strict=True):
+        scores = np.log(model.predict(x)[0]), model.learner_.linear_scores(x)[0]
+        losses.append([np.exp(score) - target * score for score in scores])
+        model.partial_fit(x, [target])
+    found = np.array([report["loss"], report["loss_linear"]]) * 300.0
+    np.testing.assert_allclose(found, np.sum(losses, axis=0) + first, atol=2.0)

@@ -105,7 +105,7 @@ def train(
         bool | None,
         typer.Option(
             "--clip/--no-clip",
-            help="Squared loss: predict within the labels seen. Default: yes where no solver is named.",
+            help="Squared, poisson: predict within the labels seen. Default: yes where no solver is named.",
             show_default=False,
             rich_help_panel=MODEL,
         ),

@@ -8,21 +8,27 @@ clip(s), and it is learned by
 which is the squared loss between lo and hi and goes on along its tangents beyond: convex, and a score beyond the range is
 pulled back no harder than from its edge. Its implicit step is that of the squared loss where it ends inside, else the slope at
 the edge.
+
+Counts, whose scores are logarithms, the same: clip(s) = min(max(s, log(lo / 3)), log(3 hi)) and L' = exp(clip(s)) - y, with a
+factor of 3 because means go beyond the counts seen. Where lo is 0, and while hi is, that end is open. Without a clip the slope
+grows like exp(s): one row far outside would make the sums of squared slopes so large that no step moves anything any more.
 """
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function, with_fields_at
+from onlinear.compiled import adopt, function, kernel, with_fields_at
 from onlinear.files import trust
+from onlinear.losses import Poisson
 
 LOW, HIGH = range(2)
 EXACT = 64  # moves of the range of the loss without a margin
 MARGIN = 0.1  # of the width of the range, for the moves after these
+ROOM = 3.0  # a factor by which means of counts may lie beyond the counts seen
 FAR = 12.0  # deviations: a range that is wider has outliers at its ends
 
 
@@ -53,8 +59,38 @@ class Clipped(NamedTuple):
 adopt(Clipped)
 
 
+class ClippedCounts(NamedTuple):
+    """L(s, y) of the Poisson loss of scores that count from ``level``, with u = level + s clipped to [low, high], which holds
+    log y."""
+
+    level: float = 0.0
+    low: float = -inf
+    high: float = inf
+
+    def value(self, s: float, y: float) -> float:
+        """l(clip(u), y) + (exp(clip(u)) - y) (u - clip(u))."""
+        u = self.level + s
+        inside = min(max(u, self.low), self.high)
+        return Poisson(1.0).value(inside, y) + self.slope(s, y) * (u - inside)  # type: ignore[call-arg]
+
+    def slope(self, s: float, y: float) -> float:
+        """exp(clip(u)) - y."""
+        return Poisson(1.0).slope(min(max(self.level + s, self.low), self.high), y)  # type: ignore[call-arg]
+
+    def theta(self, a: float, c: float, y: float) -> float:
+        """The slope at the edge where the step begins and ends beyond it; else that of the Poisson loss."""
+        u, edge = self.level + a, self.slope(a, y)
+        if (u > self.high and u - c * edge > self.high) or (u < self.low and u - c * edge < self.low):
+            return edge
+        return Poisson(1.0).theta(u, c, y)  # type: ignore[call-arg]
+
+
+adopt(ClippedCounts)
+
+
 class Clip:
-    """The ranges of the targets of one learner, and the losses that kernels take of them.
+    """The ranges of the targets of one learner, and the losses that kernels take of them; ``counts``: whether scores are
+    logarithms of them.
 
     A range that moves stops the kernels. Targets in random order move it some 2 log t times in t rows, sorted ones at every
     row. So after ``EXACT`` moves the range of the loss moves past a target that leaves it, by ``MARGIN`` of its width, and
@@ -68,16 +104,26 @@ class Clip:
         The same of the loss, with its margins.
     moves : ndarray of shape (1,)
         How often ``rooms`` has moved.
+    edges : ndarray of shape (outputs, 2)
+        ``ranges`` as scores: they themselves, or of counts their logarithms.
     """
 
-    def __init__(self, outputs: int) -> None:
+    def __init__(self, outputs: int, counts: bool = False) -> None:
+        self.counts = counts
         self.ranges = np.tile([inf, -inf], (outputs, 1))
         self.rooms = self.ranges.copy()
         self.moves = np.zeros(1)
+        self.edges = self.ranges.copy() if counts else self.ranges
+        self._fields = np.zeros((outputs, 3))  # of the losses of counts
 
-    def loss(self, output: int, implicit: bool) -> Any:
-        """The loss of an output as kernels take it, whose range follows ``rooms``."""
-        return with_fields_at(Clipped(*self.rooms[output]), self.rooms[output], implicit)
+    def loss(self, output: int, level: float, implicit: bool) -> Any:
+        """The loss of an output as kernels take it, whose range follows ``rooms``; scores of counts count from ``level``."""
+        if not self.counts:
+            return with_fields_at(Clipped(*self.rooms[output]), self.rooms[output], implicit)
+        fields = self._fields[output]
+        fields[:] = level, *self.rooms[output]
+        to_edges(fields[None, 1:], fields[None, 1:])
+        return with_fields_at(ClippedCounts(*fields.tolist()), fields, implicit)
 
     def widen(self, y: np.ndarray) -> None:
         """Move the range of the loss past the targets of a row, (K,), where they leave it."""
@@ -107,7 +153,13 @@ class Clip:
         lows = np.minimum.accumulate(np.vstack([self.ranges[:, LOW], np.where(counted, y, inf)]))
         highs = np.maximum.accumulate(np.vstack([self.ranges[:, HIGH], np.where(counted, y, -inf)]))
         self.ranges[:] = np.column_stack([lows[-1], highs[-1]])
-        return np.stack([lows[:-1], highs[:-1]])
+        found = np.stack([lows[:-1], highs[:-1]])
+        if self.counts:
+            to_edges(self.ranges, self.edges)
+            pairs = found.reshape(2, -1).T.copy()
+            to_edges(pairs, pairs)
+            found = pairs.T.reshape(found.shape)
+        return found
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""
@@ -120,6 +172,8 @@ class Clip:
             trust.must(array is self.moves or are_ranges(found), "a range of targets that no rows have")
             array[:] = found
         trust.must(0.0 <= self.moves[0] < inf, "a number of moves below 0")
+        if self.counts:
+            to_edges(self.ranges, self.edges)
 
 
 @function
@@ -131,10 +185,31 @@ def clip_row(ranges, scores):  # type: ignore[no-untyped-def]
 
 
 @function
-def widen_row(ranges, y):  # type: ignore[no-untyped-def]
-    """Take in the targets (K,) of one row of non-zero weight."""
+def low_edge(count):  # type: ignore[no-untyped-def]
+    """The score at the lower edge of a range of counts from ``count`` on."""
+    return log(count / ROOM) if 0.0 < count < inf else -inf if count <= 0.0 else inf
+
+
+@function
+def high_edge(count):  # type: ignore[no-untyped-def]
+    """The score at the upper edge of a range of counts up to ``count``."""
+    return log(ROOM * count) if count > 0.0 else inf if count == 0.0 else -inf
+
+
+@kernel
+def to_edges(ranges, edges):  # type: ignore[no-untyped-def]
+    """Write ranges of counts (n, 2) as those of their scores, which may be the same array."""
+    for k in range(ranges.shape[0]):
+        edges[k, LOW], edges[k, HIGH] = low_edge(ranges[k, LOW]), high_edge(ranges[k, HIGH])
+
+
+@function
+def widen_row(ranges, edges, y):  # type: ignore[no-untyped-def]
+    """Take in the targets (K,) of one row of non-zero weight; ``edges``: of counts, else None."""
     for k in range(len(ranges)):
         ranges[k, LOW], ranges[k, HIGH] = min(ranges[k, LOW], y[k]), max(ranges[k, HIGH], y[k])
+        if edges is not None:
+            edges[k, LOW], edges[k, HIGH] = low_edge(ranges[k, LOW]), high_edge(ranges[k, HIGH])
 
 
 def clip_between(scores: np.ndarray, ranges: np.ndarray) -> None:
@@ -152,8 +227,10 @@ def bounded(scores: Any, bounds: np.ndarray | None) -> Any:
     return found if np.ndim(scores) else float(found)
 
 
-def are_ranges(ranges: np.ndarray) -> bool:
-    """Whether each range (K, 2) is one of targets, or that of none."""
-    fits = np.isfinite(ranges).all(axis=1) & (ranges[:, LOW] <= ranges[:, HIGH])
+def are_ranges(ranges: np.ndarray, open_ends: bool = False) -> bool:
+    """Whether each range (K, 2) is one of targets, or that of none; with ``open_ends`` one of scores."""
+    low, high = ranges.T
+    inside = (low < inf) & (high > -inf) if open_ends else np.isfinite(ranges).all(axis=1)
+    fits = inside & (low <= high)
     nothing = (ranges[:, LOW] == inf) & (ranges[:, HIGH] == -inf)
     return bool(np.all(fits | nothing))

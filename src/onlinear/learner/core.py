@@ -37,7 +37,7 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
 from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units, has_units
-from onlinear.losses import Squared
+from onlinear.losses import Poisson, Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.rows.centring import scaler_of
@@ -49,6 +49,8 @@ from onlinear.text.form import check_flag, kebab, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
 NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
+
+CLIPPED = (Squared, Poisson)  # losses whose predictions may be clipped to the targets seen
 
 
 class Core(Guarded):
@@ -180,9 +182,10 @@ class Core(Guarded):
         """The running units of targets and weights, or None where both are taken as they are."""
         if clips and self.forget is not None:
             raise ValueError("clip=True and forget= exclude each other: the range of the targets does not forget.")
-        if clips and (targets == RAW or type(self.loss) is not Squared):
+        if clips and (targets == RAW or type(self.loss) not in CLIPPED):
             raise ValueError(
-                f"clip=True needs targets={RELATIVE!r} and the squared loss, got {targets!r} and {type(self.loss).__name__}."
+                f"clip=True needs targets={RELATIVE!r} and the loss squared or poisson, got {targets!r} and "
+                f"{type(self.loss).__name__}."
             )
         if targets == weights == RAW:
             return None
@@ -482,10 +485,8 @@ class Core(Guarded):
         return weights if self.scaler is None else self.must_be_finite(self.scaler.original(weights, columns))
 
     def bounds(self) -> np.ndarray | None:
-        """What predictions are clipped to (K, 2), in the units of the targets; None where they are not."""
-        if self.units is None or self.units.clip is None:
-            return None
-        return self.units.clip.ranges + self.units.zero[:, None]
+        """What scores are clipped to (K, 2), in the units of the targets, of counts as logarithms; None where they are not."""
+        return None if self.units is None else self.units.bounds
 
     def bias(self, k: int, average: bool) -> float:
         """Output k's intercept in the units of rows and targets as they were given."""

@@ -121,11 +121,12 @@ def finish(limits, done, loss, score, target, s, now, losses, report):  # type: 
 
 @function
 def clipped(ranges, scores, means, target):  # type: ignore[no-untyped-def]
-    """Clip the scores to the range of the targets before, which takes in the row's."""
+    """Clip the scores to the range of the targets before, which takes in the row's; of counts with its edges."""
     if ranges is not None:
-        clip_row(ranges, scores[0])
-        clip_row(ranges, means[0])
-        widen_row(ranges, target)
+        targets, edges = ranges
+        clip_row(targets if edges is None else edges, scores[0])
+        clip_row(targets if edges is None else edges, means[0])
+        widen_row(targets, edges, target)
 
 
 @function
@@ -348,9 +349,11 @@ class OneRow(RowRoom):
         if units is None and race is None:
             return None, None
         target, scores = self._target[:, None], self._score[:, None]
-        zero, level, ranges = None, None, None
+        zero, level = None, None
+        ranges: tuple[np.ndarray, np.ndarray | None] | None = None
         if units is not None:
             zero, level = units.zero if units.shifts else None, units.zero if units.raises else None
-            ranges = None if units.clip is None else units.clip.ranges
+            if units.clip is not None:
+                ranges = units.clip.ranges, units.clip.edges if units.counts else None
         raced = None if race is None else (target, float(race.longest), race.losses)
         return self._ways_of_moves(target, zero), ((scores, self._means, self._linear), zero, level, ranges, raced)

@@ -77,8 +77,9 @@ class Learner(Core):
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.
     clip : bool, default=False
         Whether predictions are clipped to the smallest and largest target so far, and learned with the loss that matches: slope
-        clip(s) - y. For the squared loss with ``targets="relative"``. ``objective`` is that of the loss named and of the
-        linear scores.
+        clip(s) - y. For the squared loss with ``targets="relative"``; for the Poisson loss too, whose means are clipped to a
+        third of the smallest and three times the largest count. ``objective`` is that of the loss named and of the linear
+        scores.
     forget : float, default=None
         The half-life in rows: what is older than so many rows counts less than half, in the objective, the steps and the
         average. For ``implicit-ftrl``, ``ftrl``, ``rda`` and ``adagrad-rda``. None is never.

@@ -137,10 +137,13 @@ def weight_of_all(average, total, now):  # type: ignore[no-untyped-def]
 
 
 @function
-def within(score, ranges, zero):  # type: ignore[no-untyped-def]
-    """The score inside the targets seen, where it is clipped."""
-    if ranges is not None and ranges[LOW] <= ranges[HIGH]:
-        score = min(max(score, plus(ranges[LOW], zero, 1.0)), plus(ranges[HIGH], zero, 1.0))
+def within(score, bounds):  # type: ignore[no-untyped-def]
+    """The score inside the targets seen, where it is clipped; ``bounds``: their range, and the zero that it is less by or
+    None."""
+    if bounds is not None:
+        ranges, zero = bounds
+        if ranges[LOW] <= ranges[HIGH]:
+            score = min(max(score, plus(ranges[LOW], zero, 1.0)), plus(ranges[HIGH], zero, 1.0))
     return score
 
 
@@ -202,7 +205,7 @@ def less_means(bias, means, dot, weights, count):  # type: ignore[no-untyped-def
 
 
 @function
-def scored(k, bias, room, scales, zero, ranges):  # type: ignore[no-untyped-def]
+def scored(k, bias, room, scales, zero, bounds):  # type: ignore[no-untyped-def]
     """Whether the weights of output k are finite; its score."""
     columns, places, x, weights, scores, facts, (means, dot) = room
     w, begin, last = weights[k], facts[CENTRED], facts[LISTED]
@@ -214,7 +217,7 @@ def scored(k, bias, room, scales, zero, ranges):  # type: ignore[no-untyped-def]
     to_own_units(scales, columns, w, 0, begin)
     to_own_units(scales, columns, w, begin, last)
     bias = less_means(plus(bias, zero, 1.0), means, dot, w, begin)
-    scores[k] = within(summed(bias, w, places, x, begin, facts[END]), ranges, zero)
+    scores[k] = within(summed(bias, w, places, x, begin, facts[END]), bounds)
     return True
 
 
@@ -227,9 +230,9 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
     if end < 0:
         return nan
     for k in range(len(outputs)):
-        own, apart, zero, ranges, own_bias, _, last = opened_at(one, outputs[k])
+        own, apart, zero, bounds, own_bias, _, last = opened_at(one, outputs[k])
         read(*last, brought(apart, room[0], end)[:end], own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
-        if not scored(k, bias_of(*own_bias, own), room, scales, zero, ranges):  # type: ignore[name-defined]  # noqa: F821
+        if not scored(k, bias_of(*own_bias, own), room, scales, zero, bounds):  # type: ignore[name-defined]  # noqa: F821
             return nan
     return room[4][0]
 
@@ -242,13 +245,13 @@ def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-d
     if end < 0 or not total > 0.0:
         return nan
     for k in range(len(outputs)):
-        own, apart, zero, ranges, own_bias, sums, last = opened_at(one, outputs[k])
+        own, apart, zero, bounds, own_bias, sums, last = opened_at(one, outputs[k])
         places = brought(apart, room[0], end)[:end]
         read_sums(*sums, places, own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
         read(*last, places, own, others)  # type: ignore[name-defined]  # noqa: F821
         averaged(kind, total, room[3][k], others, end)
         bias = mean_bias_of(bias_of(*own_bias, own), kind[0], total, own)  # type: ignore[name-defined]  # noqa: F821
-        if not scored(k, bias, room, scales, zero, ranges):
+        if not scored(k, bias, room, scales, zero, bounds):
             return nan
     return room[4][0]
 
@@ -344,11 +347,12 @@ class OneRead:
             return None
 
     def _ends_of(self, k: int) -> tuple[Any, Any]:
-        """The zero of the targets and the range of the predictions of output k; None where there is none."""
+        """The zero of output k, and what its predictions are clipped to (``within``); None where there is none."""
         units = self._core.units
         if units is None:
             return None, None
-        return units.zero[k : k + 1], None if units.clip is None else units.clip.ranges[k]
+        moved = None if units.counts else units.zero[k : k + 1]  # the range of targets, less their zero
+        return units.zero[k : k + 1], None if units.clip is None else (units.clip.edges[k], moved)
 
     def _side_by_side(self, state: State) -> tuple[State, Any]:
         """The state as it is read: itself, or of one that stands in a pack the columns of a row, and what is copied there."""

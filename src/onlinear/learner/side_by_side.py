@@ -78,12 +78,12 @@ class SideBySide:
                 done, culprit = self._team.learn(block, largest, y, s, last, *more)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
+        self._take_scores(scores[:, :, :done])
         if lead.units is not None and lead.units.clip is not None:
             ranges = lead.units.clip.follow(y, s)
             scores[2:] = scores[:2]
             for found in scores[:2].reshape(-1, lead.n_outputs, len(s)):
                 clip_between(found, ranges)
-        self._take_scores(scores[:, :, :done])
         self._add_losses(last, y, s, done)
         for k, core in enumerate(self._cores):
             own = slice(k * lead.n_outputs, (k + 1) * lead.n_outputs)

@@ -153,7 +153,7 @@ class Units:
         self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
         self.heaviest = np.zeros(1)
         self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
-        self.clip = Clip(outputs) if clips else None
+        self.clip = Clip(outputs, self.counts) if clips else None
         self.steps = np.array([[0.0, *np.ones(outputs)]])  # rows learned before, and the multiplier of each output since then
 
     @property
@@ -183,7 +183,7 @@ class Units:
     def loss_of(self, output: int, implicit: bool) -> Any:
         """The loss of an output as kernels take it, where it is not the loss named: it follows the level or the range."""
         if self.clip is not None:
-            return self.clip.loss(output, implicit)
+            return self.clip.loss(output, self.zero.item(output), implicit)
         return with_fields_at(Raised(self.zero[output]), self.zero[output : output + 1], implicit) if self.raises else None
 
     def raise_scores(self, scores: np.ndarray) -> None:
@@ -217,11 +217,18 @@ class Units:
         ranges = None if self.clip is None else self.clip.rooms
         return self._weighs, self.measure, self.spread, self.heaviest, self.sizes, ranges
 
+    @property
+    def bounds(self) -> np.ndarray | None:
+        """What scores with their zero or level are clipped to (K, 2); None where they are not."""
+        if self.clip is None:
+            return None
+        return self.clip.edges.copy() if self.counts else self.clip.ranges + self.zero[:, None]
+
     def within(self, score: float) -> float:
         """A score of the only output, within the targets seen where predictions are clipped."""
-        if self.clip is None:
+        if self.bounds is None:
             return score
-        low, high = (self.clip.ranges[0] + self.zero[0]).tolist()
+        low, high = self.bounds[0].tolist()
         return min(max(score, low), high) if low <= high else score
 
     def move(self, y: np.ndarray, t: int, sized: bool) -> None:

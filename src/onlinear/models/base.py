@@ -17,6 +17,7 @@ from onlinear.averages import ADAPTIVE, Average, Fading
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
+from onlinear.learner.core import CLIPPED
 from onlinear.learner.parts import (
     ALL_LOSSES,
     LOSSES,
@@ -604,7 +605,7 @@ class Regressor(Model):
 
     def clips(self) -> bool:
         if self.clip is None:
-            return self.solver is None and self.forget is None and type(build_loss(self.loss)) is Squared
+            return self.solver is None and self.forget is None and type(build_loss(self.loss)) in CLIPPED
         return check_flag("clip", self.clip)
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:

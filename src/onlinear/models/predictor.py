@@ -216,7 +216,7 @@ class Final:
         bounds = None
         if "bounds" in arrays:
             bounds = trust.array(arrays, "bounds", np.float64, outputs, 2)
-            trust.must(are_ranges(bounds), "bounds that no targets have")
+            trust.must(are_ranges(bounds, open_ends=True), "bounds that no targets have")
         spec = {
             role: stored_parts.restore(role, header["spec"][role], parts, needed=role == "loss") for role in stored_parts.ROLES
         }
