@@ -12,16 +12,19 @@ from onlinear.compiled import held_code, lines_code, numpy_dot_code, object_code
 from onlinear.compiled._private import NumbaError
 from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, bridge_part
 from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, undisturbed
+from onlinear.compiled.call_code import call_code
 from onlinear.compiled.loss_code import callback
 from onlinear.compiled.methods import listen
 from onlinear.compiled.passes import steps_for
 
 __all__ = [
     "anew",
+    "call_code",
     "callback",
     "entry_point",
     "held_code",
     "held_kind",
+    "inner_address",
     "kept",
     "lines_code",
     "named",
@@ -57,6 +60,12 @@ def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first
         dispatcher.compile(kinds)
     point_to(dispatcher, kinds, place)
     return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]
+
+
+def inner_address(dispatcher: Any, args: tuple[Any, ...], first: Any) -> int:
+    """The address of what ``entry_point`` wraps, as compiled functions call one another."""
+    found = dispatcher.overloads[(first, *map(typeof, args))]
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
 
 
 @contextmanager

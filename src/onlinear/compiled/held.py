@@ -69,6 +69,13 @@ class Held:
             return found  # type: ignore[no-any-return]
         return compiler().entry_point(found, others, first=self.kind)  # type: ignore[no-any-return]
 
+    def address(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> int:
+        """Where the code is that ``compile`` gave for the same; 0 where nothing is compiled."""
+        if not COMPILED:
+            return 0
+        found = _with_functions(text, tuple(functions.items()), all(map(all_ours, self._args)))
+        return int(compiler().inner_address(found, others, self.kind))
+
     @property
     def kind(self) -> Any:
         """The type of ``here``, the same for arguments of the same types; None where nothing is compiled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -93,6 +94,19 @@ _METHODS: dict[str, tuple[Any, Any]] = {
 _kept: list[Any] = []  # whose addresses are in use
 
 
+def code_address(text: Callable[..., Any], signature: Any, place: Any, keeps: bool = True) -> int:
+    """Where a text is as C would call it, kept on disk if ``keeps``. ``place``: where later processes look for its code."""
+    if LACKING or not keeps:
+        found = cfunc(signature)(text)
+    else:
+        found = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}, **steps_for(text)), text)
+        with undisturbed():
+            found.compile()
+        point_to(found, signature, place)
+    _kept.append(found)
+    return int(found.address)
+
+
 def callback(cls: Any, name: str, place: Any) -> int:
     """The address of a compiled method of a class of losses. ``place``: where later processes look for its code.
 
@@ -106,14 +120,6 @@ def callback(cls: Any, name: str, place: Any) -> int:
     text = FunctionType(template.__code__, {**globals(), **more}, name)
     text.__qualname__ = f"{cls.__qualname__}.{name}"
     try:
-        if LACKING or not is_ours(cls.__module__):
-            found = cfunc(signature)(text)
-        else:
-            found = keep_on_disk(CFunc(text, normalize_signature(signature), {}, {}, **steps_for(text)), text)
-            with undisturbed():
-                found.compile()
-            point_to(found, signature, place)
+        return code_address(text, signature, place, is_ours(cls.__module__))
     except NumbaError as error:
         raise TypeError(f"the method {name} of the loss {cls.__name__} does not compile: {error}") from error
-    _kept.append(found)
-    return int(found.address)

@@ -69,13 +69,14 @@ def _load(builder: Any, address: Any, place: int, kind: Any = _WORD) -> Any:
     return builder.load(builder.inttoptr(at, kind.as_pointer()))
 
 
-def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:
+def interpreter_call(builder: Any, name: str, result: Any, *args: Any) -> Any:
     """A call of the interpreter's function of that name; addresses among the arguments are those of objects."""
     kind = ir.FunctionType(result, [arg.type for arg in args])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
 
 
-def _object(builder: Any, address: Any) -> Any:
+def as_object(builder: Any, address: Any) -> Any:
+    """An address as that of an object."""
     return builder.inttoptr(address, _OBJECT)
 
 
@@ -162,7 +163,7 @@ def _size(typing: Any, row: Any) -> Any:
     """The number of entries of a dict."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "PyDict_Size", _WORD, args[0])
+        return interpreter_call(builder, "PyDict_Size", _WORD, args[0])
 
     return types.int64(row), code
 
@@ -177,7 +178,7 @@ def _next(typing: Any, row: Any, place: Any) -> Any:
         for slot, value in zip(slots, (args[1], _WORD(0), _WORD(0)), strict=True):
             builder.store(value, slot)
         objects = [builder.bitcast(slot, _OBJECT.as_pointer()) for slot in slots[1:]]
-        _call(builder, "PyDict_Next", _INT, args[0], slots[0], *objects)
+        interpreter_call(builder, "PyDict_Next", _INT, args[0], slots[0], *objects)
         return context.make_tuple(builder, several, [builder.load(slot) for slot in slots])
 
     return several(row, types.int64), code
@@ -186,34 +187,34 @@ def _next(typing: Any, row: Any, place: Any) -> Any:
 @intrinsic
 def _same_text(typing: Any, one: Any, other: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _call(builder, "PyUnicode_Compare", _INT, *(_object(builder, arg) for arg in args))
+        found = interpreter_call(builder, "PyUnicode_Compare", _INT, *(as_object(builder, arg) for arg in args))
         return builder.icmp_signed("==", found, _INT(0))
 
     return types.boolean(types.int64, types.int64), code
 
 
 @intrinsic
-def _real(typing: Any, address: Any) -> Any:
+def real(typing: Any, address: Any) -> Any:
     """The number that a float is."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "PyFloat_AsDouble", _DOUBLE, _object(builder, args[0]))
+        return interpreter_call(builder, "PyFloat_AsDouble", _DOUBLE, as_object(builder, args[0]))
 
     return types.float64(types.int64), code
 
 
 @intrinsic
-def _whole(typing: Any, address: Any) -> Any:
+def whole(typing: Any, address: Any) -> Any:
     """The number that a whole number is; NaN for one that is beyond all doubles."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _call(builder, "PyLong_AsDouble", _DOUBLE, _object(builder, args[0]))
+        found = interpreter_call(builder, "PyLong_AsDouble", _DOUBLE, as_object(builder, args[0]))
         out = cgutils.alloca_once(builder, _DOUBLE)
         builder.store(found, out)
         with builder.if_then(builder.fcmp_ordered("==", found, _DOUBLE(-1.0)), likely=False):
-            error = _call(builder, "PyErr_Occurred", _OBJECT)
+            error = interpreter_call(builder, "PyErr_Occurred", _OBJECT)
             with builder.if_then(cgutils.is_not_null(builder, error), likely=False):
-                _call(builder, "PyErr_Clear", ir.VoidType())
+                interpreter_call(builder, "PyErr_Clear", ir.VoidType())
                 builder.store(_DOUBLE(float("nan")), out)
         return builder.load(out)
 
@@ -245,9 +246,9 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
                 return OTHER
             kind = _kind(value)
             if kind in (a_float, a_double):
-                number = _real(value)
+                number = real(value)
             elif kind in (a_whole, a_flag):
-                number = _whole(value)
+                number = whole(value)
             else:
                 return OTHER
             if not abs(number) <= most:

@@ -33,6 +33,7 @@ from onlinear.learner.parts import (
     steps_of,
 )
 from onlinear.learner.race import ROWS_OF_RACE, Race
+from onlinear.learner.row_calls import LOCK, MOVES, new_words
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
 from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
@@ -94,6 +95,8 @@ class Core(Guarded):
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
         self.moves = 0  # how often the state's arrays may have become others than those that single rows have seen
+        self.words = new_words()  # what built-in functions look at
+        self.words[LOCK] = id(self.lock)
         self.stopped: str | None = None  # why it trains no more
         self._team: Team | None = None  # made by the first call with several outputs
         self._announced = 0  # columns that may come whatever the limit of the state
@@ -375,7 +378,12 @@ class Core(Guarded):
             self.scaler.grow(size)
         if self.spread is not None:
             self.spread.grow(size)
+        self.moved()
+
+    def moved(self) -> None:
+        """The state's arrays may have become others than those that single rows have seen."""
         self.moves += 1
+        self.words[MOVES] = self.moves
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -419,7 +427,7 @@ class Core(Guarded):
             b = intercepts[k] - (0.0 if self.scaler is None else self.scaler.centre(w[self.scaler.centred]))
             self.states[k] = self.engine.start(w, float(b) * self.fit_intercept)
             self.states[k].now[T] = t
-        self.moves += 1
+        self.moved()
 
     def _bounds(self) -> tuple[float, float]:
         """The bounds of every weight."""
@@ -430,7 +438,7 @@ class Core(Guarded):
     def stop(self, why: str) -> NoReturn:
         """Raise DivergenceError now and whenever the state is used again."""
         self.stopped = why
-        self.moves += 1
+        self.moved()
         raise DivergenceError(why)
 
     def diverge(self, where: str, t: int) -> NoReturn:
@@ -470,7 +478,8 @@ class Core(Guarded):
 
     def after_fork(self) -> None:
         super().after_fork()
-        self.moves += 1
+        self.words[LOCK] = id(self.lock)
+        self.moved()
 
     # --- the predictor -----------------------------------------------------------------------------------------------
 

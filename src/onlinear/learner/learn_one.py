@@ -7,6 +7,7 @@ messages. Several outputs: ``learn_outputs.py``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from math import inf, isfinite, nan
 from typing import Any
@@ -15,11 +16,13 @@ import numpy as np
 
 from onlinear.averages import room_for_steps
 from onlinear.compiled import Held, function, kept_function, opened, rooms
+from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.race import compare_row
+from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, READING, tell
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.units import take_in
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_given
@@ -30,7 +33,6 @@ from onlinear.solvers.core.engine import VISIT, LastRow, T
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED = range(7)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
 ARRAY, DOUBLE = np.ndarray, np.float64
-EXACT = 2**53  # whole numbers up to here are doubles
 
 
 @function
@@ -243,7 +245,7 @@ class RowRoom:
         assert units is not None
         units.move(y[0], int(self._report[1]), sized)
         core.follow_units(units)
-        core.moves += 1
+        core.moved()
         scores = self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0)[0, :, 0]
         self._turn_scales()
         return scores
@@ -263,7 +265,8 @@ class OneRow(RowRoom):
         self._score, self._means, self._linear = np.empty(1), np.empty((1, 1)), np.empty((2, 1))
         self._last: LastRow | None = None
         self._held: Held | None = None
-        self._turn = inf
+        self._address = 0  # of the code
+        self._turn = self._until = inf
 
     def learn(self, indices: Any, values: Any, y: Any) -> float | None:
         """Learn the row, of columns and values or a dict and its ``Names``, and give its score before the step.
@@ -282,9 +285,23 @@ class OneRow(RowRoom):
             self._core.diverge("", self._state.t + 1)
         if score != score:
             return self._look(indices, values, y)
+        self._give()
+        return score
+
+    def _give(self) -> None:
+        """Let the state know of the last row, if it keeps that."""
         if self._last is not None:
             self._last.give(self._state)
-        return score
+            self._core.words[GIVEN] = self._last.given
+
+    def end(self, indices: Any, values: Any, y: Any) -> float | None:
+        """The score of a row for which a built-in function has run the code, which gave none; None as in ``learn``."""
+        if self._core.words[FAILED]:
+            self._core.diverge("", self._state.t + 1)
+        if self._last is None or self._report[0] != ENDED or self._state.now[T] >= self._until:
+            return self._look(indices, values, y)
+        self._give()
+        return float(self._score[0]) + self._zero
 
     def _look(self, indices: Any, values: Any, y: float) -> float | None:
         """What is to be done where there was no score to give at once."""
@@ -298,13 +315,12 @@ class OneRow(RowRoom):
             return float(self._learn_moved(self._target[:, None], report == SIZED, self._ready)[0]) + self._zero
         if report == DIVERGED:
             self._core.diverge("", int(self._report[1]) + 1)
-        if self._last is not None:
-            self._last.give(self._state)
+        self._give()
         if self._state.t == self._turn:
             self._engine.turn(self._state)
             self._turn = inf
         self._turn_scales()
-        self._core.moves += 1
+        self._core.moved()
         return float(self._score[0]) + self._zero if report == ENDED else self.learn(indices, values, y)
 
     @property
@@ -319,6 +335,7 @@ class OneRow(RowRoom):
         core.refuse_if_diverged()
         if not self._has_settled():
             return False
+        core.words[READING] = -1  # a table of steps may become another
         core.follow_units(core.units)
         keep: Any = keep_nothing
         kept: tuple[Any, ...] = ()
@@ -331,6 +348,7 @@ class OneRow(RowRoom):
         kernel, args = engine.call(state, rows, 0.0, self._target, self._s, self._score, *more)
         self._turn = engine.lasts(state)
         limits = self._limits(engine.reach(state), self._turn)
+        self._until = limits[3]
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
             held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
@@ -339,8 +357,12 @@ class OneRow(RowRoom):
         if self._held is None or held.kind is not self._held.kind:
             functions = {"learn": kernel, "keep": keep, "start": start}
             self._run = held.compile(learn_row, functions, AnyObject(), AnyObject(), 1.0)
+            self._address = held.address(learn_row, functions, AnyObject(), AnyObject(), 1.0)
         self._held, self._here = held, held.here
         self._seen = core.moves
+        core.words[[LAST, GIVEN]] = (0, 0) if self._last is None else (self._last.arrays[1].ctypes.data, self._last.given)
+        if self._last is None or sys.byteorder == "little":
+            tell(core.words, LEARNING, self._address, held.here)
         return True
 
     def _ways_of_units(self) -> tuple[Any, Any]:

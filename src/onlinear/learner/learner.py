@@ -10,9 +10,10 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.certified import refuse_uncertified
+from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.compiled.objects import READABLE
 from onlinear.files import model_file
-from onlinear.learner import stored_learner
+from onlinear.learner import row_calls, stored_learner
 from onlinear.learner.arguments import count, one_row, only_one, plain_row
 from onlinear.learner.certificates import gap_in_memory
 from onlinear.learner.clip import bounded
@@ -22,6 +23,7 @@ from onlinear.learner.learn_outputs import OutputsOfRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
 from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_one import OneRead
+from onlinear.learner.row_calls import LISTED, built_in_of, tell
 from onlinear.learner.scores import penalty_value, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
@@ -249,7 +251,29 @@ class Learner(Core):
         alone = self.states[0].waiting is None and self.spread is None
         if READABLE and alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
             self._one = (OneRow if self.n_outputs == 1 else OutputsOfRow)(self, max(256, 2 * source.nnz), self.alone)
+            self._build_in()
         return float(scores[0]) if self.n_outputs == 1 else scores
+
+    def end_taken(self, row: Any, names: Any, y: Any) -> float | None:
+        """The score of a dict for which a built-in function, which has the lock, has run the code, which gave none; None as in
+        ``learn_taken``."""
+        return self._one.end(row, names, y) if isinstance(self._one, OneRow) else None
+
+    def _end_row(self, indices: Any, values: Any, y: Any) -> Any:
+        """The score of a row for which a built-in function, which has the lock, has run the code, which gave none."""
+        score = self.end_taken(indices, values, y)
+        return self._learn_any(indices, values, y) if score is None else score
+
+    def _build_in(self) -> None:
+        """Let built-in functions take the place of the methods for single rows, as this lock is."""
+        if TAKES_CALLS and type(self) is Learner and self.n_outputs == 1:
+            self.__dict__["learn_one"] = built_in_of(row_calls.learn_one, self, "indices, values, y", self._end_row)
+            self.__dict__["predict_one"] = built_in_of(row_calls.predict_one, self, "indices, values")
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        if "learn_one" in vars(self):
+            self._build_in()
 
     @changes
     def solve(self, X: Any, y: Any, iterations: int, sample_weight: Any = None) -> Learner:
@@ -593,7 +617,7 @@ class Learner(Core):
             found = held.score(first, second) if held.moves == self.moves else None
             if found is not None or (held.moves == self.moves and held.t == self.states[0].now[T]):
                 return found
-            self._score = None  # rows were learned since
+            self._list(None)  # rows were learned since
         return None if self._read is None else self._read.score(first, second)
 
     @reads
@@ -609,12 +633,20 @@ class Learner(Core):
             width = np.size(indices) + (0 if self.scaler is None else len(self.scaler.centred))
             if READABLE and (self._read is None or self._read.capacity < width):
                 self._read = OneRead(self, max(256, 2 * width))
+                self._build_in()
             self._read_since = (t, self._read_since[1] + 1 if self._read_since[0] == t else 1)
         worn = self._read is not None and self._read.worn
         if held is None and (worn or self._read_since[1] > 1 + self.size // WORTH):
             bounds, now = self.bounds(), self.states[0].now
-            self._score = OneScore(*self._predictors(), now, bound_of(self.growing, self.size), bounds, self.moves)
+            self._list(OneScore(*self._predictors(), now, bound_of(self.growing, self.size), bounds, self.moves))
         return found
+
+    def _list(self, score: OneScore | None) -> None:
+        """Score single rows by weights that are listed; None: no more."""
+        self.words[LISTED] = -1
+        self._score = score
+        if score is not None and score.take is not None and TAKES_CALLS:
+            tell(self.words, LISTED, score.address, score.here)
 
     def _predictors(self) -> tuple[np.ndarray, np.ndarray]:
         """The weights (d, K) and the intercepts (K,) by which it predicts."""

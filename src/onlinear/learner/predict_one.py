@@ -110,6 +110,7 @@ class OneScore:
         self._held = Held((bound, self.t, KINDS), np.ascontiguousarray(weights), biases, bounds, now, self._out)
         self.here = self._held.here
         self._run = self._held.compile(score_row, {}, AnyObject(), AnyObject()) if READABLE else None
+        self.address = self._held.address(score_row, {}, AnyObject(), AnyObject()) if READABLE else 0
         self.take = None if self._several else self._run
 
     def score(self, first: Any, second: Any) -> Any:

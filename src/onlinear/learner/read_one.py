@@ -36,6 +36,7 @@ from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
 from onlinear.learner.learn_one import plus
 from onlinear.learner.predict_one import PATIENCE, WORTH
+from onlinear.learner.row_calls import RACE, READING, tell
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.rows.centring import COLUMNS, scale_at
 from onlinear.rows.scaling import BEHIND
@@ -268,6 +269,7 @@ class _Way:
         self._held = Held(*common, np.array(places, np.int64) if COMPILED else places)
         self.here, self.one = self._held.here, places[0]
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
+        self.address = self._held.address(text, functions, one, AnyObject(), AnyObject(), 1.0)
 
 
 class OneRead:
@@ -308,7 +310,9 @@ class OneRead:
 
     def _bind(self) -> None:
         """Hold the arrays as they stand now, where this way is one for them."""
-        core, self._ways = self._core, (None, None)
+        core = self._core
+        core.words[READING] = -1
+        self._ways = None, None
         self._state, self._moves, self._table = core.states[0], core.moves, core.states[0].table
         self._averaged, self._race, self._alone = core.averaged, core.race, core.n_outputs == 1
         self._average, scaler = core.engine.average, core.scaler
@@ -322,6 +326,17 @@ class OneRead:
         states = [(state, *self._side_by_side(state)) for state in core.states]
         if not any(state.extra for state in core.states):
             self._ways = self._way(common, states, 0), self._way(common, states, 1)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let built-in functions score by what is held, where a row has one score and no sum of weights fades."""
+        last, mean = self._ways
+        if not self._alone or self._fades or not COMPILED:
+            return
+        ways = [mean if self._averaged and self._race is None else last, mean]
+        found = [(0, 0, 0) if way is None else (way.address, way.here, way.one) for way in ways]
+        self._core.words[RACE] = self._race.losses.ctypes.data if self._averaged and self._race is not None else 0
+        tell(self._core.words, READING, *found[0], *found[1])
 
     def _way(self, common: tuple[Any, ...], states: list[tuple[State, State, Any]], mean: int) -> _Way | None:
         """The way by the last iterate or the average; None where there is none."""

@@ -50,7 +50,7 @@ class SideBySide:
         """Learn rows from row ``first`` of the call on."""
         lead = self._cores[0]
         for core in self._cores:
-            core.moves += 1
+            core.moved()
         block, largest, s = lead.prepare(block, largest, weights, scales)
         if lead.units is None:
             return self.learn_rows(block, largest, y, s, first, scales)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from onlinear.models import dict_calls
+from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
 from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
@@ -31,6 +33,7 @@ class Quick:
         self._learn_taken, self._score_taken = getattr(self.learner, "learn_taken", None), self.learner.score_taken
         self._learned: Any = None  # the names of the row that was learned last
         self._scored: Any = None
+        self.words = dict_calls.new_words()
 
     def serves(self, model: Any) -> bool:
         """Whether the model has still the learner, the numbering and the classes that this is of."""
@@ -50,11 +53,25 @@ class Quick:
             names = self._reader.names_held(row, True)
             if names is None or names is last or learn(row, names, target) is None:
                 return False
+            self.words[LEARNED] = 0
             self._learned = names
+            self.words[LEARNED] = id(names)
+        self._follow(model)
+        return True
+
+    def _follow(self, model: Any) -> None:
+        """Let the model know as many columns as the learner."""
         if self.learner.moves != self._moves:
             model.follow_columns()
-            self._moves = self.learner.moves
-        return True
+            self._moves = self.words[FOLLOWED] = self.learner.moves
+
+    def end(self, model: Any, row: Any, y: Any, weight: float = 1.0) -> Any:
+        """End a row for which a built-in function, which has the lock, has run the code, which gave no score; the model."""
+        target = self.targets[y] if self.labels else y
+        if self.learner.end_taken(row, self._learned, target) is None:
+            return type(model).learn_one(model, row, y, weight)
+        self._follow(model)
+        return model
 
     def score(self, model: Any, row: Any) -> Any:
         """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""
@@ -63,7 +80,9 @@ class Quick:
         last = self._scored
         found = None if last is None else self._score_taken(row, last)
         if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
+            self.words[SCORED] = 0
             self._scored = names
+            self.words[SCORED] = id(names)
             found = self._score_taken(row, names)
         return found
 
@@ -124,7 +143,12 @@ class OneByOne:
                 reader.forget_after(known)
                 raise
             if not self._is_quick() or reader.count != known:
-                self._row_quick = Quick(self, reader, self.quick_targets())
+                self._hold(reader)
+
+    def _hold(self, reader: NamedRow | TableRow) -> None:
+        """Hold what takes single dicts of the model as it is now."""
+        self._row_quick = Quick(self, reader, self.quick_targets())
+        dict_calls.build_in(self, self._row_quick)
 
     def score_dict(self, row: Mapping[str, Any]) -> Any:
         """The score of a row, a float or (K,)."""
@@ -135,7 +159,7 @@ class OneByOne:
             with learner.lock:
                 found = learner.predict_one(*reader.arrays(row, False))
         if not self._is_quick():
-            self._row_quick = Quick(self, reader, self.quick_targets())
+            self._hold(reader)
         return found
 
     def dicts_as_rows(self, rows: Any) -> Any:
@@ -156,4 +180,4 @@ class OneByOne:
 
 def without_rows(state: dict[str, Any]) -> dict[str, Any]:
     """The attributes that a copy has."""
-    return {name: value for name, value in state.items() if not name.startswith("_row_")}
+    return {name: value for name, value in state.items() if not name.startswith("_row_") and name not in dict_calls.NAMES}

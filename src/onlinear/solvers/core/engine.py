@@ -241,6 +241,11 @@ class LastRow:
         last[0], last[1 : count + 1], u[:count] = count, state.kept["columns"], state.kept["u"]
         state.buffers["tail"], self._given = tail, -1
 
+    @property
+    def given(self) -> int:
+        """How many columns the state was given last."""
+        return self._given
+
     def give(self, state: State) -> None:
         """Let the state keep what is here."""
         _, last, u = self.arrays
