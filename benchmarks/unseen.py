@@ -1,4 +1,4 @@
-"""Sets that chose no constant: the defaults beside scikit-learn, Vowpal Wabbit and River, in one pass.
+"""Sets off the path: the defaults beside scikit-learn, Vowpal Wabbit and River, in one pass.
 
     python benchmarks/unseen.py [--sets NAMES] [--orders 5] [--first 0] [--peers FILE] [--json FILE] [--write docs/defaults.md]
 

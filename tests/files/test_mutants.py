@@ -9,14 +9,14 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-@pytest.mark.parametrize(("count", "seed"), [(300, 3), pytest.param(5000, 1, marks=pytest.mark.exhaustive)])
-def test_mutated_files_do_no_harm(count, seed):
+@pytest.mark.parametrize(("count", "seed", "every"), [(300, 1, 3), pytest.param(5000, 1, 1, marks=pytest.mark.exhaustive)])
+def test_mutated_files_do_no_harm(count, seed, every):
     import mutants
 
     harmful = []
     total = mutants.fuzz(
-        count, seed, lambda found: harmful.extend(outcome for outcome in found if outcome.kind in mutants.HARM)
+        count, seed, lambda found: harmful.extend(outcome for outcome in found if outcome.kind in mutants.HARM), every
     )
-    assert not harmful, f"{harmful[0]} (python tests/tools/mutants.py --only {harmful[0].number} --seed {seed})"
+    assert not harmful, f"{harmful[0]} (python tests/tools/mutants.py --only {harmful[0].number} --seed {seed} --every {every})"
     assert total[mutants.WORKS] > count // 10, "mutants that come further than the first check"
     assert total[mutants.DIVERGED] > 0

@@ -106,8 +106,8 @@ def text(kind: str) -> str:
     return "".join(f"{label} {line}\n" for label, line in zip(labels.tolist(), lines, strict=True))
 
 
-def subjects(folder: Path) -> list[Subject]:
-    """All golden files, and checkpoints of short runs in ``folder``."""
+def subjects(folder: Path, every: int = 1) -> list[Subject]:
+    """Golden files, and checkpoints of short runs in ``folder``: all of them, or every second, third ..."""
     paths = sorted(GOLDEN.glob("*.onlinear"))
     for name, (kind, options) in RUNS.items():
         (folder / f"{kind}.svm").write_text(text(kind))
@@ -119,7 +119,7 @@ def subjects(folder: Path) -> list[Subject]:
         except Stopped:
             paths.append(folder / name)
     found = []
-    for path in paths:
+    for path in paths[::every]:
         header, arrays = model_file.read(path)
         found.append(Subject(path.stem, path.read_bytes(), header, arrays, "run" in header))
     return found
@@ -579,13 +579,13 @@ def warm(files: Sequence[Subject], folder: Path) -> None:
             resumed(path)
 
 
-def fuzz(count: int, seed: int, tell: Callable[[list[Outcome]], None] = lambda found: None) -> Counter[str]:
+def fuzz(count: int, seed: int, tell: Callable[[list[Outcome]], None] = lambda found: None, every: int = 1) -> Counter[str]:
     """The number of outcomes by kind; ``tell`` is told of each batch."""
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(dir=QUICK) as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)
-        files = subjects(folder)
+        files = subjects(folder, every)
         warm(files, folder)
         for first in range(0, count, BATCH):
             found = batch(range(first, min(count, first + BATCH)), files, seed, folder)
@@ -605,11 +605,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, help="of every so many files, not of all")
     parser.add_argument("--only", type=int, help="the number of one mutant, to be run in this process")
     parser.add_argument("--stop", type=int, default=20, help="end after so many harmful ones")
     given = parser.parse_args()
     if given.only is not None:
-        return only(given.only, given.seed)
+        return only(given.only, given.seed, given.every)
     began = time.monotonic()
     total: Counter[str] = Counter()
 
@@ -623,15 +624,15 @@ def main() -> int:
         if sum(total[kind] for kind in HARM) >= given.stop:
             raise SystemExit(1)
 
-    fuzz(given.count, given.seed, tell)
+    fuzz(given.count, given.seed, tell, given.every)
     return int(any(total[kind] for kind in HARM))
 
 
-def only(number: int, seed: int) -> int:
+def only(number: int, seed: int, every: int) -> int:
     """One mutant, here."""
     with tempfile.TemporaryDirectory(dir=QUICK) as name:
         folder = Path(name)
-        subject, content = mutant(number, subjects(folder), seed)
+        subject, content = mutant(number, subjects(folder, every), seed)
         path = folder / "mutant"
         path.write_bytes(content)
         print(subject.name)
