@@ -8,6 +8,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -239,3 +240,18 @@ def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent():
     go.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_call_that_waits_for_the_lock_uses_no_names_that_are_gone_meanwhile():
+    model, found = trained(MODELS[0]), []
+    short, whole = {"x1": 0.5}, ROWS[7]
+    wanted = model.predict_one(whole)
+    with model.learner_.lock:
+        thread = threading.Thread(target=lambda: found.append(model.predict_one(whole)))
+        thread.start()
+        time.sleep(0.1)
+        model.predict_one(short)  # which lets the names of whole rows go
+        gone = [bytes(40 + 8 * k) for k in range(64) for _ in range(20)]  # lies where they were
+    thread.join()
+    assert found == [wanted]
+    assert len(gone) == 1280

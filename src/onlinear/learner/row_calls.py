@@ -106,17 +106,18 @@ def score_read(words, first, second):  # type: ignore[no-untyped-def]
 
 
 @function
-def scored(own, words, first, second):  # type: ignore[no-untyped-def]
-    """The score of a row, NaN where it takes another way; and whether there is no error."""
+def scored(own, words, first, place):  # type: ignore[no-untyped-def]
+    """The score of a row, NaN where it takes another way; and whether there is no error. The address of the second object is at
+    ``place``, 0 for none: it is read anew with the lock, for which other threads may have run."""
     score = nan
     if stands(own, words, LISTED):  # which needs no lock
         here = word_at(words, LISTED + HERE)
-        score = ran_score(word_at(words, LISTED + CODE), words + 8 * UNREAD, here, first, second)
+        score = ran_score(word_at(words, LISTED + CODE), words + 8 * UNREAD, here, first, word_at(place, 0))
     if score != score and stands(own, words, READING):
         if take_lock(word_at(own, ACQUIRE)) == 0:
             return nan, False
-        if stands(own, words, READING):
-            score = score_read(words, first, second)
+        if stands(own, words, READING) and word_at(place, 0) != 0:
+            score = score_read(words, first, word_at(place, 0))
         free_lock(word_at(own, RELEASE))
     return score, True
 
@@ -124,8 +125,8 @@ def scored(own, words, first, second):  # type: ignore[no-untyped-def]
 def predict_one(own, args, count, names):  # type: ignore[no-untyped-def]
     """``Learner.predict_one``."""
     if count == 2 and names == 0:
-        words, first, second = word_at(word_at(own, WORDS), DATA), word_at(args, 0), word_at(args, 1)
-        score, fine = scored(own, words, first, second)
+        words = word_at(word_at(own, WORDS), DATA)
+        score, fine = scored(own, words, word_at(args, 0), args + 8)
         if not fine:
             return 0
         if score == score:

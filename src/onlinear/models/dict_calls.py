@@ -129,10 +129,9 @@ def learn_number(own, args, count, names):  # type: ignore[no-untyped-def]
 @function
 def score_of(own, words, args, count, names, parts):  # type: ignore[no-untyped-def]
     """The score of the row that is the one argument, NaN where it takes another way; and whether there is no error."""
-    last = word_at(words, SCORED)
-    if count != 1 or names != 0 or last == 0 or not serves(own, parts):
+    if count != 1 or names != 0 or word_at(words, SCORED) == 0 or not serves(own, parts):
         return nan, True
-    return scored(own, word_at(word_at(own, WORDS), DATA), word_at(args, 0), last)
+    return scored(own, word_at(word_at(own, WORDS), DATA), word_at(args, 0), words + 8 * SCORED)
 
 
 def predict_class(own, args, count, names):  # type: ignore[no-untyped-def]

@@ -53,9 +53,10 @@ class Quick:
             names = self._reader.names_held(row, True)
             if names is None or names is last or learn(row, names, target) is None:
                 return False
-            self.words[LEARNED] = 0
-            self._learned = names
-            self.words[LEARNED] = id(names)
+            with self.learner.lock:  # so that the word is 0 or the address of what is held
+                self.words[LEARNED] = 0
+                self._learned = names
+                self.words[LEARNED] = id(names)
         self._follow(model)
         return True
 
@@ -80,9 +81,10 @@ class Quick:
         last = self._scored
         found = None if last is None else self._score_taken(row, last)
         if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
-            self.words[SCORED] = 0
-            self._scored = names
-            self.words[SCORED] = id(names)
+            with self.learner.lock:
+                self.words[SCORED] = 0
+                self._scored = names
+                self.words[SCORED] = id(names)
             found = self._score_taken(row, names)
         return found
 
