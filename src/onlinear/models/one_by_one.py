@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Quick:
         self._learned: Any = None  # the names of the row that was learned last
         self._scored: Any = None
         self.words = dict_calls.new_words()
+        self._lock = RLock()  # of who writes the words of names
 
     def serves(self, model: Any) -> bool:
         """Whether the model has still the learner, the numbering and the classes that this is of."""
@@ -53,7 +55,7 @@ class Quick:
             names = self._reader.names_held(row, True)
             if names is None or names is last or learn(row, names, target) is None:
                 return False
-            with self.learner.lock:  # so that the word is 0 or the address of what is held
+            with self._lock:  # so that the word is 0 or the address of what is held
                 self.words[LEARNED] = 0
                 self._learned = names
                 self.words[LEARNED] = id(names)
@@ -81,7 +83,7 @@ class Quick:
         last = self._scored
         found = None if last is None else self._score_taken(row, last)
         if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
-            with self.learner.lock:
+            with self._lock:
                 self.words[SCORED] = 0
                 self._scored = names
                 self.words[SCORED] = id(names)
