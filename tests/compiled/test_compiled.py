@@ -52,7 +52,7 @@ RUN = """
     X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
     learner = Learner({solver!r}, {loss}, penalty={penalty!r}, average={average!r}, fit_intercept=True, n_features=5)
     learner.learn(X, y)
-    both = [*learner.weights(), *learner.weights(average={average!r} is not None)]
+    both = [*learner.weights(), *learner.weights(average={averaged})]
     print([*both, learner.intercept(), learner.progressive_loss])
 """
 
@@ -72,7 +72,7 @@ def run(code, **environment):
 
 
 def example(solver="sgd,eta=0.3", loss="'hinge'", penalty="none", average=None):
-    return RUN.format(solver=solver, loss=loss, penalty=penalty, average=average)
+    return RUN.format(solver=solver, loss=loss, penalty=penalty, average=average, averaged=average is not None)
 
 
 def written(folder):
@@ -855,7 +855,7 @@ def test_a_first_use_says_a_word_and_a_damaged_cache_gives_the_same_numbers(tmp_
         places = {"PYTHONPATH": str(HOME.parent), "ONLINEAR_CACHE_DIR": str(tmp_path / "cache")}
         code = (
             "import sys; sys.ps1 = 'a shell'\n"
-            + textwrap.dedent(example())
+            + textwrap.dedent(example("comid,eta=0.3", penalty="l1,l1=0.01", average="uniform"))  # which takes a while
             + "import threading; print(threading.active_count())"
         )
         command = [sys.executable, "-c", code]
