@@ -42,40 +42,25 @@ class BoundLoss(NamedTuple):
 
 
 class BoundImplicitLoss(NamedTuple):
-    """The same with the implicit step, which takes longer to compile than the others together."""
+    """The same with the implicit step, which takes longer to compile than the others together (``value``, ``slope``: above)."""
 
     value_at: int
     slope_at: int
     theta_at: int
     fields_at: int
-
-    def value(self, s: float, y: float) -> float:
-        return call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
-
-    def slope(self, s: float, y: float) -> float:
-        return call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
 
     def theta(self, a: float, c: float, y: float) -> float:
         return call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
 
 
 class BoundLossOfOutputs(NamedTuple):
-    """The same with the implicit steps of outputs side by side."""
+    """The same with the implicit steps of outputs side by side (``value``, ``slope``, ``theta``: above)."""
 
     value_at: int
     slope_at: int
     theta_at: int
     thetas_at: int
     fields_at: int
-
-    def value(self, s: float, y: float) -> float:
-        return call2(self.value_at, s, y, self.fields_at)  # type: ignore[no-any-return]
-
-    def slope(self, s: float, y: float) -> float:
-        return call2(self.slope_at, s, y, self.fields_at)  # type: ignore[no-any-return]
-
-    def theta(self, a: float, c: float, y: float) -> float:
-        return call3(self.theta_at, a, c, y, self.fields_at)  # type: ignore[no-any-return]
 
     def thetas(self, asked: Any, targets: Any, open_ones: Any, count: int) -> None:
         """Write ``theta`` of the first ``count`` outputs that are not 0 in ``open_ones`` to the third row of ``asked``, whose
@@ -103,8 +88,10 @@ class _InTurn(NamedTuple):
         thetas_in_turn(self.loss, asked, targets, open_ones, count)
 
 
+_methods: dict[str, Any] = {}  # those of one kind are the next one's too
 for _kind in (BoundLoss, BoundImplicitLoss, BoundLossOfOutputs):
-    adopt(_kind)
+    adopt(_kind, _methods)
+    _methods |= {name: getattr(_kind, name) for name in ("value", "slope", "theta") if hasattr(_kind, name)}
 
 _memory: dict[bytes, np.ndarray] = {}  # of the fields of losses, by their bits
 _addresses: dict[tuple[Any, str], int] = {}  # of compiled methods, by class and name
