@@ -69,6 +69,15 @@ def test_decimal_commas_are_named_and_read(tmp_path):
         OnlineClassifier().fit(streams.open(path, target="x", delimiter=";"))
 
 
+@pytest.mark.parametrize(("decimal", "other", "found"), [(None, ",", "2,10"), (",", ".", "10.5")])
+def test_numbers_with_the_other_sign_name_it(tmp_path, decimal, other, found):
+    columns = {"numbers": ["x", "z"], "target": "y", "delimiter": ";", "decimal": decimal}
+    with pytest.raises(
+        StreamError, match=rf"got '{found}' \(decimal='\{other}', in the command --decimal \{other}, reads such"
+    ):
+        list(streams.open(written(tmp_path, COMMAS), **columns))
+
+
 @pytest.mark.parametrize("decimal", ["", "x", ",,"])
 def test_other_signs_before_decimals_are_refused(tmp_path, decimal):
     with pytest.raises(ValueError, match=r"decimal must be '\.' or ',', got"):
@@ -120,6 +129,13 @@ def test_another_delimiter_is_suggested(tmp_path, delimiter):
     for given in (delimiter, shown):
         (block,) = streams.open(path, target="y", delimiter=given)
         assert block.X.toarray().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_another_delimiter_than_the_models_is_suggested(tmp_path):
+    trained = streams.open(written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n"), target="y").encoding
+    path = written(tmp_path, "a;b;y\n1;2;0\n")
+    with pytest.raises(StreamError, match=r"expected a column 'a', got 'a;b;y'\. Is the delimiter ';'\? \(delimiter=';'"):
+        list(streams.open(path, encoding=trained))
 
 
 def test_a_file_without_rows_is_called_so(tmp_path):

@@ -128,7 +128,9 @@ class Plan:
         there = set(names)
         for name in self.columns():
             if name not in there:
-                raise StreamError(f"{table.place.name}: expected a column {name!r}, got {quote_names(names)}.")
+                hint = _delimiter_hint(names)
+                asked = f" Is {hint}" if hint else ""
+                raise StreamError(f"{table.place.name}: expected a column {name!r}, got {quote_names(names)}.{asked}")
             self._kind(table, name)
         more = sorted(there - self._all) if self._all is not None else []
         if more:
@@ -214,13 +216,18 @@ def _edges(
 
 def _no_column(role: str, name: str, names: Sequence[str]) -> ValueError:
     """The error for a column that is not there; where all names are one, they may have another delimiter."""
-    other = delimiter_within(names)
-    if other is not None:
-        return ValueError(
-            f"{role}: the column {name!r} is not known. The only column is {names[0]!r}: is the delimiter {other!r}? "
-            f"(delimiter={other!r}, in the command --delimiter '{typed(other)}')"
-        )
+    hint = _delimiter_hint(names)
+    if hint:
+        return ValueError(f"{role}: the column {name!r} is not known. The only column is {names[0]!r}: is {hint}")
     return unknown(f"{role}: the column", name, names)
+
+
+def _delimiter_hint(names: Sequence[str]) -> str:
+    """What may be the delimiter, where all names are one; else nothing."""
+    other = delimiter_within(names)
+    if other is None:
+        return ""
+    return f"the delimiter {other!r}? (delimiter={other!r}, in the command --delimiter '{typed(other)}')"
 
 
 def _refuse_repeated(table: Table) -> None:

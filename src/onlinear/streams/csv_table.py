@@ -14,7 +14,7 @@ from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.delimiters import as_delimiter
 from onlinear.streams.files import ByteFile
-from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers
+from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers, other_decimal
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
 from onlinear.streams.table import Completer, Table, TableSettings
@@ -169,6 +169,8 @@ class CsvTable(Table):
         wanted = {"double": "a number", "bool": "true or false", "string": "UTF-8 text"}.get(kind, f"a {kind}")
         missing = f"{as_nulls([value[1:-1]], self._settings.nulls, command=False)} takes it as missing"
         hint = "" if kind == "string" else f" (text={column!r} reads the column as text, {missing})"
+        if kind == "double" and (other := other_decimal(value[1:-1], self._decimal)):
+            hint = f" (decimal={other!r}, in the command --decimal {other}, reads such numbers)"
         return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
 
 

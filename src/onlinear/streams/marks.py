@@ -21,7 +21,6 @@ _DRESSED = (  # a number with a currency, a percent sign, groups of digits or an
     rf"^[{_SPACE}(]*[-+]?[{_SPACE}]*[$€£¥]?[{_SPACE}]*[-+]?(\d{{1,3}}([.,'_{_SPACE}]\d{{3}})+|\d*)([.,]\d+)?"
     rf"[{_SPACE}]*[%$€£¥]?[{_SPACE})]*$"
 )
-_WITH_COMMA = _NUMBERS[COMMA]
 
 
 def as_decimal(text: str | None) -> str:
@@ -70,7 +69,13 @@ def is_dressed(text: str) -> bool:
 
 def has_decimal_comma(marks: Sequence[str]) -> bool:
     """Whether what was found in a column is a number with a comma before its decimals."""
-    return len(marks) == 1 and bool(re.match(_WITH_COMMA, marks[0])) and COMMA in marks[0]
+    return len(marks) == 1 and other_decimal(marks[0], POINT) is not None
+
+
+def other_decimal(text: str, decimal: str) -> str | None:
+    """The other sign before decimals, where a text is a number with it."""
+    other = COMMA if decimal == POINT else POINT
+    return other if other in text and re.match(_NUMBERS[other], text) else None
 
 
 def quote(marks: Iterable[str]) -> str:
