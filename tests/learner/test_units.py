@@ -60,6 +60,7 @@ def test_any_cut_of_the_rows_gives_the_same_bits(solver, penalty, rows):
     assert len(whole.units.steps) > 3
     for pieces in ((1,), (1, 2, 5, 13, 64)):
         assert state(learned(solver, "absolute", rows, pieces=pieces, **options)) == state(whole)
+    assert whole.units.level[0] != 0.0
 
 
 @pytest.mark.parametrize("loss", RESIDUAL)
@@ -100,6 +101,34 @@ def test_learn_one_is_learn(rows):
     assert state(one) == state(block)
 
 
+# --- the level of numbers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [1.0, 100.0])
+def test_numbers_count_from_the_mean_of_the_first_but_for_one_far_out(weight):
+    rng = np.random.default_rng(2)
+    X, y, s = np.ones((500, 1)), rng.standard_normal(500) + 3.0, np.full(500, weight)
+    rows = X, y, np.where(np.arange(500) % 2, s, 0.0)  # every second row counts for nothing
+    options = {"targets": "relative", "fit_intercept": True}
+    found = Learner("fiol,eta=3", "huber", **options).learn(*rows).units
+    assert found.level[0] == pytest.approx(y[1:128:2].mean() - y[1], rel=1e-12)
+    assert found.offset[0] == found.zero[0] + found.level[0]
+    y[5] = 1e6  # the third to count: the levels after the second, when it was not seen, and none later
+    far = Learner("fiol,eta=3", "huber", **options).learn(*rows).units
+    assert far.level[0] == 0.0
+
+
+def test_numbers_of_more_columns_than_rows_are_no_worse_than_their_mean():
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 3000))
+        y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(300)
+        model = OnlineRegressor().partial_fit(X[:225], y[:225])
+        ratios.append(np.mean((model.predict(X[225:]) - y[225:]) ** 2) / np.var(y[225:]))
+    assert np.mean(ratios) < 1.05
+
+
 # --- counts, whose scores count from a level -------------------------------------------------------------------------
 
 COUNTING = {
@@ -128,7 +157,7 @@ def test_counts_are_learned_alike_in_any_cut(solver, counts, tmp_path):
     X, y, s = counts
     whole = counting(solver, counts)
     assert len(whole.units.steps) > 5
-    assert whole.units.zero[0] == pytest.approx(np.log(np.average(y, weights=s)), abs=0.5)
+    assert whole.units.level[0] == pytest.approx(np.log(np.average(y, weights=s)), abs=0.5)
     for pieces in ((1,), (1, 2, 5, 13, 64)):
         assert state(counting(solver, counts, pieces)) == state(whole)
     assert state(counting(solver, (X.toarray(), y, s))) == state(whole)
@@ -188,7 +217,7 @@ def test_targets_whose_squares_are_infinite_stop_the_run(solver, loss, counts):
 
 def test_without_an_intercept_counts_have_no_level(counts):
     found = counting("fiol,eta=3", counts, fit_intercept=False)
-    assert found.units.zero[0] == 0.0
+    assert found.units.level[0] == 0.0
     assert found.units.multipliers[0] < 0.1
     nothing = np.zeros(700)
     found = counting("fiol,eta=3", (counts[0], nothing, counts[2]))

@@ -118,10 +118,11 @@ class Clip:
 
     def loss(self, output: int, level: float, implicit: bool) -> Any:
         """The loss of an output as kernels take it, whose range follows ``rooms``; scores of counts count from ``level``."""
-        if not self.counts:
-            return with_fields_at(Clipped(*self.rooms[output]), self.rooms[output], implicit)
         fields = self._fields[output]
         fields[:] = level, *self.rooms[output]
+        if not self.counts:
+            fields[1:] -= level
+            return with_fields_at(Clipped(*fields[1:].tolist()), fields[1:], implicit)
         to_edges(fields[None, 1:], fields[None, 1:])
         return with_fields_at(ClippedCounts(*fields.tolist()), fields, implicit)
 
@@ -146,6 +147,11 @@ class Clip:
         width = np.where(high - low > FAR * sizes, high - low, 0.0)
         self.rooms[:, LOW] = np.where(width > 0.0, np.minimum(low - width, self.rooms[:, LOW]), self.rooms[:, LOW])
         self.rooms[:, HIGH] = np.where(width > 0.0, np.maximum(high + width, self.rooms[:, HIGH]), self.rooms[:, HIGH])
+
+    def stretch(self, by: np.ndarray) -> None:
+        """Move an end of the range of the loss as far as scores (K,) move with their level, which may take them past it."""
+        self.rooms[:, LOW] += np.minimum(by, 0.0)
+        self.rooms[:, HIGH] += np.maximum(by, 0.0)
 
     def follow(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Take in the targets (n, K) of rows of weights s; give the range before each row, (2, n, K)."""

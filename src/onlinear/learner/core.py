@@ -509,7 +509,7 @@ class Core(Guarded):
         if not isfinite(bias):
             self.diverge("", self.t)
         if self.units is not None:
-            bias += float(self.units.zero[k])
+            bias += float(self.units.offset[k])
         if self.scaler is not None and centred is not None:
             bias += self.scaler.centre(centred)
         return bias

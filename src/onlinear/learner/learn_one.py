@@ -98,15 +98,23 @@ def plus(x, zero, sign):  # type: ignore[no-untyped-def]
 
 
 @function
+def count_from(level, target, taken):  # type: ignore[no-untyped-def]
+    """Take the target from the level on, where there is one."""
+    if level is not None:
+        taken[0] = target[0] - level[0]
+
+
+@function
 def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
     """Put the target in the running units, which take it in; whether the step sizes and the loss may stay as they are."""
     stay = True
     if units is not None:
-        targets, ones, zero, known, room = units
+        targets, ones, zero, level, taken, known, room = units
         target[0] = plus(target[0], zero, -1.0)
         sized, moved = take_in(targets, ones, 0, *known)
         if sized or moved:
             room[0], report[0], stay = largest, SIZED if sized else MOVED, False
+        count_from(level, target, taken)
     return stay
 
 
@@ -195,6 +203,8 @@ class RowRoom:
         self.capacity = capacity
         self._rows = Rows(np.zeros(2, np.uint64), np.empty(capacity, np.uint32), np.empty(capacity + BEHIND))
         self._target, self._s = np.empty(1), np.full(1, core.factor)
+        shifts = core.units is not None and core.units.shifts
+        self._taken = np.empty(1) if shifts else self._target  # the target from the level on
         self._size, self._ones = np.empty(1), np.ones(1)  # the largest value of a row that moves the units; weights
         self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
@@ -209,14 +219,15 @@ class RowRoom:
         room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))
         return begin_centred, room, (self._rows, *scaler.arguments)
 
-    def _ways_of_moves(self, targets: np.ndarray, zero: np.ndarray | None) -> Any:
-        """How the units take in targets (1, K); None without units."""
+    def _ways_of_moves(self, targets: np.ndarray, taken: np.ndarray) -> Any:
+        """How the units take in targets (1, K) and give what the kernel takes; None without units."""
         units = self._core.units
         if units is None:
             return None
         weighs, measure, *arrays = units.known
         followed = targets if units.targets else np.empty((1, 0))
-        return followed, self._ones, zero, (int(weighs), measure, *arrays), self._size
+        zero, level = (units.zero, units.level) if units.shifts else (None, None)
+        return followed, self._ones, zero, level, taken, (int(weighs), measure, *arrays), self._size
 
     def _has_settled(self) -> bool:
         """Whether the arrays of the scales are those that further rows change."""
@@ -345,7 +356,7 @@ class OneRow(RowRoom):
             keep, kept = engine.keep(state, self._last)
         more = () if core.race is None else (self._means[0],)
         self._ready = rows
-        kernel, args = engine.call(state, rows, 0.0, self._target, self._s, self._score, *more)
+        kernel, args = engine.call(state, rows, 0.0, self._taken, self._s, self._score, *more)
         self._turn = engine.lasts(state)
         limits = self._limits(engine.reach(state), self._turn)
         self._until = limits[3]
@@ -374,8 +385,8 @@ class OneRow(RowRoom):
         zero, level = None, None
         ranges: tuple[np.ndarray, np.ndarray | None] | None = None
         if units is not None:
-            zero, level = units.zero if units.shifts else None, units.zero if units.raises else None
+            zero, level = units.zero if units.shifts else None, units.level if units.raises else None
             if units.clip is not None:
                 ranges = units.clip.ranges, units.clip.edges if units.counts else None
         raced = None if race is None else (target, float(race.longest), race.losses)
-        return self._ways_of_moves(target, zero), ((scores, self._means, self._linear), zero, level, ranges, raced)
+        return self._ways_of_moves(target, self._taken), ((scores, self._means, self._linear), zero, level, ranges, raced)

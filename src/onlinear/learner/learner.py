@@ -72,8 +72,9 @@ class Learner(Core):
     start : array-like of shape (d,) or (d, K), default=None
         The weights before the first row; None is 0. It needs ``scale="none"``.
     targets : {"raw", "relative"}, default="raw"
-        With ``"relative"`` the first target is the zero of all targets (with an intercept), and for losses with a bounded slope
-        the step sizes are multiplied by the running deviation of the targets. With the Poisson loss scores count from the
+        With ``"relative"`` the first target is the zero of all targets and scores count from the mean of the first 64 or fewer
+        (with an intercept), and for losses with a bounded slope the step sizes are multiplied by the running deviation of the
+        targets. With the Poisson loss scores count from the
         logarithm of the running mean (with an intercept), and step sizes are divided by the running size of the counts.
     weights : {"raw", "relative"}, default="raw"
         With ``"relative"`` the step sizes are divided by the largest weight so far to the power 3/4.

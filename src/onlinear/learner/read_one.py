@@ -367,7 +367,7 @@ class OneRead:
         if units is None:
             return None, None
         moved = None if units.counts else units.zero[k : k + 1]  # the range of targets, less their zero
-        return units.zero[k : k + 1], None if units.clip is None else (units.clip.edges[k], moved)
+        return units.offset[k : k + 1], None if units.clip is None else (units.clip.edges[k], moved)
 
     def _side_by_side(self, state: State) -> tuple[State, Any]:
         """The state as it is read: itself, or of one that stands in a pack the columns of a row, and what is copied there."""

@@ -70,12 +70,13 @@ class SideBySide:
         lead, before = self._cores[0], self._cores[0].t
         scores = self._no_scores(len(s))
         last, predicted = scores[:2]
+        taken = y if lead.units is None else lead.units.from_level(y)
         more = (predicted,) if any(core.race is not None for core in self._cores) else ()
         try:
             if self._team is None:
-                done, culprit = self._learn_alone(block, largest, y, s, scales, last, *more), 0
+                done, culprit = self._learn_alone(block, largest, taken, s, scales, last, *more), 0
             else:
-                done, culprit = self._team.learn(block, largest, y, s, last, *more)
+                done, culprit = self._team.learn(block, largest, taken, s, last, *more)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
         self._take_scores(scores[:, :, :done])
@@ -111,7 +112,7 @@ class SideBySide:
             if lead.units is not None:
                 lead.units.raise_scores(own)
         if lead.units is not None:
-            lead.units.before[:] = lead.units.zero
+            lead.units.before[:] = lead.units.level
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
         outputs = self._cores[0].n_outputs

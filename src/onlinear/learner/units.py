@@ -10,8 +10,11 @@ whose implicit step follows the unit by itself), and no weight is so large that 
 forgets the weight. The power 3/4 was measured (docs/defaults.md): with 1 rare heavy rows move too little, with 1/2 too much.
 
 Losses that depend on s - y alone also get a zero: the first target of a row of non-zero weight is subtracted from all targets
-and added to all predictions, so y + 10,000 is learned as y is. Without an intercept there is no zero, and sigma is the root
-mean square.
+and added to all predictions, so y + 10,000 is learned as y is. Scores then count from a level, the weighted mean of these
+differences. It is taken each time the sum of the weights has doubled, up to ``SETTLED`` times M, unless one target makes more
+than ``LONE`` of the sum of squares; what is left is the intercept's. The intercept alone has one share of a step among all
+columns of a row: of 3,000 columns it needs thousands of rows to reach the mean. Without an intercept there are neither, and
+sigma is the root mean square.
 
 Steps in the metric of AdaGrad are divided by the size of the gradients so far, weights included. So a weight has there the unit
 of the step alone, whatever the loss, and k = sigma.
@@ -44,6 +47,8 @@ RAW, RELATIVE = "raw", "relative"
 KINDS = (RAW, RELATIVE)
 POWER = 0.75
 BAND = 1.25
+LONE = 0.95  # of the sum of squares, beyond which a single target is an outlier
+SETTLED = 64.0  # rows of the heaviest weight, beyond which the level of numbers stays
 TINIEST, LARGEST = 1e-150, 1e150  # sizes of counts whose squares are numbers
 COUNT, MEAN, SQUARES = range(3)
 FROM_ZERO, FROM_MEAN, WITH_MEAN = range(3)  # the size of targets: root mean square; deviation; both, beside their mean
@@ -90,8 +95,21 @@ def left_band(size, known):  # type: ignore[no-untyped-def]
 
 
 @function
-def take_in(y, s, i, weights, measure, spread, heaviest, sizes, ranges):  # type: ignore[no-untyped-def]
-    """Take in row i of weight s[i] > 0; whether a size has left its band, and whether a target the range of the loss."""
+def has_doubled(spread, heaviest, levelled):  # type: ignore[no-untyped-def]
+    """Whether the level of numbers is to be taken anew; ``levelled``: the sum of the weights at which it was last to be."""
+    return 2.0 * levelled[0] <= spread[0, COUNT] <= SETTLED * heaviest[0]
+
+
+@function
+def is_even(spread, heaviest, ends):  # type: ignore[no-untyped-def]
+    """Whether no single target of an output makes nearly all of their variance."""
+    farthest = max(ends[1] - spread[MEAN], spread[MEAN] - ends[0])
+    return farthest * farthest <= LONE * (spread[COUNT] / heaviest[0] - 1.0) * spread[SQUARES]
+
+
+@function
+def take_in(y, s, i, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
+    """Take in row i of weight s[i] > 0; whether steps or the level change, and whether a target leaves the loss's range."""
     changed, moved = False, False
     if s[i] > heaviest[0]:
         heaviest[0] = s[i]
@@ -102,26 +120,29 @@ def take_in(y, s, i, weights, measure, spread, heaviest, sizes, ranges):  # type
         if measure != FROM_ZERO:
             move = x - spread[k, MEAN]
             spread[k, MEAN] += move * (s[i] / spread[k, COUNT])
+            ends[k, 0], ends[k, 1] = min(ends[k, 0], x), max(ends[k, 1], x)
             spread[k, SQUARES] += (move * (x - spread[k, MEAN]) - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
         else:
             spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
         changed = changed or left_band(size_of(spread[k], heaviest, measure), sizes[1 + k])
         if ranges is not None:
             moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
+    if measure == FROM_MEAN and y.shape[1] > 0:
+        changed = changed or has_doubled(spread, heaviest, levelled)
     return changed, moved
 
 
 @kernel
-def follow(y, s, first, weights, measure, spread, heaviest, sizes, ranges):  # type: ignore[no-untyped-def]
-    """Take in rows from ``first`` on; give the place of the first one after which a size has left its band or a target the
-    range of the loss, or their number; and whether a size has.
+def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
+    """Take in rows from ``first`` on; give the place of the first one after which steps or the level change or a target leaves
+    the range of the loss, or their number; and whether steps or the level change.
 
     ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none. ``ranges``: of
     the loss (outputs, 2), or None.
     """
     for i in range(first, y.shape[0]):
         if s[i] > 0.0:
-            changed, moved = take_in(y, s, i, weights, measure, spread, heaviest, sizes, ranges)
+            changed, moved = take_in(y, s, i, weights, measure, spread, heaviest, sizes, levelled, ends, ranges)
             if changed or moved:
                 return i, changed
     return y.shape[0], False
@@ -143,13 +164,17 @@ class Units:
     ) -> None:
         self.loss, self.targets, self.weights = loss, targets, weights
         self.counts = targets and type(loss) is Poisson
-        self.raises = self.counts and centred  # whether scores count from a level
-        self.shifts = targets and centred and not self.counts  # whether targets have a zero
+        self.raises = targets and centred  # whether scores count from a level
+        self.shifts = self.raises and not self.counts  # whether targets have a zero
         self.measure = WITH_MEAN if self.counts else FROM_MEAN if centred else FROM_ZERO
         self.metric = metric  # whether steps are divided by the size of the gradients so far
         self._weighs = weights and not metric  # whether weights of rows move the multipliers
-        self.zero = np.zeros(outputs)  # added to the scores, which targets are less by but for counts
-        self.before = self.zero.copy()  # the same for the score of the row whose step comes next
+        self.zero = np.zeros(outputs)  # of the targets
+        self.level = np.zeros(outputs)  # of the scores of targets less their zero
+        self.before = self.level.copy()  # the level of the score of the row whose step comes next
+        self.levelled = np.zeros(1)  # the sum of the weights when the level of numbers was last to be taken; inf: never
+        self.ends = np.zeros((outputs, 2))  # the smallest and largest target less their zero
+        self.offset = np.zeros(outputs)  # zero + level
         self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
         self.heaviest = np.zeros(1)
         self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
@@ -173,25 +198,34 @@ class Units:
             counted = np.flatnonzero(s > 0.0)
             if len(counted):
                 self.zero[:] = y[counted[0]]
+                self._add_up()
         return np.asfortranarray(y - self.zero)
+
+    def from_level(self, y: np.ndarray) -> np.ndarray:
+        """Targets (n, K), less their zero, as kernels take them: numbers count from the level, as scores do."""
+        return np.asfortranarray(y - self.level) if self.shifts else y
 
     def add_zero(self, scores: np.ndarray) -> np.ndarray:
         """The scores (..., outputs of some cores, n) of rows whose targets are less by the zero, with it."""
-        zero = self.zero if self.shifts else np.zeros_like(self.zero)
-        return scores + np.tile(zero, scores.shape[-2] // len(zero))[:, None]
+        return scores + np.tile(self.zero, scores.shape[-2] // len(self.zero))[:, None]
+
+    def _add_up(self) -> None:
+        np.add(self.zero, self.level, out=self.offset)
 
     def loss_of(self, output: int, implicit: bool) -> Any:
         """The loss of an output as kernels take it, where it is not the loss named: it follows the level or the range."""
         if self.clip is not None:
-            return self.clip.loss(output, self.zero.item(output), implicit)
-        return with_fields_at(Raised(self.zero[output]), self.zero[output : output + 1], implicit) if self.raises else None
+            return self.clip.loss(output, self.level.item(output), implicit)
+        if self.counts and self.raises:
+            return with_fields_at(Raised(self.level[output]), self.level[output : output + 1], implicit)
+        return None
 
     def raise_scores(self, scores: np.ndarray) -> None:
         """Count scores (..., K, n) of a stretch of rows from 0, in place: they count from the level, that of the first from the
         level before its row."""
         if self.raises:
             scores[..., :1] += self.before[:, None]
-            scores[..., 1:] += self.zero[:, None]
+            scores[..., 1:] += self.level[:, None]
 
     def split(self, y: np.ndarray, s: np.ndarray, t: int) -> Iterator[slice]:
         """Cut rows that follow the first t into stretches of one multiplier, which ``multipliers`` gives after each ``yield``,
@@ -215,7 +249,7 @@ class Units:
     def known(self) -> tuple[Any, ...]:
         """What ``take_in`` takes after a row: the arrays themselves."""
         ranges = None if self.clip is None else self.clip.rooms
-        return self._weighs, self.measure, self.spread, self.heaviest, self.sizes, ranges
+        return self._weighs, self.measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, ranges
 
     @property
     def bounds(self) -> np.ndarray | None:
@@ -232,7 +266,12 @@ class Units:
         return min(max(score, low), high) if low <= high else score
 
     def move(self, y: np.ndarray, t: int, sized: bool) -> None:
-        """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band."""
+        """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band, or the
+        level is to be taken."""
+        if sized and self.shifts and has_doubled(self.spread, self.heaviest, self.levelled):
+            self.levelled[0] = self.spread[0, COUNT]
+            even = [is_even(spread, self.heaviest, ends) for spread, ends in zip(self.spread, self.ends, strict=True)]
+            self._take_level(np.where(even, self.spread[:, MEAN], self.level))
         if sized:
             self._renew(t)
         if self.clip is not None:
@@ -240,19 +279,28 @@ class Units:
             self.clip.loosen(y, np.sqrt(np.maximum(0.0, self.spread[:, SQUARES])))
 
     def _renew(self, t: int) -> None:
-        """Take new multipliers after t rows."""
-        self.sizes[0] = self.heaviest[0]
+        """Take new multipliers after t rows, where a size has left its band or a weight has grown."""
+        grown = self._weighs and bool(self.heaviest[0] > self.sizes[0] * BAND)
         if self.targets:
             spreads, heaviest = self.spread.tolist(), self.heaviest.tolist()
             sizes = np.array([size_of(spread, heaviest, self.measure) for spread in spreads])
             left = left_band(sizes, self.sizes[1:])  # none where a weight moved: then all are renewed
+            if not (grown or left.any()):
+                return
             renewed = left | ~left.any()
             self.sizes[1:] = np.where(renewed, sizes, self.sizes[1:])
-            if self.raises:
-                self.zero[renewed] = [log(level_of(spreads[k], heaviest)) for k in np.flatnonzero(renewed)]
+            if self.counts and self.raises:
+                levels = [log(level_of(spread, heaviest)) for spread in spreads]
+                self._take_level(np.where(renewed, levels, self.level))
+        self.sizes[0] = self.heaviest[0]
         of_weights = self.heaviest[0] ** -POWER if self._weighs else 1.0
         row = np.array([[t, *(of_weights * self._natural(size) for size in self.sizes[1:])]])
         self.steps = row if self.steps[-1, 0] == t and len(self.steps) == 1 else np.concatenate([self.steps, row])
+
+    def _take_level(self, level: np.ndarray) -> None:
+        """Let scores count from another level (K,)."""
+        self.level[:] = level
+        self._add_up()
 
     def _natural(self, size: float) -> float:
         """The multiplier for targets of this size, or of none."""
@@ -265,20 +313,31 @@ class Units:
     # --- files -------------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays themselves, by name."""
-        found = {f"units.{name}": getattr(self, name) for name in ("zero", "spread", "heaviest", "sizes", "steps")}
-        return found if self.clip is None else found | self.clip.arrays()
+        """The arrays themselves, by name. The level of counts stands where that of numbers has their zero."""
+        found: dict[str, np.ndarray] = {"zero": self.level if self.counts else self.zero}
+        found |= {name: getattr(self, name) for name in ("spread", "heaviest", "sizes", "steps")}
+        if self.shifts and self.levelled[0] < inf:
+            found |= {"level": self.level, "levelled": self.levelled, "ends": self.ends}
+        named = {f"units.{name}": array for name, array in found.items()}
+        return named if self.clip is None else named | self.clip.arrays()
 
     def restore(self, arrays: dict[str, np.ndarray], t: int) -> None:
-        """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives."""
+        """Take the arrays of a run of t rows; raises ModelFileError for arrays that no run gives.
+
+        A file of before numbers had a level has none, and its run continues without one.
+        """
         outputs = len(self.zero)
-        shapes = {
+        shapes: dict[str, tuple[int | None, ...]] = {
             "zero": (outputs,),
             "spread": (outputs, 3),
             "heaviest": (1,),
             "sizes": (1 + outputs,),
             "steps": (None, 1 + outputs),
         }
+        if self.shifts and "units.levelled" in arrays:
+            shapes |= {"level": (outputs,), "levelled": (1,), "ends": (outputs, 2)}
+        else:
+            self.levelled[0] = inf
         found = {name: trust.array(arrays, f"units.{name}", np.float64, *shape) for name, shape in shapes.items()}
         for name, array in found.items():
             trust.finite(f"units.{name}", array)
@@ -286,13 +345,17 @@ class Units:
         whole = len(after) > 0 and after[0] == 0.0 and np.all(after == np.floor(after)) and after[-1] <= max(0, t - 1)
         trust.must(whole and np.all(np.diff(after) > 0.0) and np.all(by > 0.0), "multipliers of the steps or their rows")
         spread = found["spread"]
-        sizes = (spread[:, COUNT], spread[:, SQUARES], found["heaviest"], found["sizes"])
+        sizes = (spread[:, COUNT], spread[:, SQUARES], found["heaviest"], found["sizes"], found.get("levelled", self.levelled))
         trust.must(all(np.all(size >= 0.0) for size in sizes), "units of targets and weights below 0")
         if self.clip is not None:
             self.clip.restore(arrays)
+        if self.counts:
+            found["level"] = found.pop("zero")
+        self.steps = np.array(found.pop("steps"))
         for name, array in found.items():
-            setattr(self, name, np.array(array))
-        self.before = self.zero.copy()
+            getattr(self, name)[...] = array
+        self.before[:] = self.level
+        self._add_up()
 
 
 def has_units(loss: Any) -> bool:

@@ -141,9 +141,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
 
     Notes
     -----
-    The first target is the zero of the targets, and step sizes follow the running deviation of y, so the unit and the offset of
-    y do not matter. With the loss poisson, ``predict`` gives exp(score), and scores count from the logarithm of the running
-    mean.
+    Scores count from the mean of the first targets, and step sizes follow the running deviation of y, so neither the unit nor
+    the offset of y matters. With the loss poisson, ``predict`` gives exp(score), and scores count from the logarithm of the
+    running mean.
 
     Examples
     --------
