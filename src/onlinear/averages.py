@@ -200,7 +200,9 @@ def record(table: np.ndarray, c: int, om: float, q: float, inverse: float) -> tu
 
 @function
 def along(table: np.ndarray, c: int, k: int, size: float) -> int:
-    """The place among the first c > 1 thresholds where the slope at k > 0 is at ``size``; k where it does not say."""
+    """The place among the first c > k thresholds where the slope at k is at ``size``; k where it does not say."""
+    if k < 1:
+        return k
     q = table[NUMBERS * k]
     gap, far = q - table[NUMBERS * (k - 1)], size - q
     if not abs(far) < gap * c:
@@ -216,8 +218,22 @@ def alive(table: np.ndarray, c: int, size: float) -> int:
     """
     if c == 0 or table[NUMBERS * (c - 1)] < size:
         return c
+    return alive_near(table, c, along(table, c, along(table, c, c - 1, size), size), size)
+
+
+@function
+def alive_near(table: np.ndarray, c: int, k: int, size: float) -> int:
+    """``alive`` of c > 0 steps of which the last one's threshold is not below ``size``, looked for from place k on."""
+    k = min(k, c - 2)
+    if k > 0 and table[NUMBERS * (k - 1)] < size and size <= table[NUMBERS * (k + 1)]:
+        return k + (1 if table[NUMBERS * k] < size else 0)
+    return searched(table, c, max(k, 0), size)
+
+
+@function
+def searched(table: np.ndarray, c: int, k: int, size: float) -> int:
+    """What ``alive_near`` gives, wherever it is."""
     low, high = 0, c - 1
-    k = along(table, c, along(table, c, c - 1, size), size) if c > 1 else 0
     for _ in range(MOST_JUMPS):
         q = table[NUMBERS * k]
         if q < size:

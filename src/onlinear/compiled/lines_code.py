@@ -13,6 +13,7 @@ from onlinear.compiled.lines import LINE, ask, exchange, non_zeros, turned
 
 _EIGHT = 8
 _COLUMNS = ir.VectorType(INTEGER, _EIGHT)
+_NAMES = {INTEGER: "i32", ir.IntType(64): "i64", ir.FloatType(): "f32", ir.DoubleType(): "f64"}
 
 
 def packs() -> bool:
@@ -43,13 +44,17 @@ def _emit_non_zeros(builder: Any, args: Any, kinds: Any) -> Any:
     first = builder.insert_element(ir.Constant(_COLUMNS, ir.Undefined), builder.trunc(column, INTEGER), INTEGER(0))
     first = builder.shuffle_vector(first, first, ir.Constant(_COLUMNS, [0] * _EIGHT))
     columns = builder.add(first, ir.Constant(_COLUMNS, list(range(_EIGHT))))
-    write = _write_packed if packs() else _write_each
-    return write(builder, chosen, ((numbers, found), (columns, indices)), end)
+    return write_chosen(builder, chosen, ((numbers, found), (columns, indices)), end)
+
+
+def write_chosen(builder: Any, chosen: Any, pairs: Any, end: Any) -> Any:
+    """Write the chosen ones of the eight numbers of each vector to its array, from ``end`` on; their end."""
+    return (_write_packed if packs() else _write_each)(builder, chosen, pairs, end)
 
 
 def _write_packed(builder: Any, chosen: Any, pairs: Any, end: Any) -> Any:
     for vector, array in pairs:
-        element = "i32" if vector.type == _COLUMNS else "f64" if vector.type.element == ir.DoubleType() else "f32"
+        element = _NAMES[vector.type.element]
         kind = ir.FunctionType(vector.type, [vector.type, chosen.type, vector.type])
         name = f"llvm.experimental.vector.compress.v{_EIGHT}{element}"
         pack = cgutils.get_or_insert_function(builder.module, kind, name)

@@ -11,6 +11,7 @@ from numba import types
 from onlinear.compiled._private import cgutils
 from onlinear.compiled.lane_code import OUTPUTS, apart, are_vectors, emits, prefetch, repeat
 from onlinear.compiled.lanes import WIDTH
+from onlinear.compiled.lines_code import write_chosen
 from onlinear.compiled.outputs import (
     chosen,
     fetch_lanes,
@@ -23,6 +24,7 @@ from onlinear.compiled.outputs import (
     no_row,
     number_at,
     of_output,
+    places_of,
     put_apart,
     put_each,
     put_lanes,
@@ -123,6 +125,16 @@ def _emit_chosen(builder: Any, args: Any, kinds: Any) -> Any:
 def _emit_some(builder: Any, args: Any, kinds: Any) -> Any:
     differ = builder.fcmp_unordered("!=", args[0], ir.Constant(OUTPUTS.vector, None))
     return builder.icmp_unsigned("!=", builder.bitcast(differ, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0))
+
+
+def _emit_places(builder: Any, args: Any, kinds: Any) -> Any:
+    marks, row, found, end = args
+    vector = ir.VectorType(_WIDE, WIDTH)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), builder.mul(row, _WIDE(WIDTH)), ir.IntType(32)(0))
+    first = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+    places = builder.add(first, ir.Constant(vector, list(range(WIDTH))))
+    chosen = builder.fcmp_unordered("!=", marks, ir.Constant(OUTPUTS.vector, None))
+    return write_chosen(builder, chosen, ((places, found),), end)
 
 
 def _emit_no_lanes(builder: Any, args: Any, kinds: Any) -> Any:
@@ -247,6 +259,7 @@ for _text, _kind, _emit in (
     (same_lanes, lambda *kinds: OUTPUTS, _emit_same),
     (chosen, lambda marks, a, b: a, _emit_chosen),
     (some, lambda lanes: types.boolean, _emit_some),
+    (places_of, lambda *kinds: types.int64, _emit_places),
     (value_at, lambda *kinds: types.float64, _emit_value_at),
     (laid_out, lambda value: _with(value, _in_memory), _emit_laid_out),
     (of_output, lambda value, place: _with(value, _one), _emit_of_output),

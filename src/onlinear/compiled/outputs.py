@@ -81,6 +81,15 @@ def some(lanes: Any) -> bool:
     return bool(lanes != 0.0)
 
 
+def places_of(marks: Any, row: Place, found: np.ndarray, end: Place) -> Place:
+    """Write WIDTH row + the place of each lane that is not 0 to ``found``, from ``end`` on; give their end.
+
+    Up to WIDTH places from ``end`` on are written, whatever is kept.
+    """
+    found[end] = row
+    return end + (1 if marks != 0.0 else 0)
+
+
 # --- tuples of lanes, such as parts and steps: each output's own, and back -------------------------------------------
 
 

@@ -59,6 +59,7 @@ from onlinear.solvers.core.engine import (
 )
 from onlinear.solvers.core.pack_averages import (
     PULLS,
+    ROOM_TO_CLOSE,
     close_listed,
     listed,
     part_sums,
@@ -312,7 +313,7 @@ def learn_pack(
         if active == 0:
             continue
         if B is not None and fell > 0:
-            close_listed(tables, t, V, B, indices, falls, falls.shape[0] // (WIDTH + 1), fell)
+            close_listed(tables, t, V, B, indices, falls, falls.shape[0] // ROOM_TO_CLOSE, fell)
         if active == outputs:
             for k in range(begin, end):
                 j, x = indices[k], np.float64(values[k])

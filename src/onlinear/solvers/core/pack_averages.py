@@ -9,12 +9,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import enter, fallen, grown, part_sum, sums_of, threshold_of, up_to
-from onlinear.compiled import WIDTH, function, laid_out, lanes, number_at, of_output, put_lanes, put_number, room, some
+from onlinear.averages import (
+    NUMBERS,
+    alive_near,
+    along,
+    enter,
+    fallen,
+    grown,
+    part_sum,
+    sums_of,
+    threshold_of,
+    up_to,
+)
+from onlinear.compiled import (
+    WIDTH,
+    ask,
+    function,
+    laid_out,
+    lanes,
+    number_at,
+    of_output,
+    places_of,
+    put_lanes,
+    put_number,
+    room,
+    some,
+)
 from onlinear.solvers.core.engine import VISIT
 
 # Rows of a pack's room: theta, the threshold and prefix sums after the last step, and what sums of features lack.
 PULLS, STEPS, PART = 0, 8, 11
+
+
+ROOM_TO_CLOSE = 2 * WIDTH + 1  # numbers for each entry of a row: the entry, its states, and where their steps are looked for
 
 
 class Tables(NamedTuple):
@@ -104,15 +131,27 @@ def listed(falls, count, k, v, q):
 def close_listed(tables, t, V, B, indices, falls, first, count):
     """Close the sums of the states that fell, in the listed entries, of the outputs that step t moves.
 
-    The states are listed first, from ``first`` on, without a branch: then the processor searches for several at once.
+    The states are listed first, from ``first`` on, without a branch. Then each look into the tables is made for all of them:
+    it says where the next one will be, and asks for that line of memory, for which no other look waits.
     """
     work, found = tables.work, first
+    moves = lanes(work, PULLS) != 0.0
     for e in range(count):
         j = np.int64(indices[falls[e]])
-        for o in range(tables.outputs):
-            falls[found] = j * WIDTH + o
-            found += (number_at(work, PULLS, o) != 0.0) & fallen(number_at(V, j, o), number_at(work, STEPS, o))
+        found = places_of(moves * fallen(lanes(V, j), lanes(work, STEPS)), j, falls, found)
+    span = WIDTH * first
     for e in range(first, found):
         j, o = falls[e] // WIDTH, falls[e] % WIDTH
-        its = part_sum(table_of(tables, o), count_of(tables, o, t), number_at(V, j, o))
-        put_number(B, j, o, number_at(B, j, o) + its)
+        table, c = table_of(tables, o), count_of(tables, o, t)
+        falls[e + span] = along(table, c, c - 1, abs(number_at(V, j, o)))
+        ask(table, NUMBERS * falls[e + span])
+    for e in range(first, found):
+        j, o = falls[e] // WIDTH, falls[e] % WIDTH
+        table, c = table_of(tables, o), count_of(tables, o, t)
+        falls[e + span] = along(table, c, falls[e + span], abs(number_at(V, j, o)))
+        ask(table, NUMBERS * falls[e + span])
+    for e in range(first, found):
+        j, o = falls[e] // WIDTH, falls[e] % WIDTH
+        table, c, v = table_of(tables, o), count_of(tables, o, t), number_at(V, j, o)
+        E, R = sums_of(table, alive_near(table, c, falls[e + span], abs(v)))
+        put_number(B, j, o, number_at(B, j, o) + up_to(E, R, v))

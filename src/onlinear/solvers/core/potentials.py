@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, part_sum, record
-from onlinear.compiled import WIDTH, adopt, bind_loss, function, kernel, load
+from onlinear.compiled import adopt, bind_loss, function, kernel, load
 from onlinear.files import trust
 from onlinear.penalties import Clock, ElasticNet, is_bare, soft
 from onlinear.rows import Rows
@@ -38,6 +38,7 @@ from onlinear.solvers.core.engine import (
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
+from onlinear.solvers.core.pack_averages import ROOM_TO_CLOSE
 
 CLOSE = 1e-9  # between numbers of a clock that say the same
 
@@ -298,7 +299,7 @@ class PotentialEngine(Engine):
         parts = (loss, undivided(self.penalty, side.strengths), side.strengths, self.solver)
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, searches, None)
         V, B, A = (side.vectors.get(name) for name in "VBA")
-        falls = None if B is None else np.empty((WIDTH + 1) * (side.rows.longest + 1), np.int64)
+        falls = None if B is None else np.empty(ROOM_TO_CLOSE * (side.rows.longest + 1), np.int64)
         arrays = (self.average, V, B, A, None, side.table, falls, work, side.now)
         return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
 
