@@ -128,13 +128,14 @@ def _emit_some(builder: Any, args: Any, kinds: Any) -> Any:
 
 
 def _emit_places(builder: Any, args: Any, kinds: Any) -> Any:
-    marks, row, found, end = args
+    marks, row, numbers, found, end, apart = args
     vector = ir.VectorType(_WIDE, WIDTH)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), builder.mul(row, _WIDE(WIDTH)), ir.IntType(32)(0))
     first = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
     places = builder.add(first, ir.Constant(vector, list(range(WIDTH))))
     chosen = builder.fcmp_unordered("!=", marks, ir.Constant(OUTPUTS.vector, None))
-    return write_chosen(builder, chosen, ((places, found),), end)
+    beside = builder.gep(found, [apart])
+    return write_chosen(builder, chosen, ((places, found), (builder.fptosi(numbers, vector), beside)), end)
 
 
 def _emit_no_lanes(builder: Any, args: Any, kinds: Any) -> Any:

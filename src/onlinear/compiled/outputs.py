@@ -81,12 +81,13 @@ def some(lanes: Any) -> bool:
     return bool(lanes != 0.0)
 
 
-def places_of(marks: Any, row: Place, found: np.ndarray, end: Place) -> Place:
-    """Write WIDTH row + the place of each lane that is not 0 to ``found``, from ``end`` on; give their end.
+def places_of(marks: Any, row: Place, numbers: Any, found: np.ndarray, end: Place, apart: Place) -> Place:
+    """Write WIDTH row + its place for each lane that is not 0 to ``found``, from ``end`` on, and ``apart`` places further its
+    whole part of ``numbers``; give their end.
 
-    Up to WIDTH places from ``end`` on are written, whatever is kept.
+    Up to WIDTH places from either on are written, whatever is kept.
     """
-    found[end] = row
+    found[end], found[end + apart] = row, int(numbers)
     return end + (1 if marks != 0.0 else 0)
 
 

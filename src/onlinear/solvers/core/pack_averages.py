@@ -34,11 +34,12 @@ from onlinear.compiled import (
     put_number,
     room,
     some,
+    where,
 )
 from onlinear.solvers.core.engine import VISIT
 
-# Rows of a pack's room: theta, the threshold and prefix sums after the last step, and what sums of features lack.
-PULLS, STEPS, PART = 0, 8, 11
+# Rows of a pack's room: theta, how far the last threshold rose, it and the prefix sums after the last step, and what sums of features lack.
+PULLS, GAPS, STEPS, PART = 0, 7, 8, 11
 
 
 ROOM_TO_CLOSE = 2 * WIDTH + 1  # numbers for each entry of a row: the entry, its states, and where their steps are looked for
@@ -98,6 +99,7 @@ def take_steps(tables, t):
 def record_each(tables, t, om, q, inverse):
     """``record`` for each output, of step t."""
     E, R = grown(lanes(tables.work, STEPS + 1), lanes(tables.work, STEPS + 2), om, q, inverse)
+    put_lanes(tables.work, GAPS, q - lanes(tables.work, STEPS))
     put_lanes(tables.work, STEPS, q)
     put_lanes(tables.work, STEPS + 1, E)
     put_lanes(tables.work, STEPS + 2, R)
@@ -131,24 +133,24 @@ def listed(falls, count, k, v, q):
 def close_listed(tables, t, V, B, indices, falls, first, count):
     """Close the sums of the states that fell, in the listed entries, of the outputs that step t moves.
 
-    The states are listed first, from ``first`` on, without a branch. Then each look into the tables is made for all of them:
-    it says where the next one will be, and asks for that line of memory, for which no other look waits.
+    The states are listed first, from ``first`` on, without a branch, each with the place where the last slope says that its step
+    is. Then each look into the tables is made for all of them: it asks for the line of memory of the next, for which no other
+    look waits.
     """
-    work, found = tables.work, first
-    moves = lanes(work, PULLS) != 0.0
+    work, found, span = tables.work, first, WIDTH * first
+    moves, q, gap = lanes(work, PULLS) != 0.0, lanes(work, STEPS), lanes(work, GAPS)
+    last, slope = float(t - 1) - lanes(tables.now, VISIT), 1.0 / where(gap > 0.0, gap, 1.0)
     for e in range(count):
         j = np.int64(indices[falls[e]])
-        found = places_of(moves * fallen(lanes(V, j), lanes(work, STEPS)), j, falls, found)
-    span = WIDTH * first
+        v = lanes(V, j)
+        place = min(max(1.0, last + (abs(v) - q) * slope), last)
+        found = places_of(moves * fallen(v, q), j, place, falls, found, span)
+    for e in range(first, found):
+        ask(table_of(tables, falls[e] % WIDTH), NUMBERS * falls[e + span])
     for e in range(first, found):
         j, o = falls[e] // WIDTH, falls[e] % WIDTH
-        table, c = table_of(tables, o), count_of(tables, o, t)
-        falls[e + span] = along(table, c, c - 1, abs(number_at(V, j, o)))
-        ask(table, NUMBERS * falls[e + span])
-    for e in range(first, found):
-        j, o = falls[e] // WIDTH, falls[e] % WIDTH
-        table, c = table_of(tables, o), count_of(tables, o, t)
-        falls[e + span] = along(table, c, falls[e + span], abs(number_at(V, j, o)))
+        table = table_of(tables, o)
+        falls[e + span] = along(table, count_of(tables, o, t), falls[e + span], abs(number_at(V, j, o)))
         ask(table, NUMBERS * falls[e + span])
     for e in range(first, found):
         j, o = falls[e] // WIDTH, falls[e] % WIDTH
