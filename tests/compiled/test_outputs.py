@@ -17,6 +17,7 @@ from onlinear.compiled import (
     no_lanes,
     number_at,
     of_output,
+    places_of,
     put_each,
     put_lanes,
     put_number,
@@ -53,6 +54,14 @@ def _take(like, numbers, found):
 
 
 @kernel
+def _list(marks, numbers, found, apart):
+    end = 0
+    for row in range(len(marks)):
+        end = places_of(lanes(marks, row), row, lanes(numbers, row), found, end, apart)
+    return end
+
+
+@kernel
 def _move(V, marks, wanted):
     moved = some(lanes(wanted, 0))
     for j in range(3):
@@ -76,6 +85,20 @@ def test_a_part_of_lanes_has_each_output_s_numbers():
     _take(Pair(0.0, 0.0), numbers, found)
     assert np.array_equal(found, [a - b, np.full(WIDTH, 3.0), 3.0 * a])
     assert np.array_equal(numbers[2:], [b, a, np.full(WIDTH, 7.0)])
+
+
+def test_lanes_are_listed_with_whole_numbers_beside_them():
+    rng = np.random.default_rng(0)
+    marks = np.where(rng.random((50, WIDTH)) < 0.4, rng.choice([1.0, -2.0, np.nan, 5e-324], (50, WIDTH)), 0.0)
+    marks[3], marks[4] = 0.0, 1.0
+    numbers = rng.uniform(0.0, 2.0**40, (50, WIDTH))
+    apart = marks.size + WIDTH
+    found = np.full(2 * apart, -1)
+    end = _list(marks, numbers, found, apart)
+    wanted = np.flatnonzero(marks != 0.0)
+    assert end == len(wanted)
+    np.testing.assert_array_equal(found[:end], wanted)
+    np.testing.assert_array_equal(found[apart : apart + end], numbers.ravel()[wanted].astype(np.int64))
 
 
 def test_states_of_two_numbers_stand_side_by_side():

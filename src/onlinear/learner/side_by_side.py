@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
@@ -40,8 +41,16 @@ class SideBySide:
     def _outputs(self) -> int:
         return len(self._cores) * self._cores[0].n_outputs
 
+    @property
+    def _last_predicts(self) -> bool:
+        """Whether the last iterates predict, in all cores and as they are."""
+        return self._cores[0].units is None and all(core.race is None for core in self._cores)
+
     def _no_scores(self, n: int) -> np.ndarray:
-        """Room for the scores of n rows."""
+        """Room for the scores of n rows; what predicts has the memory of the last iterate where that is what predicts."""
+        if self._last_predicts:
+            scores = np.empty((self._outputs, n))
+            return as_strided(scores, (2, *scores.shape), (0, *scores.strides))
         return np.empty((4 if self._cores[0].clips else 2, self._outputs, n))
 
     def _learn_block(
@@ -88,9 +97,9 @@ class SideBySide:
         self._add_losses(last, y, s, done)
         for k, core in enumerate(self._cores):
             own = slice(k * lead.n_outputs, (k + 1) * lead.n_outputs)
-            if core.race is None:
+            if core.race is None and not self._last_predicts:
                 scores[1::2, own] = scores[::2, own]
-            else:
+            elif core.race is not None:
                 core.race.run(core.raw_loss, last[own], predicted[own], (scores[-2, own], scores[-1, own]), y[:done], s, before)
         if done < len(s):
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)

@@ -70,13 +70,19 @@ class Together:
                 stack.enter_context(learner.lock)
                 learner.refuse_if_diverged()
             self._make_room(source)
+            if len(self._groups) == 1:
+                return self._learn_by(self._groups[0], source, y, weights)
             scores = np.empty((len(self._learners), self._learners[0].n_outputs, source.n))
             for group in self._groups:
-                try:
-                    scores[group.places] = group.learn(source, y, weights)[0].reshape(len(group.places), -1, source.n)
-                except Stopped as stopped:
-                    self._stop(stopped)
+                scores[group.places] = self._learn_by(group, source, y, weights)
         return scores
+
+    def _learn_by(self, group: Alike, source: Source, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """What ``learn`` gives, of one group."""
+        try:
+            return group.learn(source, y, weights)[0].reshape(len(group.places), -1, source.n)
+        except Stopped as stopped:
+            self._stop(stopped)
 
     def _make_room(self, source: Source) -> None:
         if source.size <= self._learners[0].size:

@@ -38,7 +38,8 @@ from onlinear.compiled import (
 )
 from onlinear.solvers.core.engine import VISIT
 
-# Rows of a pack's room: theta, how far the last threshold rose, it and the prefix sums after the last step, and what sums of features lack.
+# Rows of a pack's room: theta, how far the last threshold rose, it and the prefix sums after the last step, and what sums of
+# features lack.
 PULLS, GAPS, STEPS, PART = 0, 7, 8, 11
 
 
@@ -133,9 +134,9 @@ def listed(falls, count, k, v, q):
 def close_listed(tables, t, V, B, indices, falls, first, count):
     """Close the sums of the states that fell, in the listed entries, of the outputs that step t moves.
 
-    The states are listed first, from ``first`` on, without a branch, each with the place where the last slope says that its step
-    is. Then each look into the tables is made for all of them: it asks for the line of memory of the next, for which no other
-    look waits.
+    The states are listed first, from ``first`` on, without a branch, each with the place at which the last slope has its step.
+    Then each look into the tables is made for all of them: it asks for the line of memory of the next, for which no other look
+    waits.
     """
     work, found, span = tables.work, first, WIDTH * first
     moves, q, gap = lanes(work, PULLS) != 0.0, lanes(work, STEPS), lanes(work, GAPS)
