@@ -259,7 +259,8 @@ def _emit_four(builder: Any, args: Any, kinds: Any) -> Any:
     return cgutils.pack_struct(builder, [places, builder.load(found)])
 
 
-def _joined(builder: Any, values: Any) -> Any:
+def join(builder: Any, values: Any) -> Any:
+    """Lanes of four numbers."""
     found = ir.Constant(ROW.vector, ir.Undefined)
     for place, value in enumerate(values):
         found = builder.insert_element(found, value, INTEGER(place))
@@ -281,9 +282,9 @@ def _emit_gather(builder: Any, args: Any, kinds: Any) -> Any:
         places = (builder.bitcast(_at(builder, vectors[0], column, width), _PAIR.as_pointer()) for column in columns)
         pairs = [builder.load(place, align=8) for place in places]
         halves = ([builder.extract_element(pair, INTEGER(half)) for pair in pairs] for half in range(2))
-        return cgutils.pack_array(builder, [_joined(builder, half) for half in halves])
+        return cgutils.pack_array(builder, [join(builder, half) for half in halves])
     several = vectors if isinstance(vectors, list) else [vectors]
-    found = [_joined(builder, [builder.load(_at(builder, one, column, width)) for column in columns]) for one in several]
+    found = [join(builder, [builder.load(_at(builder, one, column, width)) for column in columns]) for one in several]
     return cgutils.pack_array(builder, found) if isinstance(vectors, list) else found[0]
 
 
@@ -466,7 +467,7 @@ for _text, _kind, _emit in (
     (nothing, _laned, lambda builder, args, kinds: _ZEROS),
     (total, lambda *kinds: types.float64, _emit_total),
     (lane, lambda *kinds: types.float64, lambda builder, args, kinds: builder.extract_element(args[0], args[1])),
-    (joined, _laned, lambda builder, args, kinds: _joined(builder, args)),
+    (joined, _laned, lambda builder, args, kinds: join(builder, args)),
     (where, _chosen_kind, _emit_where),
 ):
     emits(_text, _kind, _emit)

@@ -9,12 +9,13 @@ from llvmlite import ir
 from numba import types
 
 from onlinear.compiled._private import cgutils
-from onlinear.compiled.lane_code import OUTPUTS, apart, are_vectors, emits, prefetch, repeat
-from onlinear.compiled.lanes import WIDTH
+from onlinear.compiled.lane_code import OUTPUTS, ROW, apart, are_vectors, emits, join, prefetch, repeat
+from onlinear.compiled.lanes import ENTRIES, WIDTH
 from onlinear.compiled.lines_code import write_chosen
 from onlinear.compiled.outputs import (
     chosen,
     fetch_lanes,
+    gather_output,
     in_lanes,
     laid_out,
     lanes,
@@ -26,6 +27,7 @@ from onlinear.compiled.outputs import (
     of_output,
     places_of,
     put_apart,
+    put_back_output,
     put_each,
     put_lanes,
     put_number,
@@ -33,6 +35,7 @@ from onlinear.compiled.outputs import (
     row_of,
     same_lanes,
     some,
+    taken_output,
     value_at,
 )
 
@@ -105,6 +108,34 @@ def _emit_put_number(builder: Any, args: Any, kinds: Any) -> None:
     values = _apart_values(builder, args[3], kinds[3])
     for place, value in zip(_numbers(builder, args, kinds), values, strict=True):
         builder.store(value, place)
+
+
+def _four_places(builder: Any, args: Any, kinds: Any) -> list[list[Any]]:
+    """The addresses of output args[2]'s numbers at the columns args[1] of four entries, of each vector."""
+    columns = [builder.extract_value(args[1], entry) for entry in range(ENTRIES)]
+    kind = [kinds[0], types.uint64]
+    return [
+        [builder.gep(_place(builder, vector, [vector, column], kind), [args[2]]) for column in columns]
+        for vector in (args[0] if are_vectors(kinds[0]) else [args[0]])
+    ]
+
+
+def _emit_gather_output(builder: Any, args: Any, kinds: Any) -> Any:
+    found = [join(builder, [builder.load(place) for place in four]) for four in _four_places(builder, args, kinds)]
+    return _packed(builder, kinds[0], found)
+
+
+def _emit_put_back_output(builder: Any, args: Any, kinds: Any) -> None:
+    """The first entry last, as ``put_back`` has it."""
+    values = _apart_values(builder, args[3], kinds[3])
+    for four, value in zip(_four_places(builder, args, kinds), values, strict=True):
+        for entry in reversed(range(ENTRIES)):
+            builder.store(builder.extract_element(value, ir.IntType(32)(entry)), four[entry])
+
+
+def _emit_taken_output(builder: Any, args: Any, kinds: Any) -> Any:
+    first = builder.gep(_place(builder, args[0], args, kinds), [args[2]])
+    return join(builder, [builder.load(builder.gep(first, [_WIDE(WIDTH * entry)])) for entry in range(ENTRIES)])
 
 
 def _emit_same(builder: Any, args: Any, kinds: Any) -> Any:
@@ -249,6 +280,9 @@ for _text, _kind, _emit in (
     (fetch_lanes, lambda *kinds: types.none, _emit_fetch),
     (number_at, lambda vectors, row, place: _each(vectors, types.float64), _emit_number),
     (put_number, lambda *kinds: types.none, _emit_put_number),
+    (gather_output, lambda vectors, at, place: _each(vectors, ROW), _emit_gather_output),
+    (put_back_output, lambda *kinds: types.none, _emit_put_back_output),
+    (taken_output, lambda *kinds: ROW, _emit_taken_output),
     (no_lanes, lambda vectors: _each(vectors, OUTPUTS), _emit_no_lanes),
     (row_of, lambda rows, row: _row_kind(rows), _emit_row),
     (put_row, lambda *kinds: types.none, _emit_put_row),

@@ -40,6 +40,21 @@ def put_number(vectors: Any, row: Place, place: Place, values: Any) -> None:
         vector[row, place] = value
 
 
+def gather_output(vectors: Any, at: Any, place: Place) -> Any:
+    """What one output has in an (n, WIDTH) array, or in each of several side by side, at the columns of four entries."""
+    return number_at(vectors, at, place)
+
+
+def put_back_output(vectors: Any, at: Any, place: Place, values: Any) -> None:
+    """Write ``values``, of one output, at the columns of four entries."""
+    put_number(vectors, at, place, values)
+
+
+def taken_output(array: np.ndarray, row: Place, place: Place) -> Any:
+    """What one output has in the rows of an (n, WIDTH) array from ``row`` on, of four entries; the rows must exist."""
+    return array[row, place]
+
+
 def no_lanes(vectors: Any) -> Any:
     """What ``lanes`` gives of vectors that are 0."""
     return tuple(0.0 for _ in vectors) if isinstance(vectors, tuple) else 0.0

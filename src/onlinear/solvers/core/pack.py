@@ -18,13 +18,16 @@ import numpy as np
 
 from onlinear.averages import turned as turned_at
 from onlinear.compiled import (
+    LANES,
     WIDTH,
     added,
     chosen,
     empty,
     fetch_lanes,
     first_of,
+    four,
     function,
+    gather_output,
     in_lanes,
     kernel,
     laid_out,
@@ -33,12 +36,14 @@ from onlinear.compiled import (
     no_lanes,
     number_at,
     of_output,
+    put_back_output,
     put_each,
     put_lanes,
     put_number,
     room,
     same_lanes,
     some,
+    taken_output,
 )
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite
@@ -110,7 +115,7 @@ class Abreast(NamedTuple):
 
 def work_of_pack(weights: int | None = None) -> np.ndarray:
     """Room for the numbers of a row of a pack, and where theta is searched for, for as many of its weights, which may be 0."""
-    return np.zeros((WEIGHTS if weights is None else WEIGHTS + max(weights, int(PLACES)), WIDTH))
+    return np.zeros((WEIGHTS if weights is None else WEIGHTS + max(weights, int(PLACES)) + int(LANES), WIDTH))
 
 
 @function
@@ -353,24 +358,27 @@ def learn_pack(
                 theta = work[PULLS, o]
                 if marks[o] != 0:
                     c_its, own_penalty = of_output(scored_apart, o), of_output(penalty, o)
-                    for k in range(begin, end):
-                        j, x = indices[k], np.float64(values[k])
-                        new = solver.moved(number_at(V, j, o), x, theta, c_its, own_penalty)
-                        if searches is not None:
-                            new = solver.landed(work[WEIGHTS + k - begin, o], x, theta, c_its, own_penalty)
-                        if aims is not None:
-                            new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta, c_its)
-                        if B is not None:
-                            gained, new = turned_at(steps_of(tables.work, o), number_at(V, j, o), new)
-                            put_number(B, j, o, number_at(B, j, o) + gained)
-                        if S is not None:
-                            put_number(
-                                S,
-                                j,
-                                o,
-                                of_output(laid_out(settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty)), o),
-                            )
-                        put_number(V, j, o, new)
+                    if aims is not None or S is not None:
+                        for k in range(begin, end):
+                            j, x = indices[k], np.float64(values[k])
+                            new = solver.moved(number_at(V, j, o), x, theta, c_its, own_penalty)
+                            if aims is not None:
+                                new = solver.reached(of_output(laid_out(aim_lanes(work, k - begin)), o), x, theta, c_its)
+                            if S is not None:
+                                sums = settled(j, k - begin, V, S, work, aims, average, t, solver, c, penalty)
+                                put_number(S, j, o, of_output(laid_out(sums), o))
+                            put_number(V, j, o, new)
+                    else:
+                        for k in range(begin, end, LANES):
+                            at, x = four(indices, values, k, end)
+                            v = gather_output(V, at, o)
+                            new = solver.moved(v, x, theta, c_its, own_penalty)
+                            if searches is not None:
+                                new = solver.landed(taken_output(work, WEIGHTS + k - begin, o), x, theta, c_its, own_penalty)
+                            if B is not None:
+                                gained, new = turned_at(steps_of(tables.work, o), v, new)
+                                put_back_output(B, at, o, gather_output(B, at, o) + gained)
+                            put_back_output(V, at, o, new)
         put_lanes(now, BIAS, lanes(now, BIAS) - scored.bias * pulls * one)
         if explicit is not None:
             move = scored.eta * pulls
