@@ -437,7 +437,7 @@ def as_csr(found):
 @pytest.mark.parametrize("entries", [1, 11, 1000])
 def test_cuts_and_orders_of_any_layout(make, zeros, entries, monkeypatch):
     monkeypatch.setattr("onlinear.rows.arrays.ENTRIES", entries)
-    monkeypatch.setattr("onlinear.rows.records.COPIED", entries)
+    monkeypatch.setattr("onlinear.rows.records.PERMUTED", entries)
     monkeypatch.setattr("onlinear.rows.arrays.COPIED", entries)
     X = FULL.copy()
     X.flat[np.random.default_rng(zeros).permutation(60)[:zeros]] = 0.0

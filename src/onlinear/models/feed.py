@@ -67,7 +67,8 @@ class Feed(NamedTuple):
                 yield self.source.cut(part), np.asfortranarray(self.y[part]), self.weights[part]
             else:
                 which = order[part]
-                yield self.source.take(which), np.asfortranarray(self.y[which]), self.weights[which]
+                y = np.stack([targets.take(which) for targets in self.y.T])
+                yield self.source.take(which), y.T, self.weights.take(which)
             if tasks.end(BLOCK):
                 return
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import COMPILED, kernel, non_zeros, turned
-from onlinear.rows.records import COPIED, Rows, copy_lines, plain
+from onlinear.rows.records import Rows, copy_lines, plain
 
 ENTRIES = 1 << 18  # entries of a block
+COPIED = 1 << 17  # the same of rows in another order, copied to where the processor has them at hand
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
 
 

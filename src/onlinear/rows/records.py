@@ -31,7 +31,7 @@ from onlinear.compiled.objects import (
 )
 
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
-COPIED = 1 << 17  # entries that are copied at a time, to where the processor has them at hand
+PERMUTED = 3 << 18  # the same of rows in another order, of which each copy takes a call of the loop over rows
 PIECE = 1 << 19  # the same of those in the scales of their columns, each of whose pieces takes several calls
 ASKED = np.uint64(1 << 11)  # entries between asking for a row that is to be copied and its copy
 LARGEST_COLUMN = 2**31 - 2
@@ -105,9 +105,10 @@ class InOrder(NamedTuple):
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
-        begins, lengths = self.data.indptr[:-1][self.order], np.diff(self.data.indptr)[self.order]
+        begins = self.data.indptr[:-1].take(self.order)
+        lengths = self.data.indptr[1:].take(self.order) - begins
         ends = np.append(np.uint64(0), np.cumsum(lengths, dtype=np.uint64))
-        size = min(max(COPIED, int(lengths.max(initial=0))), int(ends[-1]))
+        size = min(max(PERMUTED, int(lengths.max(initial=0))), int(ends[-1]))
         indices, values = np.empty(size, np.uint32), np.empty(size, self.data.values.dtype)
         for which in Rows(ends, indices, values).parts(size):
             starts = ends[which.start : which.stop + 1] - ends[which.start]
