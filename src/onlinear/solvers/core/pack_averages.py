@@ -144,7 +144,8 @@ def close_listed(tables, t, V, B, indices, falls, first, count):
     for e in range(count):
         j = np.int64(indices[falls[e]])
         v = lanes(V, j)
-        place = min(max(1.0, last + (abs(v) - q) * slope), last)
+        guess = last + (abs(v) - q) * slope
+        place = min(where(guess > 1.0, guess, 1.0), last)  # 1 also for what is no number
         found = places_of(moves * fallen(v, q), j, place, falls, found, span)
     for e in range(first, found):
         ask(table_of(tables, falls[e] % WIDTH), NUMBERS * falls[e + span])
