@@ -10,6 +10,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,9 +21,11 @@ import pytest
 import scipy.sparse as sp
 from garbage import collected
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import onlinear
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
+from onlinear.compiled.methods import once
 from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
@@ -388,6 +392,72 @@ def test_the_first_fits_of_two_threads_compile_at_once(tmp_path):
     """
     places = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{HOME}", "ONLINEAR_CACHE_DIR": str(tmp_path / "cache")}
     assert in_child(code, **places).split() == ["3", "1"]
+
+
+# --- first rows ------------------------------------------------------------------------------------------------------
+
+DICTS = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in rng.normal(size=(6, 4))]
+
+
+def estimator(kind, **settings):
+    return kind("hinge" if kind is OnlineClassifier else "squared", solver="comid", average="none", scale="none", **settings)
+
+
+def quietly(use, *args):
+    """Use a model that may have no row yet."""
+    with suppress(NotFittedError):
+        use(*args)
+
+
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+def test_first_rows_of_several_threads_are_all_learned_by_one_model(kind):
+    for _ in range(6):
+        model = estimator(kind)
+        learns = [lambda model=model, row=row: model.learn_one(row, row["x0"] > 0.0) for row in DICTS]
+        reads = [lambda model=model, row=row: quietly(model.predict_one, row) for row in DICTS[:3]]
+        at_once(*learns, *reads)
+        assert model.t_ == len(DICTS)
+        assert sorted(model.get_feature_names_out()) == ["x0", "x1", "x2", "x3"]
+
+
+def test_a_first_row_that_is_refused_is_never_a_model():
+    for _ in range(6):
+        model = estimator(OnlineClassifier)
+
+        def refuse(model=model):
+            with pytest.raises(ValueError, match="finite"):
+                model.learn_one({"x0": np.nan}, True)
+
+        at_once(*[refuse] * 3, *[lambda model=model: quietly(model.predict_one, DICTS[0])] * 3)
+        assert not hasattr(model, "learner_")
+
+
+def test_code_that_several_threads_ask_for_is_made_once():
+    made, found = [], []
+
+    @once
+    def make(text):
+        made.append(text)
+        time.sleep(0.05)
+        return object()
+
+    at_once(*[lambda: found.append(make("text"))] * 4)
+    assert made == ["text"]
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("row", [(DICTS[0],), (np.arange(2), np.ones(2))], ids=["dict", "columns"])
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+def test_a_model_without_rows_says_so(kind, row):
+    with pytest.raises(NotFittedError):
+        kind().predict_one(*row)
+
+
+def test_the_names_of_first_dicts_of_a_copy_are_kept_once():
+    for _ in range(6):
+        model = copy.deepcopy(estimator(OnlineRegressor).learn_one({"x0": 1.0}, 1.0))
+        at_once(*[lambda model=model, name=name: model.learn_one({name: 1.0}, 1.0) for name in "abcdef"])
+        assert sorted(model.get_feature_names_out()) == [*"abcdef", "x0"]
 
 
 # --- no thread to be had ---------------------------------------------------------------------------------------------

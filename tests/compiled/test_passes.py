@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import pytest
 from llvmlite.binding import ffi
+from numba import njit
 from numba.core import compiler, event, typed_passes, untyped_passes
 
 from onlinear.compiled import COMPILED, adopt, kernel
-from onlinear.compiled._private import unheard
-from onlinear.compiled.passes import _UNUSED, steps_for
+from onlinear.compiled._private import LinkedLibrary, unheard
+from onlinear.compiled.passes import _UNUSED, inlined, steps_for
 from onlinear.losses import sigmoid
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs compiled kernels")
@@ -47,6 +48,19 @@ def test_texts_of_the_package_take_the_shorter_way():
     whole = compiler.DefaultPassBuilder.define_nopython_pipeline(state)
     assert [step for step, _ in found.passes] == [step for step, _ in whole.passes if step.__name__ not in _UNUSED]
     assert steps_for(test_the_names_are_those_of_steps_of_numba) == {}
+
+
+def test_what_only_compiled_code_calls_has_no_machine_code_of_its_own():
+    def doubled(x):
+        return 2.0 * x
+
+    doubled.__module__ = sigmoid.__module__
+    inner = njit(doubled, **inlined(doubled))
+    outer = njit(lambda x: inner(x) + 1.0)
+    assert outer(3.0) == 7.0
+    (found,) = inner.overloads.values()
+    assert type(found.library) is LinkedLibrary
+    assert found.library.get_pointer_to_function(found.fndesc.llvm_func_name) == 0
 
 
 class Counting(event.Listener):

@@ -43,6 +43,14 @@ def test_numba_has_the_attributes():
     assert found.overloads[types.int64,].signature.return_type == types.int64
     template = _private.make_overload_method_template(types.NamedTuple, "x", lambda self: None, "never")
     assert callable(template._resolve), "bridges.py answers for parts alone"
+    for name in (
+        "_finalize_final_module",
+        "_finalize_dynamic_globals",
+        "_verify_declare_only_symbols",
+        "get_pointer_to_function",
+    ):
+        assert callable(getattr(_private.JITCodeLibrary, name)), f"code that is linked alone needs {name} of its library"
+    assert callable(_private.PassManager._runPass), "passes.py runs the steps of the compiler"
     assert hasattr(typeof(np.zeros(1)), "layout"), "lanes.py asks how far apart the numbers of an array are"
 
 

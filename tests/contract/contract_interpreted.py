@@ -34,17 +34,17 @@ def test_kernels_are_interpreted() -> None:
 
 @pytest.mark.parametrize("case", LAZY, ids=str)
 def test_lazy_run_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
-    examples(lazy_run_is_the_recursion, case, tally, 2)
+    examples(lazy_run_is_the_recursion, case, tally, 1, rows=40)
 
 
 @pytest.mark.parametrize("case", STEPS, ids=str)
 def test_one_step_is_the_recursion(case: Case, tally: dict[str, Counter[str]]) -> None:
-    examples(one_step_is_the_recursion, case, tally, 3, wild=True)
+    examples(one_step_is_the_recursion, case, tally, 2, wild=True, rows=9)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_same_bits(case: Case, tally: dict[str, Counter[str]], tmp_path: Path) -> None:
-    examples(same_bits, case, tally, 1, folder=tmp_path)
+    examples(same_bits, case, tally, 1, rows=9, folder=tmp_path)
 
 
 def test_joined_outputs_are_the_recursion() -> None:

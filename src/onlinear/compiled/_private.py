@@ -8,7 +8,7 @@ package works all the same: each process compiles its kernels anew.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,10 +46,14 @@ except ImportError:
     Listener, register = object, None
 
 try:  # the shorter way through the compiler
+    from numba import _dynfunc
+    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import PassManager
+    from numba.core.typed_passes import NativeLowering
 except ImportError:
-    CompilerBase, DefaultPassBuilder, PassManager = object, None, None  # type: ignore[misc, assignment]
+    CompilerBase = PassManager = JITCodeLibrary = object  # type: ignore[misc, assignment]
+    DefaultPassBuilder = NativeLowering = _dynfunc = None  # type: ignore[misc, assignment]
 
 __all__ = [
     "LACKING",
@@ -57,6 +61,7 @@ __all__ = [
     "CompilerBase",
     "DefaultPassBuilder",
     "Listener",
+    "NativeLowering",
     "NullCache",
     "NumbaError",
     "PassManager",
@@ -66,6 +71,7 @@ __all__ = [
     "fill_array",
     "infer_getattr",
     "light_environment",
+    "lower_to_link",
     "make_overload_method_template",
     "normalize_signature",
     "rebuilt",
@@ -92,6 +98,29 @@ def unheard() -> Iterator[None]:
             yield
         finally:
             calls[:0] = kept
+
+
+class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a text that only compiled code calls: others link it, and no machine code is made of it alone."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+def lower_to_link(lower: Callable[[Any], Any], state: Any) -> None:
+    """Let ``lower`` make code that others link."""
+    library = state.library = LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+    flags, state.flags = state.flags, state.flags.copy()
+    state.flags.no_compile = True
+    lower(state)
+    state.flags, found = flags, state.cr
+    name = found.fndesc.qualname.rpartition(".")[2]
+    call = _dynfunc.make_function(found.fndesc.lookup_module(), name, "", 0, found.env, (library,))  # what names the code
+    state.targetctx.insert_user_function(call, found.fndesc, [library])
+    state.reload_init.extend(library._reload_init)
+    state.cr = found._replace(cfunc=call)
 
 
 def fill_array(array: Any, *memory: Any) -> Any:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 from math import nan
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 from onlinear.compiled import objects
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import Linked, found_on_disk, index_file
-from onlinear.compiled.methods import compiler, function
+from onlinear.compiled.methods import compiler, function, once
 from onlinear.compiled.objects import READABLE
 
 FIRST = tuple.__basicsize__ // 8  # words from the address of a tuple to that of its first object
@@ -51,7 +50,7 @@ def _takes_calls() -> bool:
 TAKES_CALLS = _takes_calls()
 
 
-@cache
+@once
 def _definition(text: Callable[..., Any], name: str, about: str) -> _Definition:
     """What functions of a text have in common. It is never freed: functions point to it, also while the interpreter ends."""
     whole = f"{text.__module__}.{text.__qualname__}"

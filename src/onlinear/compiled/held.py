@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from onlinear.compiled.home import COMPILED
-from onlinear.compiled.methods import all_ours, calling, compiler, function
+from onlinear.compiled.methods import all_ours, calling, compiler, function, once
 
 
 class Held:
@@ -87,7 +86,7 @@ class Held:
 _held_kinds: dict[Any, Any] = {}  # by what tells the types of the arguments apart
 
 
-@cache
+@once
 def _with_functions(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...], ours: bool) -> Any:
     """A copy of ``text`` with functions of its own, under a name of its own: the disk cache goes by that."""
     copy = calling(text, {name: getattr(call, "dispatcher" if ours else "fresh", call) for name, call in functions})

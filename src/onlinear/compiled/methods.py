@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cache, cached_property, update_wrapper
+from functools import cached_property, update_wrapper, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
@@ -22,6 +22,22 @@ C = TypeVar("C", bound=type)
 _known: list[tuple[str, Any]] = []  # what kernels may call, and what it is
 _listeners: list[Callable[[str, Any], None]] = []
 _LOCK = threading.RLock()
+
+
+def once(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: what is made for arguments is made once, also where threads ask for it together."""
+    found: dict[Any, Any] = {}
+    lock = threading.RLock()
+
+    @wraps(make)
+    def made(*args: Any) -> Any:
+        if args not in found:
+            with lock:
+                if args not in found:
+                    found[args] = make(*args)
+        return found[args]
+
+    return made
 
 
 def compiler() -> Any:
@@ -136,7 +152,7 @@ def calling(text: Callable[..., Any], functions: dict[str, Any]) -> Callable[...
     return copy
 
 
-@cache
+@once
 def _composed(text: Callable[..., Any], functions: tuple[tuple[str, Any], ...]) -> Any:
     return Composed(text, dict(functions)) if COMPILED else calling(text, dict(functions))
 

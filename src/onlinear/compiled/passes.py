@@ -1,7 +1,8 @@
 """A shorter way through Numba's compiler for the texts of this package.
 
 Numba looks in each function for what no text here has: nested functions, comprehensions, calls that it is told to write out,
-values that select a type. A kernel calls some fifty functions. Parts from outside the package go the whole way.
+values that select a type. A kernel calls some fifty functions, which are linked: of these alone no machine code is made. Parts
+from outside the package go the whole way.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from onlinear.compiled._private import CompilerBase, DefaultPassBuilder, PassManager
+from onlinear.compiled._private import CompilerBase, DefaultPassBuilder, NativeLowering, PassManager, lower_to_link
 from onlinear.compiled.home import is_ours
 
 # By the names of their classes: a release of Numba may have others, which are then run.
@@ -29,11 +30,24 @@ _UNUSED = frozenset(
 )
 
 
+class _Steps(PassManager):  # type: ignore[misc]
+    """Steps of the compiler, of which nobody asks how long each took."""
+
+    def _runPass(self, index: int, step: Any, state: Any) -> None:  # noqa: N802 (Numba's name)
+        step.analysis = self._analysis
+        if state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper and type(step) is NativeLowering:
+            lower_to_link(step.run_pass, state)
+        else:
+            step.run_initialization(state)
+            step.run_pass(state)
+            step.run_finalizer(state)
+
+
 class _Shorter(CompilerBase):  # type: ignore[misc]
     """Numba's compiler without the steps of no use here."""
 
     def define_pipelines(self) -> list[Any]:
-        found = PassManager("nopython")
+        found = _Steps("nopython")
         found.passes = [step for step in DefaultPassBuilder.define_nopython_pipeline(self.state).passes if _is_used(step[0])]
         found.finalize()
         return [found]

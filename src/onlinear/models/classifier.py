@@ -18,7 +18,6 @@ from onlinear.models.one_by_one import QUICK
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import names_target
-from onlinear.models.turns import unchanged_on_error
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
@@ -414,15 +413,16 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             if target is not None and quick.learn(self, row, target):
                 return self
         if self.is_fitted:
-            self._learn_class(row, y, weight)
+            self.learn_known(row, y, weight)
         else:
-            with unchanged_on_error(self):
-                self._start_classes(y, classes)
-                self._learn_class(row, y, weight)
+            self.learn_first(row, y, weight, classes)
         return self
 
-    def _learn_class(self, row: Mapping[str, Any], y: Any, weight: Any) -> None:
-        """Learn a row of a class."""
+    def start_rows(self, row: Mapping[str, Any], y: Any, weight: Any, classes: Any) -> None:
+        self._start_classes(y, classes)
+        self.learn_known(row, y, weight)
+
+    def learn_known(self, row: Mapping[str, Any], y: Any, weight: Any, classes: Any = None) -> None:
         held = vars(self).get("_row_targets")
         if held is None or held[0] is not self.classes_:
             held = self._row_targets = self.classes_, self._targets_by_class()
@@ -493,7 +493,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             if is_record(indices):
                 self.fitted_learner()
                 return self.classes_.item(best_class_of_row(self.score_dict(indices)))
-        return self.classes_[best_class_of_row(self.fitted_learner().predict_one(indices, values))]
+        learner = self.fitted_learner()
+        return self.classes_[best_class_of_row(learner.predict_one(indices, values))]
 
     @IfProbable
     def predict_proba_one(self, indices: Any, values: Any = None) -> dict[Any, float]:

@@ -173,8 +173,8 @@ FOR_NUMBERS = ((learn_number, "learn_one", _ROW), (predict_number, "predict_one"
 def build_in(model: Any, quick: Any) -> None:
     """Let built-in functions take the place of a model's methods for single rows, by what is held for its dicts."""
     kind, attributes = type(model), vars(model)
-    for name in NAMES & attributes.keys():
-        del attributes[name]
+    for name in NAMES:
+        attributes.pop(name, None)  # another thread may have done it
     if not TAKES_CALLS or not is_ours(kind.__module__) or not quick.alone or not isinstance(quick.learner, Learner):
         return
     texts: list[Any] = list(FOR_CLASSES if quick.labels else FOR_NUMBERS)

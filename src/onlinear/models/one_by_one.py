@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from threading import RLock
 from typing import Any
@@ -12,10 +13,11 @@ import scipy.sparse as sp
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
+from onlinear.models.turns import in_turn
 from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
 
-READER, QUICK = "_row_reader", "_row_quick"  # attributes that copies do not have, as all that begin with _row_
+READER, QUICK, LOCK = "_row_reader", "_row_quick", "_row_lock"  # copies have no attributes that begin with _row_
 
 
 class Quick:
@@ -101,15 +103,23 @@ class OneByOne:
 
     def _reader(self) -> NamedRow | TableRow:
         """What reads rows in the columns of the model; raises ValueError where its columns have no names."""
+        found = self._reader_held()
+        if found is None:
+            with vars(self).setdefault(f"{LOCK}_{os.getpid()}", RLock()):  # the names that rows bring are kept by one alone
+                found = self._reader_held() or self._new_reader()
+        return found
+
+    def _reader_held(self) -> NamedRow | TableRow | None:
         held = vars(self).get(READER)
+        return held[1] if held is not None and held[0] is vars(self).get("encoding_") else None
+
+    def _new_reader(self) -> NamedRow | TableRow:
         described = vars(self).get("encoding_")
-        if held is not None and held[0] is described:
-            return held[1]
         if described is None and hasattr(self, "learner_"):
             raise ValueError("row: the model was trained on rows without names: give indices and values instead of a dict.")
         reader = row_reader(described)
-        self.encoding_ = reader.description()
-        vars(self)[READER] = self.encoding_, reader
+        held = vars(self)[READER] = reader.description(), reader
+        self.encoding_ = held[0]
         return reader
 
     def _is_quick(self) -> bool:
@@ -124,6 +134,28 @@ class OneByOne:
         """Know as many columns as the learner."""
         if self.n_features_in_ != self.learner_.size:
             self.n_features_in_ = self.learner_.size or 1
+
+    def start_rows(self, *given: Any) -> None:
+        """Make the learner for the first row, and learn it."""
+        raise NotImplementedError
+
+    def learn_known(self, *given: Any) -> None:
+        """Learn a row where there is a learner."""
+        raise NotImplementedError
+
+    @in_turn
+    def learn_first(self, *given: Any) -> None:
+        """Learn a row where there was no learner. A twin begins, whose attributes are taken over together: other threads find a
+        model of no row, or of one."""
+        if hasattr(self, "learner_"):
+            self.learn_known(*given)
+        else:
+            twin = object.__new__(type(self))
+            vars(twin).update(vars(self))
+            twin.start_rows(*given)
+            vars(self).update(without_rows(vars(twin)) | {READER: vars(twin)[READER]})
+            with self.learner_.lock:
+                self._hold(self._reader())
 
     def learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
         """Learn a row whose target is that of the outputs."""

@@ -12,7 +12,6 @@ from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
 from onlinear.models.online import Online
 from onlinear.models.tables import names_target
-from onlinear.models.turns import unchanged_on_error
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
@@ -357,11 +356,16 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             if self.is_fitted:
                 self.learn_dict(row, target, weight)
             else:
-                with unchanged_on_error(self):
-                    self.columns_ = None
-                    self.start_with_dicts(1)
-                    self.learn_dict(row, target, weight)
+                self.learn_first(row, target, weight)
         return self
+
+    def start_rows(self, row: Mapping[str, Any], y: float, weight: float) -> None:
+        self.columns_ = None
+        self.start_with_dicts(1)
+        self.learn_dict(row, y, weight)
+
+    def learn_known(self, row: Mapping[str, Any], y: float, weight: float) -> None:
+        self.learn_dict(row, y, weight)
 
     def predict_one(self, indices: Any, values: Any = None) -> Any:
         """The prediction of one row, given by its non-zeros or as a dict, in some microseconds.
