@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from onlinear import OnlineClassifier, OnlineRegressor
+from onlinear import OnlineClassifier, OnlineRegressor, load
 from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.models.dict_calls import NAMES
 
@@ -80,6 +80,29 @@ def test_the_same_predictions_and_states_as_the_methods(settings):
     assert bits(quick) == bits(slow)
     for row in ROWS:  # until all weights are listed
         assert quick.predict_one(row) == quick.predict([row])[0]
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=lambda model: f"{model.loss} {model.solver}")
+def test_final_models_predict_by_built_in_functions_too(settings, tmp_path):
+    model = trained(settings, 30)
+    model.save(tmp_path / "final", final=True)
+    final = load(tmp_path / "final")
+    for row in ROWS:
+        assert final.predict_one(row) == final.predict([row])[0]
+        if hasattr(final, "predict_proba_one"):
+            assert final.predict_proba_one(row) == model.predict_proba_one(row)
+    assert built_in(final) == built_in(model) - {"learn_one"}
+    columns, score = np.arange(4), final.learner_.predict_one
+    for values in (DRAW[0], DRAW[1].astype(np.float32), DRAW[2].tolist(), DRAW[0, ::-1]):
+        for call in (final.learner_.predict_one, score):
+            assert call(columns, values) == final.learner_.predict([np.asarray(values)])[0]
+    assert inspect.isbuiltin(final.learner_.predict_one)
+    for other in (copy.copy(final), copy.deepcopy(final), pickle.loads(pickle.dumps(final))):
+        assert not built_in(other)
+        assert other.predict_one(ROWS[0]) == final.predict_one(ROWS[0])
+    for row in ({}, {"x0": np.nan}, {"x0": "a"}, None, 3):
+        assert outcome(final.predict_one, row) == outcome(type(final).predict_one, final, row)
+    assert outcome(final.learn_one, ROWS[0], target(final, ROWS[0])) == outcome(final.learner_.learn)
 
 
 @pytest.mark.parametrize(

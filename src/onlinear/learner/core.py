@@ -95,8 +95,7 @@ class Core(Guarded):
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
         self.moves = 0  # how often the state's arrays may have become others than those that single rows have seen
-        self.words = new_words()  # what built-in functions look at
-        self.words[LOCK] = id(self.lock)
+        self.words = new_words(self.lock)  # what built-in functions look at
         self.stopped: str | None = None  # why it trains no more
         self._team: Team | None = None  # made by the first call with several outputs
         self._announced = 0  # columns that may come whatever the limit of the state

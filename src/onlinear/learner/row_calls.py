@@ -42,11 +42,12 @@ CODE, HERE, OUTPUT = 1, 2, 3
 WORDS, LOCKED, ACQUIRE, RELEASE, METHOD, END, OTHERS = range(FIRST, FIRST + 7)
 
 
-def new_words() -> np.ndarray:
-    """The words of a learner for which nothing is compiled."""
+def new_words(lock: Any) -> np.ndarray:
+    """The words of a learner of that lock for which nothing is compiled. A final model has no lock, as nothing changes it."""
     words = np.zeros(SIZE, np.int64)
     words[KINDS:LEARNING] = list(map(id, TARGETS))
     words[[LEARNING, LISTED, READING]] = -1
+    words[LOCK] = id(lock)
     return words
 
 
@@ -136,7 +137,9 @@ def predict_one(own, args, count, names):  # type: ignore[no-untyped-def]
 
 def owned(learner: Any, method: Any, end: Any = None) -> tuple[Any, ...]:
     """What a function owns that learns or scores rows by a learner."""
-    return learner.words, learner.lock, learner.lock.acquire, learner.lock.release, method, end
+    lock = learner.lock
+    ways = (None, None) if lock is None else (lock.acquire, lock.release)
+    return learner.words, lock, *ways, method, end
 
 
 def built_in_of(text: Callable[..., Any], learner: Any, signature: str, end: Any = None) -> Callable[..., Any]:

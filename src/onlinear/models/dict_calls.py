@@ -29,7 +29,6 @@ from onlinear.compiled.calls import (
     word_at,
 )
 from onlinear.compiled.numpy_tanh import tanh_address, tanh_at
-from onlinear.learner import Learner
 from onlinear.learner.row_calls import (
     ACQUIRE,
     END,
@@ -175,9 +174,9 @@ def build_in(model: Any, quick: Any) -> None:
     kind, attributes = type(model), vars(model)
     for name in NAMES:
         attributes.pop(name, None)  # another thread may have done it
-    if not TAKES_CALLS or not is_ours(kind.__module__) or not quick.alone or not isinstance(quick.learner, Learner):
+    if not TAKES_CALLS or not is_ours(kind.__module__) or not quick.alone:
         return
-    texts: list[Any] = list(FOR_CLASSES if quick.labels else FOR_NUMBERS)
+    texts: list[Any] = list(FOR_CLASSES if quick.labels else FOR_NUMBERS)[quick.final :]
     if quick.mean is not None and not quick.labels:  # its predictions are not its scores
         texts.pop()
     if quick.labels and type(quick.learner.loss) is Logistic and quick.words[TANH]:

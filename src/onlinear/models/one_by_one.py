@@ -31,6 +31,7 @@ class Quick:
         self.learner, self.encoding, self.classes = model.learner_, model.encoding_, vars(model).get("classes_")
         self.targets, self.labels = targets, [] if self.classes is None else self.classes.tolist()
         self.alone, loss = self.learner.n_outputs == 1, self.learner.loss
+        self.final = isinstance(self.learner, Final)  # which learns no row
         self.mean, self.probability = getattr(loss, "mean", None), getattr(loss, "probability", None)
         self._reader, self._moves = reader, -1  # moves of the learner's arrays that the model has followed
         self._learn_taken, self._score_taken = getattr(self.learner, "learn_taken", None), self.learner.score_taken

@@ -6,14 +6,16 @@ Its scores are bit-identical to those of the learner. It cannot learn.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
 
 from onlinear import rows
+from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.files import trust
-from onlinear.learner import Learner, stored_parts
+from onlinear.learner import Learner, row_calls, stored_parts
 from onlinear.learner.arguments import one_row
 from onlinear.learner.clip import are_ranges, bounded
 from onlinear.learner.learn_one import retyped
@@ -34,6 +36,7 @@ class Final:
     scaler = None
     names: dict[int, str] | None = None  # of the columns whose weight is not 0, where a data frame gave them
     stopped = None  # it cannot diverge
+    lock = None  # nothing changes it
     _one: OneScore | None = None  # made by the first predict_one
 
     def __init__(
@@ -98,6 +101,11 @@ class Final:
                 out[which, k] = _scores(block, columns, values, bias)
         return bounded(out[:, 0] if self.n_outputs == 1 else out, self.bounds)
 
+    @cached_property
+    def words(self) -> np.ndarray:
+        """What built-in functions look at, as of a ``Learner``."""
+        return row_calls.new_words(self.lock)
+
     def predict_one(self, indices: Any, values: Any) -> Any:
         """The score of one row, a float or (K,), given by its non-zeros; as ``predict`` gives it."""
         one = self._one_score()
@@ -114,7 +122,12 @@ class Final:
         """What scores single rows; None where the weights are too wide to stand at their own places."""
         if self._one is None and self.size <= DENSE:
             weights = self.weights().reshape(self.size, self.n_outputs)
-            self._one = OneScore(weights, self.intercepts, np.zeros(SCALARS), bound_of(self.growing, self.size), self.bounds)
+            one = OneScore(weights, self.intercepts, np.zeros(SCALARS), bound_of(self.growing, self.size), self.bounds)
+            one = vars(self).setdefault("_one", one)  # another thread may have made it
+            if one.take is not None and TAKES_CALLS and type(self) is Final:
+                row_calls.tell(self.words, row_calls.LISTED, one.address, one.here)
+                built = row_calls.built_in_of(row_calls.predict_one, self, "indices, values")
+                self.__dict__["predict_one"] = built
         return self._one
 
     def _looked_up(self, k: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -160,7 +173,7 @@ class Final:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy has: what scores single rows is bound to addresses of this object's arrays."""
-        return {name: value for name, value in vars(self).items() if name != "_one"}
+        return {name: value for name, value in vars(self).items() if name not in ("_one", "words", "predict_one")}
 
     # --- not learning ------------------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ def learn_rows_relaxed(rows, largest, y, s, loss, penalty, solver, average, V, L
             visit(V, L, W, B, A, table, t, k, omega, now)
         p, pu, norm = b * one, b * one, one
         for e in range(indptr[i], indptr[i + 1]):
-            j, x = indices[e], values[e]
+            j, x = indices[e], np.float64(values[e])
             u = idle(V[j], t - L[j], k, omega)
             p += soft(u, k) * x
             pu += u * x

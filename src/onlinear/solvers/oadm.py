@@ -226,7 +226,7 @@ def learn_rows_oadm(rows, largest, y, s, loss, penalty, solver, average, W, G, L
             visit(W, G, L, S, A, k, th, average, t, now)
         p, pv, norm = b * one, b * one, one
         for e in range(indptr[i], indptr[i + 1]):
-            j, x = indices[e], values[e]
+            j, x = indices[e], np.float64(values[e])
             w, a, total = averaged_catch_up(W[j], G[j], int(L[j]), t, k, th, average)
             W[j], G[j], L[j] = w, a, t
             if S is not None:
