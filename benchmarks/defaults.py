@@ -372,7 +372,7 @@ What an estimator takes where nothing is named, for one pass:
 | step size, adaptive | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge | 2; 8 with an average, but for poisson |
 | step size, else | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 2.4, quantile 1 |
 | scale | adaptive steps without a penalty `tempered`, else `centred`: `rms`, and columns with an entry in nearly every row less their running mean; without an intercept `rms` | the same |
-| average | `adaptive`; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
+| average | `adaptive`, and `calibrated` for the logistic loss without a penalty; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
 | weights | `relative`: steps over (running largest weight)^(3/4); adaptive steps are so by themselves | the same |
 | targets | as they are | `relative`: less the first label, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
 | predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`); poisson: to a third of the smallest and three times the largest count |
@@ -418,11 +418,27 @@ Tried and not kept, besides: the power 1 in place of the root (basehock 1.62 %, 
 the mixture's loss (a9a's progressive loss .335 instead of .331), other rates and memories of the shares (some sets gain what others lose), and
 large steps that are held back for good (iris 12.1 instead of 10.9 %); a beta in the metric, which moves the best step size and not its
 loss. The log of advertisements is predicted at .475 at best by any one step size and scaling of these; with values clipped at
-twice their root mean square and a beta it would be .471.
+twice their root mean square and a beta it would be .471. What holds it back are counts with long tails: learned as log(1 + count), its
+numbers give .477 by the default, .471 by the mixture and .469 with `eta=0.5`, and River's FTRL .475 instead of 4.03 on the same rows.
 
 `adaptive` is the average with weights t + 1, or the last iterate while that has the smaller loss on the recent rows (what is
 older counts less, by 1 - 3/t a row; each row is scored by both before it is learned). An average that never forgets is better
 on rows in random order and misleads under drift; the last iterate is the other way round.
+
+`calibrated` multiplies what predicts by a number between 1/8 and 8, learned from the scores that it gave rows before they were learned
+(temperature scaling, in one pass): predicted classes stay, probabilities and `coef_` change. Steps that suit most sets are too small where
+classes can be told apart, and believe too much where there are more columns than rows, or noise. Over 5 to 15 orders that
+chose nothing, held-out log losses fall by half on basehock (-25 standard errors), by two thirds on mushrooms (-22), by 15 to 35 % on wine,
+digits, texts of 20 subjects and 3,000 columns of 225 rows, by 5 % on iris, .7 on clicks, .3 on rcv1; progressive ones by 24,
+20, 8 to 17, 1.6, .5 and .5 %. Two standard errors worse are the loss held out after an abrupt drift, by 1.3 % (the progressive one
+is 1.4 % better), and progressive losses of spambase, by .7 % (held out: even), and of a file that is sorted by label, by a fifth (held
+out 10 % better). Scores of rows that were learned before say nothing of others: from the second pass of `fit` or `train` on the number
+is 1. Where `partial_fit` gets the same rows time after time, say `average="adaptive"`: after ten such passes over relathe the log
+loss is .46 instead of .27. A named solver, a penalty, `forget=` and `uncertainty=` leave the number out.
+
+Tried and not kept in the race: half of the average as a third, a number for each of the two; an average with weights t^3, nearly that of
+the last half of the rows, which as a third takes .5 % off spambase's log loss and .2 % off phishing's, elsewhere moves losses both ways,
+and costs a number a column. The number's start (10 to 100 rows' worth) and memory (1/t, 3/t) move some sets up and others down.
 
 Every set is used raw, as stored, with its rows in one seeded random order; a quarter is held out where there is no test file.
 The implicit step is safe for every step size and row norm; the running scale makes one step size fit columns of any unit.

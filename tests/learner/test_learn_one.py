@@ -23,7 +23,7 @@ PRICES = 1e4 + 30.0 * X[:, 0] + np.where(np.arange(N) == 20, 1e6, np.arange(N)) 
 
 # A race of the last iterate with the average, targets and weights in running units, predictions that are clipped.
 RACES = [
-    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "weights": "relative", "scale": "centred"},
+    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
     {"solver": "implicit-sgd", "loss": "squared", "average": "adaptive", "targets": "relative", "clip": True},
     {"solver": "fiol", "loss": "huber", "penalty": "l1,l1=0.01", "targets": "relative", "weights": "relative"},
     {"solver": "implicit-ftrl", "loss": "squared", "penalty": "l1,l1=0.01", "targets": "relative", "clip": True},

@@ -12,7 +12,7 @@ N, D = 60, 12
 X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
 X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 SETTINGS = [
-    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "centred", "weights": "relative"},
+    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
     {"solver": "ftrl", "loss": "softmax", "scale": "centred"},
     {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms", "weights": "relative"},
     {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1"},

@@ -13,7 +13,7 @@ X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
 X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 SETTINGS = [
-    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "tempered"},
+    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "tempered"},
     {
         "solver": "implicit-ftrl",
         "loss": "squared",
@@ -76,7 +76,7 @@ def test_a_prediction_between_rows_is_that_of_predict(settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive", "scale": "centred"},
+        {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
         pytest.param({"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive"}, marks=LONG),
         pytest.param({"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms"}, marks=LONG),
     ],

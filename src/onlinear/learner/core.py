@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onlinear import rows
-from onlinear.averages import ADAPTIVE, Average, Fading
+from onlinear.averages import ADAPTIVE, CALIBRATED, Average, Fading
 from onlinear.compiled import bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
@@ -29,6 +29,7 @@ from onlinear.learner.parts import (
     fading,
     half_life,
     is_adaptive,
+    is_calibrated,
     solver_name,
     steps_of,
 )
@@ -38,7 +39,7 @@ from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
 from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units, has_units
-from onlinear.losses import Poisson, Squared
+from onlinear.losses import Logistic, Poisson, Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.rows.centring import scaler_of
@@ -178,7 +179,12 @@ class Core(Guarded):
                 f"{self.engine.problem.name} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
                 "separable penalty, or another average."
             )
-        return Race(inf if self.forget is None else ROWS_OF_RACE * self.forget)
+        calibrated = is_calibrated(self.spec["average"])
+        if calibrated and type(self.loss) is not Logistic:
+            raise ValueError(f"average {CALIBRATED!r} is for the logistic loss, got {type(self.loss).__name__}.")
+        if calibrated and self.forget is not None:
+            raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
+        return Race(inf if self.forget is None else ROWS_OF_RACE * self.forget, calibrated=calibrated)
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
@@ -267,6 +273,22 @@ class Core(Guarded):
     def racing(self) -> bool:
         """Whether an adaptive average races against the last iterate."""
         return self.race is not None
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the predictor is multiplied by a size that is learned."""
+        return self.race is not None and self.race.calibrated
+
+    @property
+    def predictor_size(self) -> float:
+        """What the predictor is multiplied by."""
+        return 1.0 if self.race is None else self.race.size
+
+    def end_first_pass(self) -> None:
+        """Say that the rows to come were learned before: scores of them do not tell how sure the predictor may be."""
+        if self.race is not None:
+            self.race.hold()
+            self.moved()
 
     @property
     def averaged(self) -> bool:
@@ -485,7 +507,8 @@ class Core(Guarded):
     def scaled_weights(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
         """Output k's weights of some columns in scaled units: after the last row, or of the average where it predicts."""
         use = self.engine.mean if average and self.averages else self.engine.weights
-        return self.must_be_finite(self.compute(use, self.states[k], columns))
+        found = self.must_be_finite(self.compute(use, self.states[k], columns))
+        return found * self.predictor_size if average and self.calibrates else found
 
     def weights_at(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
         """``scaled_weights`` in the columns' own units."""
@@ -507,6 +530,8 @@ class Core(Guarded):
         bias = float(self.compute(read, self.states[k]))
         if not isfinite(bias):
             self.diverge("", self.t)
+        if average:
+            bias *= self.predictor_size
         if self.units is not None:
             bias += float(self.units.offset[k])
         if self.scaler is not None and centred is not None:

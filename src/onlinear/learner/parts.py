@@ -300,11 +300,12 @@ def build_average(spec: Any, total: int | None = None) -> Average | None:
         return None
     name, settings = split(spec, "average", AVERAGES)
     role = f"average {name!r}"
-    own = ("alpha", "total") if name == "suffix" else ()
+    own = {"suffix": ("alpha", "total"), averages.ADAPTIVE: ("calibrated",)}.get(name, ())
     refuse_unknown(role, settings, own if name in ("none", averages.ADAPTIVE) else (*own, "masked"))
     if name == "none":
         return None
     if name == averages.ADAPTIVE:
+        check_flag(f"{role}: calibrated", settings.get("calibrated", False))
         return averages.NAMED["weighted-t1"]
     masked = check_flag(f"{role}: masked", settings.get("masked", False))
     found = averages.NAMED[name] if name in averages.NAMED else _suffix(role, settings, total)
@@ -350,6 +351,11 @@ def is_none(average: Any) -> bool:
 def is_adaptive(average: Any) -> bool:
     """Whether an average, as users write it, is the adaptive one."""
     return _is_named(average, averages.ADAPTIVE)
+
+
+def is_calibrated(average: Any) -> bool:
+    """Whether an average, as users write it, is the adaptive one with a size that is learned."""
+    return is_adaptive(average) and split(average, "average", AVERAGES)[1].get("calibrated", False) is True
 
 
 def _is_named(average: Any, name: str) -> bool:

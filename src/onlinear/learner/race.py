@@ -1,4 +1,14 @@
-"""The race of ``average="adaptive"``: the average predicts, except while the last iterate scores the recent rows better."""
+"""The race of ``average="adaptive"``: the average predicts, except while the last iterate scores the recent rows better.
+
+With ``calibrated=true`` what predicts is multiplied by a number, its size a, learned from the scores m that it gave rows before
+they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
+
+    H <- (1 - 3/t) H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
+
+(temperature scaling, Guo, Pleiss, Sun, Weinberger, ICML 2017, online). Of several classes l is the logarithm of the probability
+of the row's, sigmoid(a m_k) over the sum of all, and h its expected squared derivative. Rows that are learned again say nothing
+of rows to come: a is 1 from the second pass on.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +20,13 @@ import numpy as np
 from onlinear.compiled import function, kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
+from onlinear.losses import sigmoid
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
+PLAIN = 4  # numbers of a race without a size
+SIZE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # the size, the sum of second derivatives, and whether the size stays 1
+SMALLEST, LARGEST = 0.125, 8.0  # sizes
+AT_FIRST = 30.0  # second derivatives that a size of 1 is taken to rest on
 ROWS_OF_RACE = 3.0 / log(2.0)  # times a half-life: sums that lose 3 in so many rows fade by it
 
 
@@ -19,11 +34,22 @@ class Race:
     """The losses of the two predictors over the recent rows, summed over outputs.
 
     ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
-    ``longest``: the rows up to which the memory of the sums grows with their number.
+    ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a size is learned.
     """
 
-    def __init__(self, longest: float = inf) -> None:
-        self.losses, self.longest = np.zeros(4), longest
+    def __init__(self, longest: float = inf, *, calibrated: bool = False) -> None:
+        self.losses, self.longest, self.calibrated = np.zeros(PLAIN + 3 * calibrated), longest, calibrated
+        self.losses[SIZE : SIZE + calibrated] = 1.0
+
+    @property
+    def size(self) -> float:
+        """What the predictor is multiplied by."""
+        return self.losses.item(SIZE) if self.calibrated else 1.0
+
+    def hold(self) -> None:
+        """Make the size 1 from now on."""
+        if self.calibrated:
+            self.losses[[SIZE, HELD]] = 1.0
 
     @property
     def last_leads(self) -> bool:
@@ -33,7 +59,7 @@ class Race:
     @property
     def predicted_loss(self) -> float:
         """The sum over the rows trained on of s_i l(score of what predicted before the step, y_i)."""
-        return float(self.losses[2:].sum())
+        return float(self.losses[2:PLAIN].sum())
 
     def run(
         self,
@@ -55,13 +81,61 @@ class Race:
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
+        if self.calibrated:
+            size, curved, held = self.losses[SIZE:].tolist()
+            fits = SMALLEST <= size <= LARGEST and 0.0 <= curved <= MOST and held in (0.0, 1.0)
+            trust.must(fits, "a size of the predictor that no rows give")
+
+
+@function
+def of_one(m, y, size):  # type: ignore[no-untyped-def]
+    """The first and second derivative, in the size, of the loss of a score m."""
+    wrong = sigmoid(-y * size * m)
+    return -wrong * y * m, wrong * (1.0 - wrong) * m * m
+
+
+@function
+def of_classes(means, y, i, size):  # type: ignore[no-untyped-def]
+    """The first derivative, in the size, of -log of the probability of row i's class, and the expected square of it."""
+    total, first, second, own = 0.0, 0.0, 0.0, 0.0
+    for k in range(y.shape[1]):
+        p = sigmoid(size * means[k, i])
+        slope = means[k, i] * (1.0 - p)
+        total += p
+        first += p * slope
+        second += p * slope * slope
+        if y[i, k] > 0.0:
+            own = slope
+    if not total > 0.0:
+        return 0.0, 0.0
+    return first / total - own, max(second / total - (first / total) * (first / total), 0.0)
+
+
+@function
+def learn_size(means, y, s, i, kept, race):  # type: ignore[no-untyped-def]
+    """Learn the size of the predictor from row i, whose scores at size 1 are ``means``; ``kept``: what it leaves of sums."""
+    g, h = of_one(means[0, i], y[i, 0], race[SIZE]) if y.shape[1] == 1 else of_classes(means, y, i, race[SIZE])
+    curved = kept * race[CURVED] + s[i] * h
+    if curved < MOST:  # so it is a number
+        race[CURVED] = curved
+        race[SIZE] = min(max(race[SIZE] - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
+
+
+@function
+def sized(means, y, s, i, kept, race):  # type: ignore[no-untyped-def]
+    """Multiply the scores of row i by the size, which then learns from them."""
+    size = race[SIZE]
+    if s[i] > 0.0 and race[HELD] == 0.0:
+        learn_size(means, y, s, i, kept, race)
+    for k in range(y.shape[1]):
+        means[k, i] *= size
 
 
 @function
 def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, race):  # type: ignore[no-untyped-def]
     """Add row i, before which there were t, to a race; see ``compare``."""
     ahead = race[0] < race[1]
-    last, mean = 0.0, 0.0
+    last, mean, kept = 0.0, 0.0, remembered(min(t + 1.0, longest))
     for k in range(y.shape[1]):
         if s[i] > 0.0:
             last += s[i] * loss.value(scores[k, i], y[i, k])
@@ -69,9 +143,11 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, 
         if ahead:
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
-        add_loss(loss, means[k, i], y[i, k], s[i], race[2:])
+    if race.shape[0] > PLAIN:
+        sized(means, y, s, i, kept, race)
+    for k in range(y.shape[1]):
+        add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
-        kept = remembered(min(t + 1.0, longest))
         race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
 
 

@@ -36,6 +36,7 @@ from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
 from onlinear.learner.learn_one import plus
 from onlinear.learner.predict_one import PATIENCE, WORTH
+from onlinear.learner.race import SIZE
 from onlinear.learner.row_calls import RACE, READING, tell
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.rows.centring import COLUMNS, scale_at
@@ -206,7 +207,17 @@ def less_means(bias, means, dot, weights, count):  # type: ignore[no-untyped-def
 
 
 @function
-def scored(k, bias, room, scales, zero, bounds):  # type: ignore[no-untyped-def]
+def in_size(race, bias, weights, end):  # type: ignore[no-untyped-def]
+    """Multiply the weights by the size of the predictor, where one is learned; the intercept times it."""
+    if race is not None:
+        for e in range(end):
+            weights[e] *= race[SIZE]
+        bias *= race[SIZE]
+    return bias
+
+
+@function
+def scored(k, bias, room, scales, zero, bounds, race):  # type: ignore[no-untyped-def]
     """Whether the weights of output k are finite; its score."""
     columns, places, x, weights, scores, facts, (means, dot) = room
     w, begin, last = weights[k], facts[CENTRED], facts[LISTED]
@@ -215,6 +226,7 @@ def scored(k, bias, room, scales, zero, bounds):  # type: ignore[no-untyped-def]
     for e in range(last):
         if not isfinite(w[e]):
             return False
+    bias = in_size(race, bias, w, last)
     to_own_units(scales, columns, w, 0, begin)
     to_own_units(scales, columns, w, begin, last)
     bias = less_means(plus(bias, zero, 1.0), means, dot, w, begin)
@@ -226,14 +238,14 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
     """Take a row, compute the weights of the centred columns and its own for each output, and the scores. The first score; NaN
     for a row that is not plain. ``read`` and ``bias_of`` are what Held.compile is given; ``one``: where what the first output
     has is held."""
-    limits, room, scales, now, _, _, outputs = opened(here)
+    limits, room, scales, now, _, _, race, outputs = opened(here)
     end = taken(limits, room, scales, now, first, second)
     if end < 0:
         return nan
     for k in range(len(outputs)):
         own, apart, zero, bounds, own_bias, _, last = opened_at(one, outputs[k])
         read(*last, brought(apart, room[0], end)[:end], own, room[3][k])  # type: ignore[name-defined]  # noqa: F821
-        if not scored(k, bias_of(*own_bias, own), room, scales, zero, bounds):  # type: ignore[name-defined]  # noqa: F821
+        if not scored(k, bias_of(*own_bias, own), room, scales, zero, bounds, race):  # type: ignore[name-defined]  # noqa: F821
             return nan
     return room[4][0]
 
@@ -241,7 +253,7 @@ def score_by_last(here, one, first, second, total):  # type: ignore[no-untyped-d
 def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-def]
     """``score_by_last`` by an average; ``read_sums`` and ``mean_bias_of`` are given besides. ``total``: of an average whose sum
     of weights Python computes."""
-    limits, room, scales, now, (average, kind), others, outputs = opened(here)
+    limits, room, scales, now, (average, kind), others, race, outputs = opened(here)
     end, total = taken(limits, room, scales, now, first, second), weight_of_all(average, total, now)
     if end < 0 or not total > 0.0:
         return nan
@@ -252,7 +264,7 @@ def score_by_mean(here, one, first, second, total):  # type: ignore[no-untyped-d
         read(*last, places, own, others)  # type: ignore[name-defined]  # noqa: F821
         averaged(kind, total, room[3][k], others, end)
         bias = mean_bias_of(bias_of(*own_bias, own), kind[0], total, own)  # type: ignore[name-defined]  # noqa: F821
-        if not scored(k, bias, room, scales, zero, bounds):
+        if not scored(k, bias, room, scales, zero, bounds, race):
             return nan
     return room[4][0]
 
@@ -356,8 +368,10 @@ class OneRead:
             sums, last = readers[1][1] if mean else None, readers[0][1] if needs_last else ()
             outputs.append((state.now, apart, *self._ends_of(k), engine.bias_reader(state)[1], sums, last))
         kind = (average if type(average) is Average else None, (int(post), int(masked)))
+        race = self._race.losses if self._race is not None and self._race.calibrated else None
         try:
-            return _Way(score_by_mean if mean else score_by_last, (*common, kind, self._others), functions, outputs)
+            common = *common, kind, self._others, race
+            return _Way(score_by_mean if mean else score_by_last, common, functions, outputs)
         except TypeError:
             return None
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from onlinear.averages import ADAPTIVE, Average, Fading
+from onlinear.averages import ADAPTIVE, CALIBRATED, Average, Fading
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
@@ -32,7 +32,7 @@ from onlinear.learner.parts import (
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
-from onlinear.losses import Poisson, Squared
+from onlinear.losses import Logistic, Poisson, Squared
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, loss_labels, natural_eta
 from onlinear.models.predictor import Final
@@ -238,7 +238,15 @@ class Model(Certifying, ABC):
         engine = None if sparse else self._engine(solver, ADAPTIVE)
         usable = engine is not None and engine.lazy and engine.scores_means
         joined = engine is not None and is_joint(engine.problem.loss)
-        return ADAPTIVE if usable and not (joined and self.forget is not None) else "none"
+        if not usable or (joined and self.forget is not None):
+            return "none"
+        return CALIBRATED if self._calibrates() else ADAPTIVE
+
+    def _calibrates(self) -> bool:
+        """Whether what predicts is multiplied by a number that makes its probabilities right: for the logistic loss, where
+        nothing is asked for by which the weights should be small, nor how far they may be off."""
+        free = self.solver is None and self.forget is None and not self.uncertainty
+        return free and self.task == CLASSIFY and self._is_bare() and type(build_loss(self.loss)) is Logistic
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""

@@ -383,6 +383,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 callbacks = [stack.enter_context(show_bar(self.t_, feed.total)), *callbacks]
             for blocks in feed.passes(tasks):
                 made += 1
+                if made > 1:
+                    self.learner_.end_first_pass()
                 for source, y, weights in blocks:
                     scores = self.learner_.learn_checked(source, y, weights)
                     if scored is not None:

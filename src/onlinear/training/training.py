@@ -228,6 +228,8 @@ class Training:
         ended = self.number == self.options.passes
         while not ended:
             self.tasks.begin(PASS)
+            if self.number > 0:
+                self.learner.end_first_pass()
             yield from self._pass()
             if self.number + 1 == self.options.passes and self.rows != self._reporter.reported:
                 yield self._report()

@@ -1,0 +1,142 @@
+"""The size of a calibrated predictor: its formula, when it stays, what it changes, and files."""
+
+import numpy as np
+import pytest
+
+from onlinear import Learner, ModelFileError, OnlineClassifier, load
+from onlinear.learner.race import AT_FIRST, HELD, LARGEST, SIZE, SMALLEST
+
+RNG = np.random.default_rng(3)
+N, D = 200, 6
+X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.7)
+SCORES = X @ RNG.standard_normal((D, 4))
+Y = np.where(SCORES[:, 0] > 0.0, 1.0, -1.0)
+CLASSES = np.where(SCORES.argmax(axis=1)[:, None] == np.arange(4), 1.0, -1.0)
+S = RNG.exponential(size=N) * (RNG.random(N) < 0.9)
+CALIBRATED = "adaptive,calibrated=true"
+
+
+def made(average=CALIBRATED, **options):
+    settings = {"solver": "implicit-ftrl", "loss": "logistic", "fit_intercept": True, "n_features": D}
+    return Learner(average=average, **settings | options)
+
+
+def bits(learner):
+    return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
+
+
+def log_chance(scores, y):
+    """The logarithm of the probability of the row's class."""
+    chances = 1.0 / (1.0 + np.exp(-scores))
+    return np.log(chances[y > 0.0][0] / chances.sum()) if len(y) > 1 else -np.logaddexp(0.0, -y[0] * scores[0])
+
+
+def derivatives(scores, y, size):
+    """The slope of minus the log chance in the size, by differences, and its expected square."""
+
+    def slope(y):
+        return (log_chance((size - 1e-6) * scores, y) - log_chance((size + 1e-6) * scores, y)) / 2e-6
+
+    ends = [np.array([-1.0]), np.array([1.0])] if len(y) == 1 else list(np.where(np.eye(len(y)) > 0.0, 1.0, -1.0))
+    return slope(y), sum(np.exp(log_chance(size * scores, end)) * slope(end) ** 2 for end in ends)
+
+
+@pytest.mark.parametrize("targets", [Y[:, None], CLASSES], ids=["two classes", "four classes"])
+def test_the_size_is_the_formula(targets):
+    outputs = targets.shape[1]
+    y = targets[:, 0] if outputs == 1 else targets
+    plain, found = made("adaptive", n_outputs=outputs), made(n_outputs=outputs)
+    size, curved, total = 1.0, 0.0, 0.0
+    for i in range(N):
+        scores = np.atleast_1d(plain.predict(X[i : i + 1])[0])
+        total -= S[i] * sum(log_chance(np.array([size * m]), np.array([t])) for m, t in zip(scores, targets[i], strict=True))
+        if S[i] > 0.0:
+            slope, square = derivatives(scores, targets[i], size)
+            curved = max(0.0, 1.0 - 3.0 / (i + 1)) * curved + S[i] * square
+            size = min(max(size - S[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
+        plain.learn(X[i : i + 1], y[i : i + 1], S[i : i + 1])
+    found.learn(X, y, S)
+    np.testing.assert_allclose(found.race.losses[SIZE : SIZE + 2], [size, curved], rtol=1e-5)
+    np.testing.assert_allclose(found.race.predicted_loss, total, rtol=1e-6)
+    np.testing.assert_array_equal(found.race.losses[:2], plain.race.losses[:2])
+    np.testing.assert_array_equal(found.weights(), plain.weights())
+    np.testing.assert_array_equal(found.weights(average=True), found.race.size * plain.weights(average=True))
+    np.testing.assert_allclose(found.predict(X), found.race.size * plain.predict(X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("targets", [Y, CLASSES], ids=["two classes", "four classes"])
+def test_any_cut_a_file_and_a_pause_give_the_same_bits(targets, tmp_path):
+    outputs = 1 if targets.ndim == 1 else targets.shape[1]
+    whole, cut = made(n_outputs=outputs).learn(X, targets, S), made(n_outputs=outputs)
+    first = 0
+    while first < N:
+        for size in (1, 2, 13, 64):
+            part = slice(first, first + size)
+            cut.learn(X[part], targets[part], S[part])
+            first += size
+        cut.save(tmp_path / "model")
+        cut = load(tmp_path / "model")
+    assert bits(cut) == bits(whole)
+
+
+def test_scores_of_rows_learned_before_do_not_count():
+    once, again, plain = (
+        OnlineClassifier(passes=passes, shuffle=False, average=average).fit(X, Y)
+        for passes, average in ((1, None), (3, None), (3, "adaptive"))
+    )
+    assert once.learner_.race.size != 1.0
+    np.testing.assert_array_equal(again.learner_.race.losses[[SIZE, HELD]], 1.0)
+    np.testing.assert_array_equal(again.learner_.race.losses[:2], plain.learner_.race.losses[:2])
+    np.testing.assert_array_equal(again.coef_, plain.coef_)
+
+
+def test_labels_of_noise_are_not_believed_and_separable_ones_are():
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((300, 900))
+    noise = OnlineClassifier(shuffle=False).fit(wide, rng.random(300) < 0.5)
+    assert noise.learner_.race.size < 0.5
+    parted = OnlineClassifier(shuffle=False).fit(X, Y)
+    assert parted.learner_.race.size > 1.2
+    plain = OnlineClassifier(shuffle=False, average="adaptive").fit(X, Y)
+    np.testing.assert_array_equal(parted.predict(X), plain.predict(X))
+    assert np.all(np.max(parted.predict_proba(X), axis=1) >= np.max(plain.predict_proba(X), axis=1))
+
+
+def test_scores_of_any_size_leave_a_size():
+    rows = np.array([[1e150], [1e-150], [-1e150], [0.0]] * 20)
+    for outputs in (1, 3):
+        y = np.where(RNG.random((80, outputs)) < 0.5, 1.0, -1.0)
+        learner = made(n_outputs=outputs, n_features=1).learn(rows, y[:, 0] if outputs == 1 else y)
+        assert SMALLEST <= learner.race.size <= LARGEST
+        assert np.all(np.isfinite(learner.race.losses))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge"}, "for the logistic loss"),
+        ({"forget": 50.0}, "no form that forgets"),
+        ({"average": "adaptive,calibrated=1"}, "calibrated"),
+        ({"average": "uniform,calibrated=true"}, "calibrated"),
+    ],
+)
+def test_what_has_no_size_is_refused(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        made(**options)
+
+
+TOLD = [{"l2": 1e-3}, {"forget": 100}, {"loss": "hinge"}, {"solver": "fiol"}, {"uncertainty": True}]
+
+
+@pytest.mark.parametrize("settings", TOLD)
+def test_estimators_that_are_told_more_keep_the_average_as_it_is(settings):
+    assert OnlineClassifier(**settings).fit(X, Y).learner_.predictor_size == 1.0
+
+
+@pytest.mark.parametrize(("place", "value"), [(SIZE, 9.0), (SIZE, np.nan), (SIZE + 1, -1.0), (HELD, 0.5)])
+def test_files_of_a_size_that_cannot_be_are_refused(place, value, tmp_path):
+    learner = made().learn(X, Y)
+    learner.race.losses[place] = value
+    learner.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="size"):
+        load(tmp_path / "model")
