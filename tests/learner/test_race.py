@@ -52,7 +52,7 @@ def test_the_size_is_the_formula(targets):
         total -= S[i] * sum(log_chance(np.array([size * m]), np.array([t])) for m, t in zip(scores, targets[i], strict=True))
         if S[i] > 0.0:
             slope, square = derivatives(scores, targets[i], size)
-            curved = max(0.0, 1.0 - 3.0 / (i + 1)) * curved + S[i] * square
+            curved += S[i] * square
             size = min(max(size - S[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
         plain.learn(X[i : i + 1], y[i : i + 1], S[i : i + 1])
     found.learn(X, y, S)

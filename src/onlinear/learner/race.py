@@ -3,11 +3,12 @@
 With ``calibrated=true`` what predicts is multiplied by a number, its size a, learned from the scores m that it gave rows before
 they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
 
-    H <- (1 - 3/t) H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
+    H <- H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
 
 (temperature scaling, Guo, Pleiss, Sun, Weinberger, ICML 2017, online). Of several classes l is the logarithm of the probability
 of the row's, sigmoid(a m_k) over the sum of all, and h its expected squared derivative. Rows that are learned again say nothing
-of rows to come: a is 1 from the second pass on.
+of rows to come: a is 1 from the second pass on. H does not forget, so where passes are not known as such the first rows hold a
+where it was.
 """
 
 from __future__ import annotations
@@ -112,21 +113,21 @@ def of_classes(means, y, i, size):  # type: ignore[no-untyped-def]
 
 
 @function
-def learn_size(means, y, s, i, kept, race):  # type: ignore[no-untyped-def]
-    """Learn the size of the predictor from row i, whose scores at size 1 are ``means``; ``kept``: what it leaves of sums."""
+def learn_size(means, y, s, i, race):  # type: ignore[no-untyped-def]
+    """Learn the size of the predictor from row i, whose scores at size 1 are ``means``."""
     g, h = of_one(means[0, i], y[i, 0], race[SIZE]) if y.shape[1] == 1 else of_classes(means, y, i, race[SIZE])
-    curved = kept * race[CURVED] + s[i] * h
+    curved = race[CURVED] + s[i] * h
     if curved < MOST:  # so it is a number
         race[CURVED] = curved
         race[SIZE] = min(max(race[SIZE] - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
 
 
 @function
-def sized(means, y, s, i, kept, race):  # type: ignore[no-untyped-def]
+def sized(means, y, s, i, race):  # type: ignore[no-untyped-def]
     """Multiply the scores of row i by the size, which then learns from them."""
     size = race[SIZE]
     if s[i] > 0.0 and race[HELD] == 0.0:
-        learn_size(means, y, s, i, kept, race)
+        learn_size(means, y, s, i, race)
     for k in range(y.shape[1]):
         means[k, i] *= size
 
@@ -144,7 +145,7 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, 
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
     if race.shape[0] > PLAIN:
-        sized(means, y, s, i, kept, race)
+        sized(means, y, s, i, race)
     for k in range(y.shape[1]):
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
