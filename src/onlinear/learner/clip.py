@@ -117,7 +117,7 @@ class Clip:
         self._fields = np.zeros((outputs, 3))  # of the losses of counts
 
     def loss(self, output: int, level: float, implicit: bool) -> Any:
-        """The loss of an output as kernels take it, whose range follows ``rooms``; scores of counts count from ``level``."""
+        """The loss of an output as kernels take it, whose range follows ``rooms``; scores count from ``level``."""
         fields = self._fields[output]
         fields[:] = level, *self.rooms[output]
         if not self.counts:
@@ -147,11 +147,6 @@ class Clip:
         width = np.where(high - low > FAR * sizes, high - low, 0.0)
         self.rooms[:, LOW] = np.where(width > 0.0, np.minimum(low - width, self.rooms[:, LOW]), self.rooms[:, LOW])
         self.rooms[:, HIGH] = np.where(width > 0.0, np.maximum(high + width, self.rooms[:, HIGH]), self.rooms[:, HIGH])
-
-    def stretch(self, by: np.ndarray) -> None:
-        """Move an end of the range of the loss as far as scores (K,) move with their level, which may take them past it."""
-        self.rooms[:, LOW] += np.minimum(by, 0.0)
-        self.rooms[:, HIGH] += np.maximum(by, 0.0)
 
     def follow(self, y: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Take in the targets (n, K) of rows of weights s; give the range before each row, (2, n, K)."""

@@ -219,7 +219,7 @@ class RowRoom:
         room = Rows(np.zeros(2, np.uint64), np.empty(size, np.uint32), np.empty(size + BEHIND))
         return begin_centred, room, (self._rows, *scaler.arguments)
 
-    def _ways_of_moves(self, targets: np.ndarray, taken: np.ndarray) -> Any:
+    def _ways_of_moves(self, targets: np.ndarray) -> Any:
         """How the units take in targets (1, K) and give what the kernel takes; None without units."""
         units = self._core.units
         if units is None:
@@ -227,7 +227,7 @@ class RowRoom:
         weighs, measure, *arrays = units.known
         followed = targets if units.targets else np.empty((1, 0))
         zero, level = (units.zero, units.level) if units.shifts else (None, None)
-        return followed, self._ones, zero, level, taken, (int(weighs), measure, *arrays), self._size
+        return followed, self._ones, zero, level, self._taken, (int(weighs), measure, *arrays), self._size
 
     def _has_settled(self) -> bool:
         """Whether the arrays of the scales are those that further rows change."""
@@ -389,4 +389,4 @@ class OneRow(RowRoom):
             if units.clip is not None:
                 ranges = units.clip.ranges, units.clip.edges if units.counts else None
         raced = None if race is None else (target, float(race.longest), race.losses)
-        return self._ways_of_moves(target, self._taken), ((scores, self._means, self._linear), zero, level, ranges, raced)
+        return self._ways_of_moves(target), ((scores, self._means, self._linear), zero, level, ranges, raced)

@@ -132,7 +132,7 @@ class OutputsOfRow(RowRoom):
         state, by_row = core.states[0], self._y.T
         limits = self._limits(state.size, self._engine.lasts(state))
         race = None if core.race is None else (float(core.race.longest), core.race.losses)
-        taken = (self._target, self._y), self._ways_of_moves(by_row, self._taken), state.now, self._report
+        taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
         ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
         try:
             self._held = Held(limits, self._ready, scales, *taken)

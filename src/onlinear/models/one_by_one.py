@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from threading import RLock
 from typing import Any
@@ -13,7 +12,7 @@ import scipy.sparse as sp
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
-from onlinear.models.turns import in_turn
+from onlinear.models.turns import in_turn, lock_of
 from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
 
@@ -106,7 +105,7 @@ class OneByOne:
         """What reads rows in the columns of the model; raises ValueError where its columns have no names."""
         found = self._reader_held()
         if found is None:
-            with vars(self).setdefault(f"{LOCK}_{os.getpid()}", RLock()):  # the names that rows bring are kept by one alone
+            with lock_of(self, LOCK):  # the names that rows bring are kept by one alone
                 found = self._reader_held() or self._new_reader()
         return found
 

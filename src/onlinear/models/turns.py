@@ -14,12 +14,18 @@ TURN = "_turn"  # begins the name of an attribute that copies do not have
 OF_CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")  # scikit-learn's, which end with the fit
 
 
+def lock_of(estimator: Any, name: str) -> threading.RLock:
+    """A lock of an estimator, held in an attribute whose name begins so. The child of a fork has its own."""
+    found: threading.RLock = vars(estimator).setdefault(f"{name}_{os.getpid()}", threading.RLock())
+    return found
+
+
 def in_turn(method: Method) -> Method:
-    """Decorator: one thread at a time is in such a method of an estimator. The child of a fork has a lock of its own."""
+    """Decorator: one thread at a time is in such a method of an estimator."""
 
     @wraps(method)
     def alone(self: Any, *args: Any, **settings: Any) -> Any:
-        with vars(self).setdefault(f"{TURN}_{os.getpid()}", threading.RLock()):
+        with lock_of(self, TURN):
             return method(self, *args, **settings)
 
     return alone  # type: ignore[return-value]
