@@ -44,6 +44,7 @@ def assert_separate_fits(path, estimator, X, y, s):
         (COMID, 2),
         (OnlineClassifier("hinge", solver="comid", average="weighted-t1", passes=2, random_state=1), 2),
         (OnlineClassifier(random_state=0), 3),  # scale rms; an average where the penalty has no l1
+        (OnlineClassifier(random_state=0, passes=3), 2),  # no number of the first pass is left
         (OnlineRegressor(shuffle=False), 1),
     ],
 )

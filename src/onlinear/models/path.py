@@ -311,6 +311,9 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     def _run(self, blocks: Blocks, *, seen: bool) -> None:
         """Learn a pass; ``seen``: its rows are not new, so they say nothing of rows to come."""
         before, tally, rows = self._sums(), self._tally, self.t_
+        if seen:
+            for model in self._models:
+                model.learner_.end_first_pass()
         for source, y, weights in blocks:
             scores = self._together().learn(source, y, weights)
             if not seen and isinstance(self.estimator, OnlineClassifier):
