@@ -21,7 +21,7 @@ from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
-from onlinear.learner.race import compare_row
+from onlinear.learner.race import compare_row, watch
 from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, READING, tell
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.units import take_in
@@ -55,7 +55,7 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
 @function
 def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
-    bound, size, rule, limit, kinds = limits
+    bound, size, rule, limit, kinds, watched = limits
     starts, columns, entries = rows
     if now[T] >= limit:
         report[0] = OVERDUE
@@ -70,6 +70,7 @@ def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-unty
         report[0] = WIDER
         return -1.0
     target[0] = y
+    watch(watched, rows)
     return largest
 
 
@@ -235,12 +236,14 @@ class RowRoom:
 
     def _limits(self, reach: int, turn: float) -> tuple[Any, ...]:
         """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
-        arrays change: the step after a full table restarts it; and what tells objects apart."""
+        arrays change: the step after a full table restarts it; what tells objects apart; and what watches for a later pass."""
         state = self._core.states[0]
         visited = min(float(one.now[VISIT]) for one in self._core.states)
         full = inf if state.table is None else max(visited + room_for_steps(state.table), state.t + 1.0)
         scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
-        return LARGEST_COLUMN + 1 if self._core.growing else state.size, reach, self._rule, min(full, turn, scales), KINDS
+        watched = None if self._core.race is None else self._core.race.watched
+        bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
+        return bound, reach, self._rule, min(full, turn, scales), KINDS, watched
 
     def _widened(self) -> bool:
         """Whether there is room now for the row's last column."""

@@ -7,8 +7,7 @@ they were learned: for the logistic loss, with g and h the first and second deri
 
 (temperature scaling, Guo, Pleiss, Sun, Weinberger, ICML 2017, online). Of several classes l is the logarithm of the probability
 of the row's, sigmoid(a m_k) over the sum of all, and h its expected squared derivative. Rows that are learned again say nothing
-of rows to come: a is 1 from the second pass on. H does not forget, so where passes are not known as such the first rows hold a
-where it was.
+of rows to come: a is 1 from the second pass on, which the caller says or the rows show (``repeats.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ import numpy as np
 from onlinear.compiled import function, kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
+from onlinear.learner.repeats import Repeats, comes_again
 from onlinear.losses import sigmoid
+from onlinear.rows import Rows
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
 PLAIN = 4  # numbers of a race without a size
@@ -41,16 +42,31 @@ class Race:
     def __init__(self, longest: float = inf, *, calibrated: bool = False) -> None:
         self.losses, self.longest, self.calibrated = np.zeros(PLAIN + 3 * calibrated), longest, calibrated
         self.losses[SIZE : SIZE + calibrated] = 1.0
+        self.repeats = Repeats() if calibrated else None
 
     @property
     def size(self) -> float:
         """What the predictor is multiplied by."""
         return self.losses.item(SIZE) if self.calibrated else 1.0
 
+    @property
+    def held(self) -> bool:
+        """Whether there is no size to learn."""
+        return not self.calibrated or self.losses.item(HELD) > 0.0
+
     def hold(self) -> None:
         """Make the size 1 from now on."""
         if self.calibrated:
-            self.losses[[SIZE, HELD]] = 1.0
+            hold(self.losses)
+
+    def first_pass(self, rows: Rows, s: np.ndarray) -> int:
+        """How many of these rows, of weights s, come before those of a later pass, as far as they show."""
+        return len(s) if self.held else self.repeats.look(rows, s)  # type: ignore[union-attr]
+
+    @property
+    def watched(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """What ``watch`` takes."""
+        return None if self.repeats is None else (self.repeats.known, self.losses)
 
     @property
     def last_leads(self) -> bool:
@@ -86,6 +102,23 @@ class Race:
             size, curved, held = self.losses[SIZE:].tolist()
             fits = SMALLEST <= size <= LARGEST and 0.0 <= curved <= MOST and held in (0.0, 1.0)
             trust.must(fits, "a size of the predictor that no rows give")
+        if self.repeats is not None:
+            self.repeats.check()
+
+
+@function
+def hold(race):  # type: ignore[no-untyped-def]
+    """Make the size 1 from now on."""
+    race[SIZE] = race[HELD] = 1.0
+
+
+@function
+def watch(watched, rows):  # type: ignore[no-untyped-def]
+    """Hold the size if the single row ``rows`` shows that a later pass has begun."""
+    if watched is not None:
+        known, race = watched
+        if race[HELD] == 0.0 and comes_again(rows, 0, known):
+            hold(race)
 
 
 @function

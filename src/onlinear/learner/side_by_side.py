@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,9 +33,25 @@ class SideBySide:
         scales = self._cores[0].scales_in_loop if self._team is None else None
         blocks = [
             self._learn_block(rows, source.largest, y[which], weights[which], which.start, scales)
-            for which, rows in self._cores[0].pieces(source, scales)
+            for which, rows in self._by_passes(self._cores[0].pieces(source, scales), weights)
         ]
         return blocks[0] if len(blocks) == 1 else np.concatenate([self._no_scores(0), *blocks], axis=2)
+
+    def _by_passes(self, pieces: Iterable[tuple[slice, Rows]], weights: np.ndarray) -> Iterator[tuple[slice, Rows]]:
+        """The pieces, one of which is cut where its rows show that a later pass has begun: the cores are told there."""
+        for which, rows in pieces:
+            first = min(self._first_pass(core, rows, weights[which]) for core in self._cores)
+            if 0 < first < rows.count:
+                yield slice(which.start, which.start + first), rows.cut(slice(0, first))
+            if first < rows.count:
+                for core in self._cores:
+                    core.end_first_pass()
+                rows, which = rows.cut(slice(first, rows.count)), slice(which.start + first, which.stop)
+            yield which, rows
+
+    @staticmethod
+    def _first_pass(core: Core, rows: Rows, weights: np.ndarray) -> int:
+        return len(weights) if core.race is None else core.race.first_pass(rows, weights)
 
     @property
     def _outputs(self) -> int:

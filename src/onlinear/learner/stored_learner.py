@@ -53,6 +53,8 @@ def arrays_of(core: Core) -> Arrays:
         arrays |= core.scaler.arrays()
     if core.race is not None:
         arrays["race"] = core.race.losses
+        if core.race.repeats is not None:
+            arrays["race.rows"] = core.race.repeats.known
     if core.units is not None:
         arrays |= core.units.arrays()
     for k, state in enumerate(core.states):
@@ -139,6 +141,8 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
         core.scaler.restore(arrays, core.t)
     if core.race is not None:
         _copy(arrays, "race", core.race.losses)
+        if core.race.repeats is not None and "race.rows" in arrays:  # files of the first calibrated models have none
+            _copy(arrays, "race.rows", core.race.repeats.known)
         core.race.check()
     _rebuild_tables(core, arrays)
     if core.spread is not None:
