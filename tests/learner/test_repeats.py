@@ -67,7 +67,7 @@ def test_rows_that_come_often_among_new_ones_are_no_later_pass(share):
 
 
 def test_the_same_row_again_and_again_is_no_later_pass():
-    same = np.repeat(X[:ENOUGH - 1], 50, axis=0)
+    same = np.repeat(X[: ENOUGH - 1], 50, axis=0)
     assert looked(np.vstack([X, same, np.zeros((50, D))]))[1] == N + len(same) + 50
 
 

@@ -1,9 +1,9 @@
 """Whether the rows that come are rows that came before: found from the rows, so that nobody has to say so.
 
 A row has a fingerprint, a number in (0, 1) that follows from its entries. The smallest ``KEPT`` of all rows so far are kept, a
-sample of the rows that differ (a bottom-k sketch: Cohen, Kaplan, Summarizing data using bottom-k sketches, PODC 2007). A row whose
-fingerprint is among them came before. Once ``ENOUGH`` different ones have, without one that is new to the sample, a later pass
-has begun: about a tenth of its rows have passed by then. Rows that come often among others that are new do not look like it.
+sample of the rows that differ (a bottom-k sketch: Cohen, Kaplan, Summarizing data using bottom-k sketches, PODC 2007). A row
+whose fingerprint is among them came before. Once ``ENOUGH`` different ones have, without one that is new to the sample, a later
+pass has begun: about a tenth of its rows have passed by then. Rows that come often among others that are new do not look so.
 
 The first half of a fingerprint follows from four entries alone: of most rows no more is read.
 """
