@@ -112,8 +112,8 @@ def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
     if units is not None:
         targets, ones, zero, level, taken, known, room = units
         target[0] = plus(target[0], zero, -1.0)
-        sized, moved = take_in(targets, ones, 0, *known)
-        if sized or moved:
+        place, sized = take_in(targets, ones, 0, *known)
+        if place == 0:
             room[0], report[0], stay = largest, SIZED if sized else MOVED, False
         count_from(level, target, taken)
     return stay

@@ -75,17 +75,20 @@ class Raised(NamedTuple):
 adopt(Raised)
 
 
+# Kernels hand these numbers, not arrays: an array is counted in and out with each call.
+
+
 @function
-def level_of(spread, heaviest):  # type: ignore[no-untyped-def]
+def level_of(count, mean, heaviest):  # type: ignore[no-untyped-def]
     """The mean of the counts of an output; while all are 0, half a count of the heaviest row."""
-    return spread[MEAN] if spread[MEAN] > 0.0 else 0.5 * heaviest[0] / spread[COUNT]
+    return mean if mean > 0.0 else 0.5 * heaviest / count
 
 
 @function
-def size_of(spread, heaviest, measure):  # type: ignore[no-untyped-def]
+def size_of(count, mean, squares, heaviest, measure):  # type: ignore[no-untyped-def]
     """The size of the targets of an output."""
-    size = sqrt(max(0.0, spread[SQUARES]))
-    return hypot(size, level_of(spread, heaviest)) if measure == WITH_MEAN else size
+    size = sqrt(max(0.0, squares))
+    return hypot(size, level_of(count, mean, heaviest)) if measure == WITH_MEAN else size
 
 
 @function
@@ -95,45 +98,19 @@ def left_band(size, known):  # type: ignore[no-untyped-def]
 
 
 @function
-def has_doubled(spread, heaviest, levelled):  # type: ignore[no-untyped-def]
+def has_doubled(count, heaviest, levelled):  # type: ignore[no-untyped-def]
     """Whether the level of numbers is to be taken anew; ``levelled``: the sum of the weights at which it was last to be."""
-    return 2.0 * levelled[0] <= spread[0, COUNT] <= SETTLED * heaviest[0]
+    return 2.0 * levelled <= count <= SETTLED * heaviest
 
 
-@function
-def is_even(spread, heaviest, ends):  # type: ignore[no-untyped-def]
+def is_even(spread: np.ndarray, heaviest: np.ndarray, ends: np.ndarray) -> bool:
     """Whether no single target of an output makes nearly all of their variance."""
     farthest = max(ends[1] - spread[MEAN], spread[MEAN] - ends[0])
-    return farthest * farthest <= LONE * (spread[COUNT] / heaviest[0] - 1.0) * spread[SQUARES]
+    return bool(farthest * farthest <= LONE * (spread[COUNT] / heaviest[0] - 1.0) * spread[SQUARES])
 
 
 @function
-def take_in(y, s, i, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
-    """Take in row i of weight s[i] > 0; whether steps or the level change, and whether a target leaves the loss's range."""
-    changed, moved = False, False
-    if s[i] > heaviest[0]:
-        heaviest[0] = s[i]
-        changed = weights != 0 and s[i] > sizes[0] * BAND
-    for k in range(y.shape[1]):
-        x = y[i, k]
-        spread[k, COUNT] += s[i]
-        if measure != FROM_ZERO:
-            move = x - spread[k, MEAN]
-            spread[k, MEAN] += move * (s[i] / spread[k, COUNT])
-            ends[k, 0], ends[k, 1] = min(ends[k, 0], x), max(ends[k, 1], x)
-            spread[k, SQUARES] += (move * (x - spread[k, MEAN]) - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
-        else:
-            spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
-        changed = changed or left_band(size_of(spread[k], heaviest, measure), sizes[1 + k])
-        if ranges is not None:
-            moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
-    if measure == FROM_MEAN and y.shape[1] > 0:
-        changed = changed or has_doubled(spread, heaviest, levelled)
-    return changed, moved
-
-
-@kernel
-def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
+def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
     """Take in rows from ``first`` on; give the place of the first one after which steps or the level change or a target leaves
     the range of the loss, or their number; and whether steps or the level change.
 
@@ -141,11 +118,37 @@ def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, end
     the loss (outputs, 2), or None.
     """
     for i in range(first, y.shape[0]):
-        if s[i] > 0.0:
-            changed, moved = take_in(y, s, i, weights, measure, spread, heaviest, sizes, levelled, ends, ranges)
-            if changed or moved:
-                return i, changed
+        if not s[i] > 0.0:
+            continue
+        changed, moved = False, False
+        if s[i] > heaviest[0]:
+            heaviest[0] = s[i]
+            changed = weights != 0 and s[i] > sizes[0] * BAND
+        for k in range(y.shape[1]):
+            x = y[i, k]
+            spread[k, COUNT] += s[i]
+            if measure != FROM_ZERO:
+                move = x - spread[k, MEAN]
+                spread[k, MEAN] += move * (s[i] / spread[k, COUNT])
+                ends[k, 0], ends[k, 1] = min(ends[k, 0], x), max(ends[k, 1], x)
+                spread[k, SQUARES] += (move * (x - spread[k, MEAN]) - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
+            else:
+                spread[k, SQUARES] += (x * x - spread[k, SQUARES]) * (s[i] / spread[k, COUNT])
+            size = size_of(spread[k, COUNT], spread[k, MEAN], spread[k, SQUARES], heaviest[0], measure)
+            changed = changed or left_band(size, sizes[1 + k])
+            if ranges is not None:
+                moved = moved or x < ranges[k, 0] or x > ranges[k, 1]
+        if measure == FROM_MEAN and y.shape[1] > 0:
+            changed = changed or has_doubled(spread[0, COUNT], heaviest[0], levelled[0])
+        if changed or moved:
+            return i, changed
     return y.shape[0], False
+
+
+@kernel
+def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
+    """``take_in`` for Python."""
+    return take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges)
 
 
 class Units:
@@ -247,7 +250,7 @@ class Units:
 
     @property
     def known(self) -> tuple[Any, ...]:
-        """What ``take_in`` takes after a row: the arrays themselves."""
+        """What ``take_in`` takes after the first row's place: the arrays themselves."""
         ranges = None if self.clip is None else self.clip.rooms
         return self._weighs, self.measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, ranges
 
@@ -268,7 +271,7 @@ class Units:
     def move(self, y: np.ndarray, t: int, sized: bool) -> None:
         """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band, or the
         level is to be taken."""
-        if sized and self.shifts and has_doubled(self.spread, self.heaviest, self.levelled):
+        if sized and self.shifts and has_doubled(self.spread[0, COUNT], self.heaviest[0], self.levelled[0]):
             self.levelled[0] = self.spread[0, COUNT]
             even = [is_even(spread, self.heaviest, ends) for spread, ends in zip(self.spread, self.ends, strict=True)]
             self._take_level(np.where(even, self.spread[:, MEAN], self.level))
@@ -282,15 +285,15 @@ class Units:
         """Take new multipliers after t rows, where a size has left its band or a weight has grown."""
         grown = self._weighs and bool(self.heaviest[0] > self.sizes[0] * BAND)
         if self.targets:
-            spreads, heaviest = self.spread.tolist(), self.heaviest.tolist()
-            sizes = np.array([size_of(spread, heaviest, self.measure) for spread in spreads])
+            spreads, heaviest = self.spread.tolist(), self.heaviest.item()
+            sizes = np.array([size_of(*spread, heaviest, self.measure) for spread in spreads])
             left = left_band(sizes, self.sizes[1:])  # none where a weight moved: then all are renewed
             if not (grown or left.any()):
                 return
             renewed = left | ~left.any()
             self.sizes[1:] = np.where(renewed, sizes, self.sizes[1:])
             if self.counts and self.raises:
-                levels = [log(level_of(spread, heaviest)) for spread in spreads]
+                levels = [log(level_of(count, mean, heaviest)) for count, mean, _ in spreads]
                 self._take_level(np.where(renewed, levels, self.level))
         self.sizes[0] = self.heaviest[0]
         of_weights = self.heaviest[0] ** -POWER if self._weighs else 1.0
