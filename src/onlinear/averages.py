@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function, lane_by_lane, room, where
+from onlinear.compiled import adopt, ask, function, lane_by_lane, room, where
 from onlinear.text.describe import describe
 
 LOG_2 = log(2.0)
@@ -305,14 +305,38 @@ def moved_sum(mark, old, new):  # type: ignore[no-untyped-def]
     return old * mark[1] - new * mark[1]
 
 
+def room_to_close(longest: int) -> np.ndarray:
+    """Room for what ``close_fallen`` lists, of rows of up to ``longest`` entries."""
+    return np.empty(2 * (longest + 1), np.int64)
+
+
 @function
-def close_fallen(table, c, mark, V, B, indices, begin, end):  # type: ignore[no-untyped-def]
-    """Close the sums of a row's fallen states, which step c then moves: these need a search."""
-    steps = room(table, 0)
+def close_fallen(table, c, mark, V, B, indices, begin, end, listed):  # type: ignore[no-untyped-def]
+    """Close the sums of a row's fallen states, which step c then moves.
+
+    They are listed in ``listed`` first, without a branch, each with the place at which the last slope has its step. Then each
+    look into the table is made for all of them: it asks for the line of memory of the next, for which no other look waits.
+    """
+    steps, found, apart = room(table, 0), room(listed, 0), listed.shape[0] // 2
+    q, last, count = mark[0], c - 1, 0
     for k in range(begin, end):
         j = indices[k]
-        if fallen(V[j], mark[0]):
-            B[j] += part_sum(steps, c, V[j])
+        found[count] = j
+        count += 1 if fallen(V[j], q) else 0
+    gap = q - threshold_of(steps, last)
+    slope = 1.0 / gap if gap > 0.0 else 0.0
+    for e in range(count):
+        guess = last + (abs(V[found[e]]) - q) * slope
+        found[apart + e] = int(min(guess if guess > 1.0 else 1.0, last + 0.0))  # 1 also for what is no number
+        ask(steps, NUMBERS * found[apart + e])
+    for e in range(count):
+        found[apart + e] = along(steps, c, found[apart + e], abs(V[found[e]]))
+        ask(steps, NUMBERS * found[apart + e])
+    for e in range(count):
+        j = found[e]
+        v = V[j]
+        E, R = sums_of(steps, alive_near(steps, c, found[apart + e], abs(v)))
+        B[j] += up_to(E, R, v)
 
 
 @function

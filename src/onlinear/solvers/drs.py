@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import close_fallen, fallen, record, turned
+from onlinear.averages import close_fallen, fallen, record, room_to_close, turned
 from onlinear.compiled import (
     LANES,
     adopt,
@@ -263,7 +263,7 @@ SPLIT: dict[str, Callable[..., Any]] = {
 
 
 @kernel
-def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, Z, VZ, tail, table, now, scores):
+def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, Z, VZ, tail, listed, table, now, scores):
     indptr, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     before = load(penalty.start(), now, OWN)
@@ -314,7 +314,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
             now[BIAS_SUM] += average.om(t) * b
         if moved:
             if B is not None and total(falls) > 0.0:
-                close_fallen(table, c, mark, V, B, indices, begin, end)
+                close_fallen(table, c, mark, V, B, indices, begin, end, listed)
             step, (of_x, of_u) = lam * g, z_factors(penalty, kappa, after, clock)
             for k in range(begin, end, LANES):
                 at, x = four(indices, values, k, end)
@@ -548,7 +548,7 @@ class Inexact(SplittingEngine):
     ) -> Any:
         state.prepare(len(y))
         V, Z, B, A = self.potentials(state), self.kept_z(state), state.arrays.get("B"), state.arrays.get("A")
-        arrays = V, B, A, Z, (V, Z), state.buffers["tail"]
+        arrays = V, B, A, Z, (V, Z), state.buffers["tail"], None if B is None else room_to_close(rows.longest)
         problem = self.loss, self.penalty, self.solver, self.average
         return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
 

@@ -108,7 +108,7 @@ def add_gain(gains, rows, i, before, y, s, one, eta, after, loss, penalty, solve
 @kernel
 def learn_rows(
     rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts, scales,
-    V, B, A, S, M, work, aims, gains, table, now, scores, means,
+    V, B, A, S, M, work, aims, listed, gains, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
 
@@ -231,7 +231,7 @@ def learn_rows(
                     S[0][j] = so_far + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)
                     S[1][j] = t
             if B is not None and drifts is not None and total(falls) > 0.0:
-                close_fallen(table, count, mark, V, B, indices, begin, end)
+                close_fallen(table, count, mark, V, B, indices, begin, end, listed)
             for k in range(begin, end, LANES):
                 at, x = four(indices, values, k, end)
                 if scales is not None:

@@ -107,7 +107,7 @@ class PlainEngine(Engine):
     ) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
         kind = (None, True, True, None, self.own_numbers, None if is_bare(self.penalty) else True, None)
-        arrays = (self.numbers(state), None, None, self.kept_sums(state), None, None, self.aims(rows), None, None, state.now)
+        arrays = (self.numbers(state), None, None, self.kept_sums(state), None, None, self.aims(rows), *3 * (None,), state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.averages import new_table, part_sum, record
+from onlinear.averages import new_table, part_sum, record, room_to_close
 from onlinear.compiled import adopt, bind_loss, function, kernel, load
 from onlinear.files import trust
 from onlinear.penalties import Clock, ElasticNet, is_bare, soft
@@ -286,7 +286,8 @@ class PotentialEngine(Engine):
         parts = (self.loss, Still() if still else self.penalty, self.solver, self.average)
         drifts = None if still else True
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, drifts, scales)
-        arrays = (V, B, A, None, M, self.work(rows), None, state.kept.get(GAINS), state.table, state.now)
+        listed = None if B is None else room_to_close(rows.longest)
+        arrays = (V, B, A, None, M, self.work(rows), None, listed, state.kept.get(GAINS), state.table, state.now)
         return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
 
     @property
