@@ -28,7 +28,7 @@ from onlinear.learner.units import take_in
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_given
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
-from onlinear.solvers.core.engine import VISIT, LastRow, T
+from onlinear.solvers.core.engine import VISIT, LastRow, State, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED = range(7)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
@@ -55,7 +55,7 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
 @function
 def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
-    bound, size, rule, limit, kinds, watched = limits
+    bound, size, rule, limit, kinds, vectors, watched = limits
     starts, columns, entries = rows
     if now[T] >= limit:
         report[0] = OVERDUE
@@ -63,7 +63,7 @@ def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-unty
     report[0], report[1] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
-    largest = fill_given(pair[0], pair[1], kinds, bound, starts, columns, entries)
+    largest = fill_given(pair[0], pair[1], kinds, vectors, bound, starts, columns, entries)
     if largest < 0.0:
         return -1.0
     if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size:
@@ -236,14 +236,23 @@ class RowRoom:
 
     def _limits(self, reach: int, turn: float) -> tuple[Any, ...]:
         """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
-        arrays change: the step after a full table restarts it; what tells objects apart; and what watches for a later pass."""
+        arrays change: the step after a full table restarts it; what tells objects apart; what is asked for ahead; and what
+        watches for a later pass."""
         state = self._core.states[0]
         visited = min(float(one.now[VISIT]) for one in self._core.states)
         full = inf if state.table is None else max(visited + room_for_steps(state.table), state.t + 1.0)
         scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
         watched = None if self._core.race is None else self._core.race.watched
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
-        return bound, reach, self._rule, min(full, turn, scales), KINDS, watched
+        return bound, reach, self._rule, min(full, turn, scales), KINDS, self._vectors(state), watched
+
+    def _vectors(self, state: State) -> tuple[tuple[np.ndarray, int], ...] | None:
+        """Where the numbers of a row's columns begin, and how far those of two columns are apart; None where it has none. Sums
+        of the blocks before, A, are not among them."""
+        found = [(array, state.widths.get(name, 1)) for name, array in state.arrays.items() if name != "A" and array.ndim == 1]
+        if self._core.scaler is not None:
+            found += [(array, 1) for array in self._core.scaler.running[0]]
+        return tuple((array[:1], width * array.strides[0] // array.itemsize) for array, width in found) or None
 
     def _widened(self) -> bool:
         """Whether there is room now for the row's last column."""

@@ -226,44 +226,53 @@ def row_of(entry: int, starts: np.ndarray) -> int:
 
 
 @function
-def fill_row(indices, values, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
+def ask_for_column(vectors, j):  # type: ignore[no-untyped-def]
+    """Ask for what vectors hold at column j, whatever that is. Each comes with how far the numbers of two columns are apart."""
+    if vectors is not None:
+        for vector, apart in vectors:
+            ask(vector, j * apart)
+
+
+@function
+def fill_row(vectors, indices, values, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
     """Take one row into the arrays of a ``Rows`` if it is a plain one, and give its largest absolute value; else -1.
 
-    Plain: columns ascending and below ``bound``, values that can be learned, no more of them than there is room for.
+    Plain: columns ascending and below ``bound``, values that can be learned, no more of them than there is room for. What
+    ``vectors`` hold at the columns is asked for meanwhile.
     """
     n = indices.shape[0]
     if values.shape[0] != n or n > columns.shape[0]:
         return -1.0
-    end, before, largest = 0, -1, 0.0
+    end, before, largest = np.uint64(0), -1, np.int64(0)
     for k in range(n):
         j, x = int(indices[k]), float(values[k])
+        ask_for_column(vectors, j)
         length = abs(x)
         if j <= before or j >= bound or not length <= LARGEST_VALUE:
             return -1.0
         before = j
+        columns[end], entries[end] = j, x
+        largest = max(largest, np.float64(length).view(np.int64))  # as whole numbers, which are compared in less time
         if x != 0.0:
-            columns[end] = j
-            entries[end] = x
-            largest = max(largest, length)
-            end += 1
+            end += np.uint64(1)
     starts[1] = end
-    return largest
+    return np.int64(largest).view(np.float64)
 
 
 @function
-def fill_given(first, second, kinds, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
+def fill_given(first, second, kinds, vectors, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
     """``fill_row`` of a row as Python has it: columns and values, or a dict and its ``Names``; -1 for any other."""
     way = way_of(first, second, kinds)
     if way == LONG_DOUBLE:
-        return fill_row(longs(first), doubles(second), bound, starts, columns, entries)
+        return fill_row(vectors, longs(first), doubles(second), bound, starts, columns, entries)
     if way == NAMED:
-        return fill_row(columns_named(second), values_named(second), bound, starts, columns, entries)
+        return fill_row(vectors, columns_named(second), values_named(second), bound, starts, columns, entries)
     if way == SHORT_DOUBLE:
-        return fill_row(shorts(first), doubles(second), bound, starts, columns, entries)
+        return fill_row(vectors, shorts(first), doubles(second), bound, starts, columns, entries)
     if way == LONG_SINGLE:
-        return fill_row(longs(first), singles(second), bound, starts, columns, entries)
+        return fill_row(vectors, longs(first), singles(second), bound, starts, columns, entries)
     if way == SHORT_SINGLE:
-        return fill_row(shorts(first), singles(second), bound, starts, columns, entries)
+        return fill_row(vectors, shorts(first), singles(second), bound, starts, columns, entries)
     return -1.0
 
 
