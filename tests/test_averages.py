@@ -6,7 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlinear import Learner, load
-from onlinear.averages import NAMED, NUMBERS, Average, Masked, alive, moved, moved_sum, new_table, part_sum, record, turned
+from onlinear.averages import (
+    NAMED,
+    NUMBERS,
+    Average,
+    Masked,
+    alive,
+    close_fallen,
+    moved,
+    moved_sum,
+    new_table,
+    part_sum,
+    record,
+    room_to_close,
+    turned,
+)
 from onlinear.compiled import kernel
 from onlinear.penalties import ElasticNet
 
@@ -78,12 +92,15 @@ def _alive(table, c, size):
     return alive(table, c, size)
 
 
-@pytest.mark.parametrize("count", [_alive, alive], ids=["compiled", "interpreted"])
-@pytest.mark.parametrize(
+schedules = pytest.mark.parametrize(
     "rises",
     [np.ones(1000), np.arange(1.0, 1001.0) ** -0.5, np.exp(np.arange(1000) / 50.0), np.arange(1000) % 97 == 5, np.eye(1000)[3]],
     ids=["even", "slower", "faster", "stairs", "one stair"],
 )
+
+
+@pytest.mark.parametrize("count", [_alive, alive], ids=["compiled", "interpreted"])
+@schedules
 def test_a_guess_of_the_step_at_which_a_state_dies_is_checked(rises, count):
     q = np.cumsum(rises, dtype=np.float64)
     for unit in (1e-6, 1e-300, 1e300 / q[-1]):
@@ -93,6 +110,43 @@ def test_a_guess_of_the_step_at_which_a_state_dies_is_checked(rises, count):
             sizes = np.concatenate([rising[:c], np.nextafter(rising[:c], np.inf), np.linspace(0.0, rising[c - 1], 7)])
             wanted = np.searchsorted(rising[:c], sizes)
             assert [count(table, c, size) for size in sizes[::3].tolist()] == wanted[::3].tolist()
+
+
+@kernel
+def _close_fallen(table, c, mark, V, B, indices, begin, end, listed):
+    close_fallen(table, c, mark, V, B, indices, begin, end, listed)
+
+
+@pytest.mark.parametrize("close", [_close_fallen, close_fallen], ids=["compiled", "interpreted"])
+@schedules
+def test_sums_of_fallen_states_are_closed_together_as_one_by_one(rises, close):
+    rng = np.random.default_rng(0)
+    q = np.cumsum(rises, dtype=np.float64)
+    for unit in (1e-6, 1e-300, 1e200 / q[-1]):
+        table = new_table(len(q))
+        for k, at in enumerate(q * unit):
+            record(table, k + 1, 1.0, at, 1.0)
+        for c in (1, 2, 3, 500, len(q)):
+            last = q[c - 1] * unit
+            V = np.concatenate(
+                [[0.0, -0.0, last, -last, 5e-324], rng.uniform(-2.0, 2.0, 60) * last, rng.choice(q[:c], 9) * unit]
+            )
+            B, columns = rng.standard_normal(len(V)), np.arange(1, len(V) - 1, dtype=np.uint32)
+            fallen = (V != 0.0) & (np.abs(V) <= last) & np.isin(np.arange(len(V)), columns)
+            wanted = [b + part_sum(table, c, v) if fell else b for b, v, fell in zip(B, V.tolist(), fallen, strict=True)]
+            begin, end = np.uint64(0), np.uint64(len(columns))
+            close(
+                table,
+                c,
+                (last, *table[NUMBERS * c + 1 : NUMBERS * c + 3]),
+                V,
+                B,
+                columns,
+                begin,
+                end,
+                room_to_close(len(columns)),
+            )
+            assert B.tobytes() == np.array(wanted).tobytes()
 
 
 @kernel
