@@ -372,7 +372,7 @@ What an estimator takes where nothing is named, for one pass:
 | step size, adaptive | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge | 2; 8 with an average, but for poisson |
 | step size, else | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 2.4, quantile 1 |
 | scale | adaptive steps without a penalty `tempered`, else `centred`: `rms`, and columns with an entry in nearly every row less their running mean; without an intercept `rms` | the same |
-| average | `adaptive`, and `calibrated` for the logistic loss without a penalty; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
+| average | `adaptive`, and `calibrated` for the losses logistic and softmax without a penalty; none with l1 or total variation, whose zeros an average would fill | the same; without an average a fifth of the step |
 | weights | `relative`: steps over (running largest weight)^(3/4); adaptive steps are so by themselves | the same |
 | targets | as they are | `relative`: less the mean of the first labels, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
 | predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`); poisson: to a third of the smallest and three times the largest count |
@@ -438,6 +438,8 @@ again without one that is new. So a loop of `partial_fit`, a second fit with `wa
 probabilities of `average="adaptive"`, on stored and shuffled rows (an eighth of the second pass may go by first). On the ten sets of the
 first table no first pass looks like a second one, though 41 % of the rows of phishing came before. A named solver, a penalty, `forget=`
 and `uncertainty=` leave the number out.
+Of `softmax`, whose scores it multiplies as well, held-out log losses fall by 88 % on texts of 20 subjects, 8 % on MNIST and 3 % on
+digits and wine, and rise by 2 % on iris.
 
 Tried and not kept in the race: half of the average as a third, a number for each of the two; an average with weights t^3, nearly that of
 the last half of the rows, which as a third takes .5 % off spambase's log loss and .2 % off phishing's, elsewhere moves losses both ways,

@@ -143,21 +143,27 @@ def log_sum(numbers, row, outputs):  # type: ignore[no-untyped-def]
     return top + log(total)
 
 
+@function
+def subtract_level(scores, i):  # type: ignore[no-untyped-def]
+    """Turn column i of scores (outputs, n) into log-probabilities; its bits are its own, whatever stands beside it."""
+    best, others = 0, 0.0
+    for k in range(1, scores.shape[0]):
+        if scores[k, i] > scores[best, i]:
+            best = k
+    top = scores[best, i]
+    for k in range(scores.shape[0]):
+        scores[k, i] -= top
+        others += exp(scores[k, i]) if k != best else 0.0
+    level = log1p(others)
+    for k in range(scores.shape[0]):
+        scores[k, i] -= level
+
+
 @kernel
 def subtract_levels(scores):  # type: ignore[no-untyped-def]
-    """Turn scores (outputs, n) into log-probabilities; each column's bits are its own, whatever stands beside it."""
+    """Turn scores (outputs, n) into log-probabilities."""
     for i in range(scores.shape[1]):
-        best, others = 0, 0.0
-        for k in range(1, scores.shape[0]):
-            if scores[k, i] > scores[best, i]:
-                best = k
-        top = scores[best, i]
-        for k in range(scores.shape[0]):
-            scores[k, i] -= top
-            others += exp(scores[k, i]) if k != best else 0.0
-        level = log1p(others)
-        for k in range(scores.shape[0]):
-            scores[k, i] -= level
+        subtract_level(scores, i)
 
 
 describe(Softmax, FIELDS, METHODS)

@@ -14,6 +14,13 @@ X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 SETTINGS = [
     {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
     {"solver": "ftrl", "loss": "softmax", "scale": "centred"},
+    {
+        "solver": "implicit-sgd",
+        "loss": "softmax",
+        "average": "adaptive,calibrated=true",
+        "scale": "centred",
+        "weights": "relative",
+    },
     {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms", "weights": "relative"},
     {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1"},
     {"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive", "scale": "centred"},
@@ -23,7 +30,7 @@ SETTINGS = [
     {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
 ]
 SLOW = [{"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01"}]  # as a block of one row
-QUICK = ((SETTINGS[0], 11), (SETTINGS[4], 3))  # the others are exhaustive
+QUICK = ((SETTINGS[0], 11), (SETTINGS[2], 11), (SETTINGS[5], 3))  # the others are exhaustive
 
 
 def entries(row):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, load
 from onlinear.learner.race import AT_FIRST, HELD, LARGEST, SIZE, SMALLEST
@@ -16,42 +17,60 @@ S = RNG.exponential(size=N) * (RNG.random(N) < 0.9)
 CALIBRATED = "adaptive,calibrated=true"
 
 
+SETS = [
+    pytest.param("logistic", Y[:, None], id="two classes"),
+    pytest.param("logistic", CLASSES, id="four classes"),
+    pytest.param("softmax", CLASSES, id="softmax"),
+]
+
+
 def made(average=CALIBRATED, **options):
-    settings = {"solver": "implicit-ftrl", "loss": "logistic", "fit_intercept": True, "n_features": D}
-    return Learner(average=average, **settings | options)
+    settings = {"loss": "logistic", "fit_intercept": True, "n_features": D} | options
+    return Learner(
+        average=average, **{"solver": "implicit-sgd" if settings["loss"] == "softmax" else "implicit-ftrl"} | settings
+    )
 
 
 def bits(learner):
     return {name: array.tobytes() for name, array in learner.freeze()[1].items()}
 
 
-def log_chance(scores, y):
+def log_chance(scores, y, loss="logistic"):
     """The logarithm of the probability of the row's class."""
+    if loss == "softmax":
+        return log_softmax(scores)[y > 0.0][0]
     chances = 1.0 / (1.0 + np.exp(-scores))
     return np.log(chances[y > 0.0][0] / chances.sum()) if len(y) > 1 else -np.logaddexp(0.0, -y[0] * scores[0])
 
 
-def derivatives(scores, y, size):
+def row_loss(scores, y, loss):
+    """The sum of the losses of a row's outputs."""
+    if loss == "softmax":
+        return -log_chance(scores, y, loss)
+    return -sum(log_chance(np.array([m]), np.array([t])) for m, t in zip(scores, y, strict=True))
+
+
+def derivatives(scores, y, size, loss):
     """The slope of minus the log chance in the size, by differences, and its expected square."""
 
     def slope(y):
-        return (log_chance((size - 1e-6) * scores, y) - log_chance((size + 1e-6) * scores, y)) / 2e-6
+        return (log_chance((size - 1e-6) * scores, y, loss) - log_chance((size + 1e-6) * scores, y, loss)) / 2e-6
 
     ends = [np.array([-1.0]), np.array([1.0])] if len(y) == 1 else list(np.where(np.eye(len(y)) > 0.0, 1.0, -1.0))
-    return slope(y), sum(np.exp(log_chance(size * scores, end)) * slope(end) ** 2 for end in ends)
+    return slope(y), sum(np.exp(log_chance(size * scores, end, loss)) * slope(end) ** 2 for end in ends)
 
 
-@pytest.mark.parametrize("targets", [Y[:, None], CLASSES], ids=["two classes", "four classes"])
-def test_the_size_is_the_formula(targets):
+@pytest.mark.parametrize(("loss", "targets"), SETS)
+def test_the_size_is_the_formula(loss, targets):
     outputs = targets.shape[1]
     y = targets[:, 0] if outputs == 1 else targets
-    plain, found = made("adaptive", n_outputs=outputs), made(n_outputs=outputs)
+    plain, found = made("adaptive", loss=loss, n_outputs=outputs), made(loss=loss, n_outputs=outputs)
     size, curved, total = 1.0, 0.0, 0.0
     for i in range(N):
         scores = np.atleast_1d(plain.predict(X[i : i + 1])[0])
-        total -= S[i] * sum(log_chance(np.array([size * m]), np.array([t])) for m, t in zip(scores, targets[i], strict=True))
+        total += S[i] * row_loss(size * scores, targets[i], loss)
         if S[i] > 0.0:
-            slope, square = derivatives(scores, targets[i], size)
+            slope, square = derivatives(scores, targets[i], size, loss)
             curved += S[i] * square
             size = min(max(size - S[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
         plain.learn(X[i : i + 1], y[i : i + 1], S[i : i + 1])
@@ -64,10 +83,10 @@ def test_the_size_is_the_formula(targets):
     np.testing.assert_allclose(found.predict(X), found.race.size * plain.predict(X), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("targets", [Y, CLASSES], ids=["two classes", "four classes"])
-def test_any_cut_a_file_and_a_pause_give_the_same_bits(targets, tmp_path):
-    outputs = 1 if targets.ndim == 1 else targets.shape[1]
-    whole, cut = made(n_outputs=outputs).learn(X, targets, S), made(n_outputs=outputs)
+@pytest.mark.parametrize(("loss", "targets"), SETS)
+def test_any_cut_a_file_and_a_pause_give_the_same_bits(loss, targets, tmp_path):
+    outputs = targets.shape[1]
+    whole, cut = made(loss=loss, n_outputs=outputs).learn(X, targets, S), made(loss=loss, n_outputs=outputs)
     first = 0
     while first < N:
         for size in (1, 2, 13, 64):
@@ -79,9 +98,11 @@ def test_any_cut_a_file_and_a_pause_give_the_same_bits(targets, tmp_path):
     assert bits(cut) == bits(whole)
 
 
-def test_scores_of_rows_learned_before_do_not_count():
+@pytest.mark.parametrize(("loss", "targets"), SETS)
+def test_scores_of_rows_learned_before_do_not_count(loss, targets):
+    y = targets.argmax(axis=1) if targets.shape[1] > 1 else Y
     once, again, plain = (
-        OnlineClassifier(passes=passes, shuffle=False, average=average).fit(X, Y)
+        OnlineClassifier(loss, passes=passes, shuffle=False, average=average).fit(X, y)
         for passes, average in ((1, None), (3, None), (3, "adaptive"))
     )
     assert once.learner_.race.size != 1.0
@@ -104,9 +125,9 @@ def test_labels_of_noise_are_not_believed_and_separable_ones_are():
 
 def test_scores_of_any_size_leave_a_size():
     rows = np.array([[1e150], [1e-150], [-1e150], [0.0]] * 20)
-    for outputs in (1, 3):
-        y = np.where(RNG.random((80, outputs)) < 0.5, 1.0, -1.0)
-        learner = made(n_outputs=outputs, n_features=1).learn(rows, y[:, 0] if outputs == 1 else y)
+    classes = np.where(RNG.integers(0, 3, 80)[:, None] == np.arange(3), 1.0, -1.0)
+    for loss, y, power in (("logistic", classes[:, 0], 1.0), ("logistic", classes, 1.0), ("softmax", classes, 0.5)):
+        learner = made(loss=loss, n_outputs=y.size // 80, n_features=1).learn(np.sign(rows) * np.abs(rows) ** power, y)
         assert SMALLEST <= learner.race.size <= LARGEST
         assert np.all(np.isfinite(learner.race.losses))
 
@@ -114,7 +135,7 @@ def test_scores_of_any_size_leave_a_size():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "hinge"}, "for the logistic loss"),
+        ({"loss": "hinge"}, "for the losses logistic and softmax"),
         ({"forget": 50.0}, "no form that forgets"),
         ({"average": "adaptive,calibrated=1"}, "calibrated"),
         ({"average": "uniform,calibrated=true"}, "calibrated"),
@@ -125,12 +146,19 @@ def test_what_has_no_size_is_refused(options, message):
         made(**options)
 
 
-TOLD = [{"l2": 1e-3}, {"forget": 100}, {"loss": "hinge"}, {"solver": "fiol"}, {"uncertainty": True}]
+TOLD = [{"l2": 1e-3}, {"forget": 100}, {"solver": "fiol"}]
 
 
-@pytest.mark.parametrize("settings", TOLD)
-def test_estimators_that_are_told_more_keep_the_average_as_it_is(settings):
-    assert OnlineClassifier(**settings).fit(X, Y).learner_.predictor_size == 1.0
+@pytest.mark.parametrize(
+    ("loss", "settings"),
+    [
+        *((loss, settings) for loss in ("logistic", "softmax") for settings in TOLD),
+        ("hinge", {}),
+        ("logistic", {"uncertainty": True}),
+    ],
+)
+def test_estimators_that_are_told_more_keep_the_average_as_it_is(loss, settings):
+    assert OnlineClassifier(loss, **settings).fit(X, CLASSES.argmax(axis=1)).learner_.predictor_size == 1.0
 
 
 @pytest.mark.parametrize(("place", "value"), [(SIZE, 9.0), (SIZE, np.nan), (SIZE + 1, -1.0), (HELD, 0.5)])

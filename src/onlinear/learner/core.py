@@ -33,13 +33,13 @@ from onlinear.learner.parts import (
     solver_name,
     steps_of,
 )
-from onlinear.learner.race import ROWS_OF_RACE, Race
+from onlinear.learner.race import ROWS_OF_RACE, Race, has_size
 from onlinear.learner.row_calls import LOCK, MOVES, new_words
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
 from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units, has_units
-from onlinear.losses import Logistic, Poisson, Squared
+from onlinear.losses import Poisson, Squared
 from onlinear.rows import Rows, Source, checks
 from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.rows.centring import scaler_of
@@ -180,11 +180,12 @@ class Core(Guarded):
                 "separable penalty, or another average."
             )
         calibrated = is_calibrated(self.spec["average"])
-        if calibrated and type(self.loss) is not Logistic:
-            raise ValueError(f"average {CALIBRATED!r} is for the logistic loss, got {type(self.loss).__name__}.")
+        if calibrated and not has_size(self.loss):
+            raise ValueError(f"average {CALIBRATED!r} is for the losses logistic and softmax, got {type(self.loss).__name__}.")
         if calibrated and self.forget is not None:
             raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
-        return Race(inf if self.forget is None else ROWS_OF_RACE * self.forget, calibrated=calibrated)
+        longest = inf if self.forget is None else ROWS_OF_RACE * self.forget
+        return Race(longest, calibrated=calibrated, joint=is_joint(self.loss))
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""

@@ -144,8 +144,8 @@ def clipped(ranges, scores, means, target):  # type: ignore[no-untyped-def]
 def raced(race, loss, scores, means, linear, s, t):  # type: ignore[no-untyped-def]
     """Add the row to the race, where there is one."""
     if race is not None:
-        y, longest, sums = race
-        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, longest, sums)
+        y, rules, sums = race
+        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, rules, sums)
 
 
 @kept_function
@@ -400,5 +400,5 @@ class OneRow(RowRoom):
             zero, level = units.zero if units.shifts else None, units.level if units.raises else None
             if units.clip is not None:
                 ranges = units.clip.ranges, units.clip.edges if units.counts else None
-        raced = None if race is None else (target, float(race.longest), race.losses)
+        raced = None if race is None else (target, race.rules, race.losses)
         return self._ways_of_moves(target), ((scores, self._means, self._linear), zero, level, ranges, raced)

@@ -49,8 +49,8 @@ def learn_outputs(here, largest):  # type: ignore[no-untyped-def]
 def raced(race, loss, last, means, y, s, t):  # type: ignore[no-untyped-def]
     """Add the row to the race, where there is one."""
     if race is not None:
-        longest, sums = race
-        compare_row(loss, last, means, last, means, y, s, 0, t, longest, sums)
+        rules, sums = race
+        compare_row(loss, last, means, last, means, y, s, 0, t, rules, sums)
 
 
 def end_row(here):  # type: ignore[no-untyped-def]
@@ -131,7 +131,7 @@ class OutputsOfRow(RowRoom):
             return False
         state, by_row = core.states[0], self._y.T
         limits = self._limits(state.size, self._engine.lasts(state))
-        race = None if core.race is None else (float(core.race.longest), core.race.losses)
+        race = None if core.race is None else (core.race.rules, core.race.losses)
         taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
         ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
         try:

@@ -56,9 +56,9 @@ class Learner(Core):
     average : str or Average, default=None
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
         ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better;
-        ``"adaptive,calibrated=true"``, for the logistic loss, is that times a number, learned from the scores that it gave rows
-        before they were learned, which makes its probabilities neither too sure nor too unsure. Several outputs are then the
-        classes of one target, one against the rest. With ``masked=true`` behind another name, as in
+        ``"adaptive,calibrated=true"``, for the losses logistic and softmax, is that times a number, learned from the scores
+        that it gave rows before they were learned, which makes its probabilities neither too sure nor too unsure. Several
+        outputs are then the classes of one target. With ``masked=true`` behind another name, as in
         ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
     scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"
         By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"centred"`` is ``"rms"``, and the columns

@@ -5,14 +5,20 @@ they were learned: for the logistic loss, with g and h the first and second deri
 
     H <- H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
 
-(temperature scaling, Guo, Pleiss, Sun, Weinberger, ICML 2017, online). Of several classes l is the logarithm of the probability
-of the row's, sigmoid(a m_k) over the sum of all, and h its expected squared derivative. Rows that are learned again say nothing
-of rows to come: a is 1 from the second pass on, which the caller says or the rows show (``repeats.py``).
+(temperature scaling, Guo, Pleiss, Sun, Weinberger, ICML 2017, online). Of several classes l is minus the logarithm of the
+probability of the row's, and h the expected square of its derivative: with p_k proportional to q_k and d_k = d log q_k / da,
+
+    g = sum_k p_k d_k - d_own,      h = sum_k p_k d_k^2 - (sum_k p_k d_k)^2,
+
+where q_k = sigmoid(a m_k), d_k = m_k (1 - q_k) of one against the rest, and q_k = exp(a m_k), d_k = m_k of softmax. That has
+log-probabilities for scores; multiplied by a they are those of a z up to a number for the row, which is then taken off. Rows
+that are learned again say nothing of rows to come: a is 1 from the second pass on, which the caller says or the rows show
+(``repeats.py``).
 """
 
 from __future__ import annotations
 
-from math import inf, log
+from math import exp, inf, log
 from typing import Any
 
 import numpy as np
@@ -21,8 +27,9 @@ from onlinear.compiled import function, kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.repeats import Repeats, comes_again
-from onlinear.losses import sigmoid
+from onlinear.losses import Logistic, sigmoid
 from onlinear.rows import Rows
+from onlinear.softmax import Softmax, subtract_level
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
 PLAIN = 4  # numbers of a race without a size
@@ -37,10 +44,12 @@ class Race:
 
     ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
     ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a size is learned.
+    ``joint``: whether the scores are log-probabilities. ``rules``: what ``compare`` has to know of these.
     """
 
-    def __init__(self, longest: float = inf, *, calibrated: bool = False) -> None:
-        self.losses, self.longest, self.calibrated = np.zeros(PLAIN + 3 * calibrated), longest, calibrated
+    def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False) -> None:
+        self.losses, self.calibrated = np.zeros(PLAIN + 3 * calibrated), calibrated
+        self.rules = float(longest), int(joint)
         self.losses[SIZE : SIZE + calibrated] = 1.0
         self.repeats = Repeats() if calibrated else None
 
@@ -93,7 +102,7 @@ class Race:
         A row's means become the scores of what predicted it. ``linear``: the same scores before a clip, which follow; without
         a clip these very arrays.
         """
-        compare(loss, scores, means, *linear, y, s, t, self.longest, self.losses)
+        compare(loss, scores, means, *linear, y, s, t, self.rules, self.losses)
 
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
@@ -121,6 +130,11 @@ def watch(watched, rows):  # type: ignore[no-untyped-def]
             hold(race)
 
 
+def has_size(loss: Any) -> bool:
+    """Whether there is a size to learn for a loss."""
+    return type(loss) in (Logistic, Softmax)
+
+
 @function
 def of_one(m, y, size):  # type: ignore[no-untyped-def]
     """The first and second derivative, in the size, of the loss of a score m."""
@@ -129,12 +143,20 @@ def of_one(m, y, size):  # type: ignore[no-untyped-def]
 
 
 @function
-def of_classes(means, y, i, size):  # type: ignore[no-untyped-def]
+def of_class(m, size, joint):  # type: ignore[no-untyped-def]
+    """What the probability of a class of score m is proportional to, and the derivative of its logarithm in the size."""
+    if joint:
+        return exp(size * m), m
+    q = sigmoid(size * m)
+    return q, m * (1.0 - q)
+
+
+@function
+def of_classes(means, y, i, size, joint):  # type: ignore[no-untyped-def]
     """The first derivative, in the size, of -log of the probability of row i's class, and the expected square of it."""
     total, first, second, own = 0.0, 0.0, 0.0, 0.0
     for k in range(y.shape[1]):
-        p = sigmoid(size * means[k, i])
-        slope = means[k, i] * (1.0 - p)
+        p, slope = of_class(means[k, i], size, joint)
         total += p
         first += p * slope
         second += p * slope * slope
@@ -146,9 +168,9 @@ def of_classes(means, y, i, size):  # type: ignore[no-untyped-def]
 
 
 @function
-def learn_size(means, y, s, i, race):  # type: ignore[no-untyped-def]
+def learn_size(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
     """Learn the size of the predictor from row i, whose scores at size 1 are ``means``."""
-    g, h = of_one(means[0, i], y[i, 0], race[SIZE]) if y.shape[1] == 1 else of_classes(means, y, i, race[SIZE])
+    g, h = of_one(means[0, i], y[i, 0], race[SIZE]) if y.shape[1] == 1 else of_classes(means, y, i, race[SIZE], joint)
     curved = race[CURVED] + s[i] * h
     if curved < MOST:  # so it is a number
         race[CURVED] = curved
@@ -156,18 +178,21 @@ def learn_size(means, y, s, i, race):  # type: ignore[no-untyped-def]
 
 
 @function
-def sized(means, y, s, i, race):  # type: ignore[no-untyped-def]
+def sized(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
     """Multiply the scores of row i by the size, which then learns from them."""
     size = race[SIZE]
     if s[i] > 0.0 and race[HELD] == 0.0:
-        learn_size(means, y, s, i, race)
+        learn_size(means, y, s, i, joint, race)
     for k in range(y.shape[1]):
         means[k, i] *= size
+    if joint:
+        subtract_level(means, i)
 
 
 @function
-def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, race):  # type: ignore[no-untyped-def]
+def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, race):  # type: ignore[no-untyped-def]
     """Add row i, before which there were t, to a race; see ``compare``."""
+    longest, joint = rules
     ahead = race[0] < race[1]
     last, mean, kept = 0.0, 0.0, remembered(min(t + 1.0, longest))
     for k in range(y.shape[1]):
@@ -178,7 +203,7 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, 
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
     if race.shape[0] > PLAIN:
-        sized(means, y, s, i, race)
+        sized(means, y, s, i, joint, race)
     for k in range(y.shape[1]):
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
@@ -186,11 +211,11 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, longest, 
 
 
 @kernel
-def compare(loss, scores, means, linear, linear_means, y, s, t, longest, race):  # type: ignore[no-untyped-def]
+def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means, clipped and linear, are (K, n), y is (n, K), t rows came before.
 
-    The sums forget: what is older counts less by 1 - 3/t a row, where t is at most ``longest``. A row's means become the scores
-    of what predicted it, in both forms.
+    The sums forget: what is older counts less by 1 - 3/t a row, where t is at most the longest of ``rules``. A row's means
+    become the scores of what predicted it, in both forms.
     """
     for i in range(y.shape[0]):
-        compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, longest, race)
+        compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, rules, race)

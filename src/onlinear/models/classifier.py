@@ -68,9 +68,10 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     average : str or Average, default=None
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
-        average would fill, nor for solvers without a form for it. Without a penalty or a named solver, the logistic loss takes
-        ``"adaptive,calibrated=true"``: that times a number, learned on rows before they are, which makes the probabilities
-        right; it is 1 from a second pass on. Where ``partial_fit`` gets the same rows time after time, name ``"adaptive"``.
+        average would fill, nor for solvers without a form for it. Without a penalty or a named solver, the losses logistic and
+        softmax take ``"adaptive,calibrated=true"``: that times a number, learned on rows before they are, which makes the
+        probabilities right; it is 1 from a second pass on. Where ``partial_fit`` gets the same rows time after time, name
+        ``"adaptive"``.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: 20,000 rows
         in all, in at most 100 passes; a stream that does not know its rows once.
