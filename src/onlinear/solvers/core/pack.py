@@ -21,6 +21,7 @@ from onlinear.compiled import (
     LANES,
     WIDTH,
     added,
+    borrowed,
     chosen,
     empty,
     fetch_lanes,
@@ -318,7 +319,7 @@ def learn_pack(
         if active == 0:
             continue
         if B is not None and fell > 0:
-            close_listed(tables, t, V, B, indices, falls, falls.shape[0] // ROOM_TO_CLOSE, fell)
+            close_listed(tables, t, *borrowed((V, B, indices, falls)), falls.shape[0] // ROOM_TO_CLOSE, fell)
         if active == outputs:
             for k in range(begin, end):
                 j, x = indices[k], np.float64(values[k])
