@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import Held, function, kept_function, opened, rooms
+from onlinear.compiled import COMPILED, Held, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
@@ -384,7 +384,7 @@ class OneRow(RowRoom):
         self._held, self._here = held, held.here
         self._seen = core.moves
         core.words[[LAST, GIVEN]] = (0, 0) if self._last is None else (self._last.arrays[1].ctypes.data, self._last.given)
-        if self._last is None or sys.byteorder == "little":
+        if COMPILED and (self._last is None or sys.byteorder == "little"):
             tell(core.words, LEARNING, self._address, held.here)
         return True
 

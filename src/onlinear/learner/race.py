@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import borrowed, function, kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.repeats import Repeats, comes_again
@@ -217,5 +217,6 @@ def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race):  #
     The sums forget: what is older counts less by 1 - 3/t a row, where t is at most the longest of ``rules``. A row's means
     become the scores of what predicted it, in both forms.
     """
+    scores, means, linear, linear_means, y, s, race = borrowed((scores, means, linear, linear_means, y, s, race))
     for i in range(y.shape[0]):
         compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, rules, race)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.compiled import function, kernel
+from onlinear.compiled import borrowed, function, kernel
 from onlinear.files import trust
 from onlinear.rows import Rows
 
@@ -85,6 +85,7 @@ def comes_again(rows, i, known):  # type: ignore[no-untyped-def]
 @kernel
 def look(rows, s, known):  # type: ignore[no-untyped-def]
     """Take rows of weights s into the sample, up to the one with which a later pass has begun: its place, or n."""
+    rows, s, known = borrowed((rows, s, known))
     for i in range(s.shape[0]):
         if s[i] > 0.0 and comes_again(rows, i, known):
             return i

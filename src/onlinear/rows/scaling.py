@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, four, function, gather, kernel, lane, nothing, put, put_back, total, where
+from onlinear.compiled import LANES, borrowed, four, function, gather, kernel, lane, nothing, put, put_back, total, where
 from onlinear.files import trust
 from onlinear.rows import Rows, Source
 
@@ -204,7 +204,8 @@ def _look(rows, s, moments):  # type: ignore[no-untyped-def]
 def _move(rows, s, known, whole, rms, out):  # type: ignore[no-untyped-def]
     """Scale all rows; give their largest absolute value."""
     starts, _, _ = rows
-    largest = 0.0
+    largest, rows = 0.0, borrowed(rows)
+    known, out = borrowed((known, out))
     for i in range(starts.shape[0] - 1):
         largest = max(largest, scale_row(rows, i, s[i], known, whole, rms, out))
     return largest
