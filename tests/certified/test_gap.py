@@ -129,7 +129,7 @@ def test_unseen_columns_and_wider_rows():
 )
 def test_refusals(loss, penalty, says):
     X, y, _ = rows_for("logistic")
-    learner = Learner("fiol" if "tv" not in penalty else "comid", loss, penalty, n_features=D).learn(X, y)
+    learner = Learner("fiol" if "tv" not in penalty else "comid", loss, penalty, n_features=D)
     with pytest.raises(ValueError, match=says):
         learner.duality_gap(X, y)
 
