@@ -14,13 +14,7 @@ X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 SETTINGS = [
     {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
     {"solver": "ftrl", "loss": "softmax", "scale": "centred"},
-    {
-        "solver": "implicit-sgd",
-        "loss": "softmax",
-        "average": "adaptive,calibrated=true",
-        "scale": "centred",
-        "weights": "relative",
-    },
+    {"solver": "implicit-ftrl", "loss": "softmax", "average": "adaptive,calibrated=true", "scale": "tempered"},
     {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms", "weights": "relative"},
     {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1"},
     {"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive", "scale": "centred"},

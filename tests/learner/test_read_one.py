@@ -77,7 +77,7 @@ def test_a_prediction_between_rows_is_that_of_predict(settings):
     "settings",
     [
         {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "centred"},
-        {"solver": "implicit-sgd", "loss": "softmax", "average": "adaptive,calibrated=true", "scale": "centred"},
+        {"solver": "implicit-ftrl", "loss": "softmax", "average": "adaptive,calibrated=true", "scale": "centred"},
         pytest.param({"solver": "fiol", "loss": "softmax", "penalty": "l1,l1=0.01", "average": "adaptive"}, marks=LONG),
         pytest.param({"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "scale": "rms"}, marks=LONG),
     ],

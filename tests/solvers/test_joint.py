@@ -173,6 +173,57 @@ def test_ftrl_is_its_recursion(fixed):
     np.testing.assert_allclose(run.intercept(), w[-1], atol=1e-12)
 
 
+def implicit_ftrl(X, y, s, outputs, eta):
+    """Implicit FTRL without a penalty in the metric that all outputs share, the intercept as a last column: the weights, and
+    their averages with weights t + 1."""
+    w, mean, total = np.zeros((D + 1, outputs)), np.zeros((D + 1, outputs)), 0.0
+    G, N = np.zeros(D + 1), 0.0
+    for t, (x, own, weight) in enumerate(zip(X.toarray(), y, s, strict=True), start=1):
+        total += t + 1.0
+        mean += (w - mean) * (t + 1.0) / total
+        x = np.append(x, 1.0) * (weight > 0.0)
+        on = np.flatnonzero(x)
+        N += x @ x
+        G[on] += (weight * np.linalg.norm(softmax(x @ w) - one_hot(own, outputs)) * x[on]) ** 2
+        inverse = eta * np.sqrt(t / N) / np.sqrt(G[on]) if len(on) else 0.0
+        c = np.sum(x[on] ** 2 * inverse)
+        theta = weight * thetas((x @ w)[None], np.full((1, outputs), weight * c), np.array([own]))[0]
+        w[on] -= np.outer(x[on] * inverse, theta)
+    return w, mean
+
+
+@pytest.mark.parametrize("copies", [1, pytest.param(40, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("outputs", [3, 11])
+def test_implicit_ftrl_is_its_recursion(outputs, copies):
+    X, y, s = rows(outputs)
+    X, y, s = sparse.vstack([X] * copies).tocsr(), np.tile(y, copies), np.tile(s, copies)
+    w, mean = implicit_ftrl(X, y, s, outputs, 3.0)
+    run = Learner("implicit-ftrl,eta=3", "softmax", "none", "weighted-t1", fit_intercept=True, n_outputs=outputs).learn(X, y, s)
+    for average, wanted in ((False, w), (True, mean)):
+        np.testing.assert_allclose(run.weights(average), wanted[:-1], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(run.intercept(average), wanted[-1], rtol=1e-8, atol=1e-9)
+
+
+def test_two_classes_in_one_metric_are_the_logistic_loss():
+    X, y, s = rows(2)
+    both = Learner("implicit-ftrl,eta=2", "softmax", average="uniform", fit_intercept=True, n_outputs=2).learn(X, y, s)
+    alone = Learner(f"implicit-ftrl,eta={2.0 * 2.0**0.5!r}", "logistic", average="uniform", fit_intercept=True)
+    alone.learn(X, np.where(y == 0, 1.0, -1.0), s)
+    for average in (False, True):
+        w, b = both.weights(average), both.intercept(average)
+        np.testing.assert_allclose(w[:, 0] - w[:, 1], alone.weights(average), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(b[0] - b[1], alone.intercept(average), rtol=1e-8, atol=1e-9)
+
+
+def test_a_row_of_slope_0_moves_no_weight():
+    X, y = sparse.csr_array([[1.0, 0.0], [1e4, 0.0], [1e4, 1.0]]), np.array([1, 1, 1])
+    run = Learner("implicit-ftrl,eta=2", "softmax", n_outputs=3).learn(X[:2], y[:2])
+    before = run.weights()
+    run.learn(X[[2]], y[2:])
+    np.testing.assert_array_equal(run.weights(), np.vstack([before, np.zeros((2 - len(before), 3))]))
+    assert run.t == 3
+
+
 @pytest.mark.parametrize("eta", [1e-3, 1.0, 30.0, 1e4])
 @pytest.mark.parametrize(
     "penalty", ["none", "l2=0.3", "l1=0.002", "l1=0.3", NET, "elastic-net,l1=0.01,l2=0.1,lower=-0.2,upper=0.1"]
@@ -232,6 +283,7 @@ SETTINGS = [
     ("fiol,eta=2", "l1=0.01", None),
     ("comid", NET, "uniform-post"),
     ("ftrl", NET, None),
+    ("implicit-ftrl", "none", "adaptive,calibrated=true"),
 ]
 
 
@@ -285,7 +337,8 @@ def test_steps_that_overshoot_name_the_row():
     [
         ({"solver": "rda"}, "rda has no form for softmax"),
         ({"solver": "odrs"}, "odrs has no form for softmax"),
-        ({"solver": "implicit-ftrl"}, "implicit-ftrl has no form for softmax"),
+        ({"solver": "implicit-ftrl", "penalty": "l1=0.1"}, "implicit-ftrl has no form for softmax"),
+        ({"solver": "implicit-ftrl", "forget": 100.0}, "implicit-ftrl has no form for softmax"),
         ({"solver": "fiol,inner=sort"}, "fiol has no form for softmax"),
         ({"solver": "sgd", "penalty": "l2=0.1"}, "sgd has no form for softmax"),
         ({"solver": "ftrl", "average": "uniform"}, "ftrl has no form for softmax"),

@@ -191,7 +191,7 @@ class Model(Certifying, ABC):
         if self._mixes():
             return "mixture"
         if self._adapts():
-            return "ftrl" if is_joint(build_loss(self.loss)) else "implicit-ftrl"
+            return "ftrl" if self.forget is not None and is_joint(build_loss(self.loss)) else "implicit-ftrl"
         return "implicit-sgd" if self._is_bare() else "fiol"
 
     def _mixes(self) -> bool:
@@ -208,15 +208,17 @@ class Model(Certifying, ABC):
 
     def _adapts(self) -> bool:
         """Whether the steps of the default are adaptive: for classes, for counts, and for other numbers with l1 or with the
-        squared loss and no penalty, where the penalty has no bounds; for classes joined by one loss with l1 alone; and where
-        rows are forgotten."""
+        squared loss and no penalty, where the penalty has no bounds; for classes joined by one loss without a penalty alone;
+        and where rows are forgotten."""
         if self.forget is not None:
             return True
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
+        if is_joint(loss):
+            return is_bare(penalty)
         if type(penalty) is not ElasticNet or not hasattr(loss, "theta"):
             return False
         if self.task == CLASSIFY:
-            return penalty.l1 > 0.0 or not is_joint(loss)
+            return True
         if penalty.l1 > 0.0:
             return has_units(loss)
         return type(loss) is Poisson or (is_bare(penalty) and type(loss) is Squared)

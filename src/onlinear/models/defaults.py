@@ -15,6 +15,7 @@ from onlinear.text.hints import advise_on_argument
 
 FAR = 1e9  # a residual beyond the settings of any loss
 JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
+JOINT_ADAPTIVE = 4.0  # the same in the metric of the gradients, which for softmax is that of all classes together
 
 
 class Choice(NamedTuple):
@@ -64,6 +65,8 @@ def natural_eta(choice: Choice, loss: Any) -> float:
 
 def adaptive_eta(choice: Choice, loss: Any, averaged: bool) -> float:
     """The step size that suits a loss, by its slope, in the metric of the gradients."""
+    if is_joint(loss):
+        return JOINT_ADAPTIVE * adaptive_eta(choice, loss.of_two(), averaged)
     labels = getattr(loss, "labels", "real")
     slope = abs(float(loss.slope(0.0, 1.0))) if labels == "signs" else 1.0
     step = choice.adaptive_averaged if averaged and labels != "counts" else choice.adaptive

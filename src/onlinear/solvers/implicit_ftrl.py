@@ -14,10 +14,13 @@ and theta is the one root of theta in dl(A(theta)), A(theta) = <x, w(theta)>, pi
 searched from segment to segment, as in FIOL. Without a penalty this is w - theta x / sigma: an implicit step in the metric of
 AdaGrad. The intercept is a coordinate without penalty. A row with slope 0 or weight 0 moves t alone, and N if it has a weight.
 
+Outputs that one loss joins have one sigma, with the norm of their slopes for g, and theta of section 19 with
+C = sum_j x_j^2 / sigma_j for all.
+
 Source: the method is this package's. FTRL-Proximal is McMahan et al., KDD 2013; the metric Duchi, Hazan, Singer, JMLR 12, 2011.
 Lazy:   z_j, sigma_j and G_j change with x_j alone, and w_j follows from them and t. Averages as in MATH 18.3.
 Forget: With a half-life, forget=, all sums fade, just as lazily (MATH 18.8; solvers/forgetting).
-Cost:   O(nnz(x_t)) per row.   Needs: a loss with theta; none, l1, l2 or elastic-net without bounds.
+Cost:   O(nnz(x_t)) per row.   Needs: a loss with theta; none, l1, l2 or elastic-net without bounds; softmax without a penalty.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from onlinear.compiled import (
 )
 from onlinear.files import trust
 from onlinear.losses import weighted
-from onlinear.penalties import soft
+from onlinear.penalties import is_bare, soft
 from onlinear.rows import Rows
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import OWN, Engine, Problem, State, needs_theta
@@ -306,6 +309,12 @@ class LazyImplicitFtrl(PlainEngine):
     measures_lanes = True
     own_numbers = (0.0, 0.0, 0.0)  # G and sigma of the intercept, and N
     letters: tuple[str, ...] = ("z", "sigma", "G")
+
+    shares_metric = True
+
+    @property
+    def joins(self) -> bool:  # type: ignore[override]
+        return self.packs and is_bare(self.penalty)
 
     def aims(self, rows: Rows) -> np.ndarray:
         return room_to_search(rows)

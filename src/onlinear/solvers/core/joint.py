@@ -11,11 +11,16 @@ A solver that searches for its theta says by ``on_segment(work, first, x, m, the
 weights, in ``work`` from row ``first`` on, give at theta, and the slopes -D of the segment. theta is that of (19.1) with
 a = A + D theta and C = D, taken again until the segments reproduce it. Where a step of that overshoots, it is halved: it is a
 step of Newton's method for a concave function, whose slope along the step says so.
+
+Where steps are divided by the size of the gradients so far, all outputs have one size, of the slopes of a row together: that
+of an output alone is small where the row's class is hardly ever its own, and its steps would be the larger for it. The slopes
+are found first, then C in the metric that has them in it, then theta. That is for solvers without a penalty, whose scores are
+linear in theta.
 """
 
 from __future__ import annotations
 
-from math import isfinite, log
+from math import isfinite, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +64,7 @@ from onlinear.solvers.core.engine import (
     SCALARS,
     VISIT,
     T,
+    due,
     mean_score,
 )
 from onlinear.solvers.core.engine import THETA as LAST_THETA
@@ -136,15 +142,17 @@ def numbers_of_row(outputs: int) -> np.ndarray:
 
 @kernel
 def learn_joined(
-    rows, largest, y, s, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, like, own, searches,
-    V, wide, A, table, work, numbers, flat, now, scalars, scores, means,
+    rows, largest, y, s, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, like, own, searches, shares,
+    V, wide, A, S, table, work, numbers, flat, now, scalars, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned, and the output or -1.
 
     V: the vectors of all states, ``wide`` rows for each feature. A: the sums of an average from before the block, else None; B
-    then stands beside each vector. like: 0, or as many zeros as a state has numbers for a feature; own: as many as the solver
-    has of its own. work: room for the weights of a row, where the solver searches. numbers, flat: the numbers of a row's
-    outputs (NUMBERS, outputs at least), and the same memory as (.., WIDTH). scalars: those of the first output, in ``now``.
+    then stands beside each vector. S: the sums of an average of weights without a penalty, and their steps, or None. like: 0,
+    or as many zeros as a state has numbers for a feature; own: as many as the solver has of its own. shares: True where the
+    outputs have one metric, else None. work: room for the weights of a row, where the solver searches. numbers, flat: the
+    numbers of a row's outputs (NUMBERS, outputs at least), and the same memory as (.., WIDTH). scalars: those of the first
+    output, in ``now``.
     """
     indptr, indices, values = rows
     outputs, packs = scores.shape[0], np.uint64(now.shape[0] // SCALARS)
@@ -154,9 +162,13 @@ def learn_joined(
         if clocked is not None and time_to_visit(t, visited, clock[0], A):
             visit_joined(penalty, clock, V, A, table, t - visited, now, packs)
             clock, visited = penalty.start(), t
-        begin, end, finite = indptr[i], indptr[i + 1], True
+        begin, end, finite, norm = indptr[i], indptr[i + 1], True, 0.0
         if means is not None:
-            mean_scores(average, t, table, t - visited, V, A, indices, values, begin, end, numbers, flat, now, packs, one)
+            if A is not None:
+                mean_scores(average, t, table, t - visited, V, A, indices, values, begin, end, numbers, flat, now, packs, one)
+            if S is not None:
+                its_row = indices, values, begin, end
+                rested_scores(average, t, clock, V, wide, like, S, its_row, numbers, flat, now, packs, one, solver, penalty)
             for o in range(outputs):
                 means[o, i] = numbers[AIMED, o]
         for p in range(packs):
@@ -182,6 +194,17 @@ def learn_joined(
                 keep_weights(indices, begin, end, V, wide, work, packs, solver, c, penalty)
                 entries = room(values, begin), np.int64(end - begin)
                 search(numbers, flat, outputs, y[i], s[i], one, c, work, *entries, now, packs, solver, penalty)
+            if shares is not None:
+                norm = s[i] * take_norm(numbers, outputs)
+                c = solver.begin_step(t + 1, clock, lanes(now, BIAS * packs), penalty)
+                row, kept = lanes_like(its, flat, ROW * packs), lanes_apart(own, now, OWN * packs, packs)
+                measured, _ = solver.measured(same_lanes(norm), row, s[i], one, c, kept)
+                size = shared_size(measured, one, V, wide, like, indices, values, begin, end, packs, solver, penalty)
+                for o in range(outputs):
+                    numbers[SIZE, o] = s[i] * size
+                finite = finite and isfinite(numbers[SIZE, 0])
+                if finite and norm > 0.0:
+                    find_thetas(numbers, outputs, y[i])
             for o in range(outputs):
                 numbers[THETA, o] *= s[i]
                 if explicit is not None:
@@ -195,8 +218,10 @@ def learn_joined(
             mark = record(table, t - visited, average.om(t), c.seen[1], c.seen[2])
         for p in range(packs):
             bias, theta = lanes(now, BIAS * packs + p), lanes(flat, THETA * packs + p)
-            if A is not None:
+            if A is not None or S is not None:
                 put_lanes(now, BIAS_SUM * packs + p, lanes(now, BIAS_SUM * packs + p) + average.om(t) * bias)
+            if S is not None and due(t):
+                end_bias_sum(now, p, packs)
             if keeps_theta is not None:
                 put_lanes(now, LAST_THETA * packs + p, theta)
             if s[i] == 0.0:
@@ -206,9 +231,14 @@ def learn_joined(
             scored = in_lanes(c)
             if own is not None:
                 row, kept = lanes_like(its, flat, ROW * packs + p * MOST), lanes_apart(own, now, OWN * packs + p, packs)
-                measured, after = solver.measured(theta, row, s[i], one, c, kept)
+                pull = theta
+                if shares is not None:
+                    pull = same_lanes(norm)
+                measured, after = solver.measured(pull, row, s[i], one, c, kept)
                 scored = in_lanes(measured)
                 put_apart(after, now, OWN * packs + p, packs)
+            if shares is not None and norm == 0.0:
+                continue
             for k in range(begin, end):
                 at = np.uint64(indices[k]) * wide
                 v = lanes_apart(like, memory, at, packs)
@@ -218,6 +248,12 @@ def learn_joined(
                         close_lanes(table, t - visited, mark[0], memory, at, at + packs)
                     gained, new = turned(mark, v, new)
                     put_lanes(memory, at + packs, lanes(memory, at + packs) + gained)
+                if S is not None:
+                    w = solver.weight_of(v, scored, penalty)
+                    kept = room(S, p * FULL)
+                    put_apart(
+                        settled(kept, indices[k], w, average, t, packs), kept, np.uint64(indices[k]) * (packs + packs), packs
+                    )
                 put_apart(new, memory, at, packs)
             put_lanes(now, BIAS * packs + p, bias - scored.bias * theta * one)
         before, clock = clock, c.after
@@ -268,6 +304,31 @@ def first_astray(numbers, outputs):
         if not isfinite(numbers[SCORE, o] + numbers[START, o] + numbers[SIZE, o] + numbers[THETA, o]):
             return o
     return 0
+
+
+# --- one metric ------------------------------------------------------------------------------------------------------
+
+
+@function
+def take_norm(numbers, outputs):
+    """The norm of the slopes in THETA, which are 0 from then on."""
+    squares = 0.0
+    for o in range(outputs):
+        squares += numbers[THETA, o] * numbers[THETA, o]
+        numbers[THETA, o] = 0.0
+    return sqrt(squares)
+
+
+@function
+def shared_size(step, one, V, wide, like, indices, values, begin, end, packs, solver, penalty):
+    """C of a row in the metric of the step, by the numbers of the first output, which are those of all."""
+    c = of_output(laid_out(step), 0)
+    size = c.bias * one
+    for k in range(begin, end):
+        v = of_output(laid_out(lanes_apart(like, V, np.uint64(indices[k]) * wide, packs)), 0)
+        x = np.float64(values[k])
+        size += solver.leaned(solver.aimed(v, solver.weight_of(v, c, penalty), x, c, penalty), x, c)[1]
+    return size
 
 
 # --- the search for theta, where scores bend -------------------------------------------------------------------------
@@ -347,10 +408,45 @@ def mean_scores(average, t, table, c, V, A, indices, values, begin, end, numbers
                         put_number(flat, BEFORE * packs + p, place, part_sum(table, c, its))
             held = lanes(earlier, np.uint64(indices[k]) * packs) + (lanes(memory, at + packs) + lanes(flat, BEFORE * packs + p))
             sums = next_part(sums, (held * np.float64(values[k]),))
-        bias = lanes(now, BIAS_TOTAL * packs + p) + lanes(now, BIAS_SUM * packs + p)
-        put_lanes(flat, AIMED * packs + p, whole(sums)[0] + bias * one)
+        put_lanes(flat, AIMED * packs + p, whole(sums)[0] + whole_bias_sum(now, p, packs) * one)
     for o in range(numbers.shape[1]):
         numbers[AIMED, o] = mean_score(average, t, numbers[AIMED, o], 0.0)
+
+
+@function
+def rested_scores(average, t, clock, V, wide, like, S, entries, numbers, flat, now, packs, one, solver, penalty):
+    """``mean_scores`` of sums that stand beside the steps up to which they go."""
+    indices, values, begin, end = entries
+    for p in range(packs):
+        memory, kept = room(V, p * FULL), room(S, p * FULL)
+        c = solver.begin_step(t + 1, clock, lanes(now, BIAS * packs + p), penalty)
+        sums = (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),), (same_lanes(0.0),)
+        for k in range(begin, end):
+            w = solver.weight_of(lanes_apart(like, memory, np.uint64(indices[k]) * wide, packs), c, penalty)
+            sums = next_part(sums, (settled(kept, indices[k], w, average, t, packs)[0] * np.float64(values[k]),))
+        put_lanes(flat, AIMED * packs + p, whole(sums)[0] + whole_bias_sum(now, p, packs) * one)
+    for o in range(numbers.shape[1]):
+        numbers[AIMED, o] = mean_score(average, t, numbers[AIMED, o], 0.0)
+
+
+@function
+def settled(kept, j, w, average, t, packs):
+    """The sums of feature j up to step t, of weights w that rest, and t."""
+    at = np.uint64(j) * (packs + packs)
+    return lanes(kept, at) + average.resting(w, lanes(kept, at + packs), float(t)), same_lanes(float(t))
+
+
+@function
+def whole_bias_sum(now, p, packs):
+    """The sum of the intercepts."""
+    return lanes(now, BIAS_TOTAL * packs + p) + lanes(now, BIAS_SUM * packs + p)
+
+
+@function
+def end_bias_sum(now, p, packs):
+    """Add the sum of the intercepts of a block to that of the blocks before."""
+    put_lanes(now, BIAS_TOTAL * packs + p, whole_bias_sum(now, p, packs))
+    put_lanes(now, BIAS_SUM * packs + p, same_lanes(0.0))
 
 
 @function
@@ -380,8 +476,7 @@ def visit_joined(penalty, clock, V, A, table, c, now, packs):
         put_lanes(V, at, penalty.potential(penalty.weight(lanes(V, at), clock), fresh))
     restart(table)
     for p in range(packs):
-        put_lanes(now, BIAS_TOTAL * packs + p, lanes(now, BIAS_TOTAL * packs + p) + lanes(now, BIAS_SUM * packs + p))
-        put_lanes(now, BIAS_SUM * packs + p, same_lanes(0.0))
+        end_bias_sum(now, p, packs)
 
 
 # --- steps that overshoot --------------------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ class PlainEngine(Engine):
     implicit = False
     scores_means = True
     measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be learned side by side
+    shares_metric: bool | None = None  # whether outputs that one loss joins have one metric
     own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
 
     @property
@@ -129,12 +130,12 @@ class PlainEngine(Engine):
 
     def join(self, states: list[State], side: Joined) -> Any:
         numbers, lead = numbers_of_row(len(states)), states[0]
-        kind = (None, True, True, None, (0.0,) * len(self.letters), self.own_numbers, None)
-        V = side.memory["".join(self.letters)]
-        arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, None, None, numbers, numbers.reshape(-1, side.now.shape[1]))
-        return learn_joined, (
-            *side.job, self.penalty, self.solver, None, *kind, *arrays, side.now, lead.now, side.scores, None,
-        )  # fmt: skip
+        kind = (None, True, True, None, (0.0,) * len(self.letters), self.own_numbers, None, self.shares_metric)
+        V, S = side.memory["".join(self.letters)], side.memory.get("".join(SUMS))
+        flat = numbers.reshape(-1, side.now.shape[1])
+        arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, S, None, None, numbers, flat, side.now, lead.now)
+        parts = (self.penalty, self.solver, self.average)
+        return learn_joined, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
 
     def aims(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""

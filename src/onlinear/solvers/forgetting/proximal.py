@@ -170,6 +170,7 @@ class LazyFadingImplicitFtrl(Ages, LazyImplicitFtrl):
     """Implicit FTRL that forgets in O(non-zeros)."""
 
     letters = ("z", "sigma", "G", "last")
+    joins = False
 
 
 for _solver in (FadingFtrl, FadingImplicitFtrl):
