@@ -70,8 +70,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
         average would fill, nor for solvers without a form for it. Without a penalty or a named solver, the losses logistic and
         softmax take ``"adaptive,calibrated=true"``: that times a number, learned on rows before they are, which makes the
-        probabilities right; it is 1 from a second pass on. Where ``partial_fit`` gets the same rows time after time, name
-        ``"adaptive"``.
+        probabilities right. It is 1 from a second pass on; where ``partial_fit`` gets the same rows again, the rows themselves
+        show it.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: 20,000 rows
         in all, in at most 100 passes; a stream that does not know its rows once.
