@@ -24,7 +24,7 @@ SETTINGS = [
     {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
 ]
 SLOW = [{"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01"}]  # as a block of one row
-QUICK = ((SETTINGS[0], 11), (SETTINGS[2], 11), (SETTINGS[5], 3))  # the others are exhaustive
+QUICK = ((SETTINGS[0], 10), (SETTINGS[2], 11), (SETTINGS[5], 3))  # the others are exhaustive
 
 
 def entries(row):
@@ -49,7 +49,7 @@ def frozen(learner):
     [
         pytest.param(each, outputs, marks=() if (each, outputs) in QUICK else pytest.mark.exhaustive)
         for each in (*SETTINGS, *SLOW)
-        for outputs in (3, 11)
+        for outputs in (3, 10, 11)
     ],
     ids=lambda value: f"{value['solver']}-{value['loss']}" if isinstance(value, dict) else str(value),
 )

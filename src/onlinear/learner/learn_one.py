@@ -239,8 +239,8 @@ class RowRoom:
         arrays change: the step after a full table restarts it; what tells objects apart; what is asked for ahead; and what
         watches for a later pass."""
         state = self._core.states[0]
-        visited = min(float(one.now[VISIT]) for one in self._core.states)
-        full = inf if state.table is None else max(visited + room_for_steps(state.table), state.t + 1.0)
+        rooms_of = [one.now[VISIT] + room_for_steps(one.table) for one in self._core.states if one.table is not None]
+        full = max(min(rooms_of, default=inf), state.t + 1.0)
         scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
         watched = None if self._core.race is None else self._core.race.watched
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size

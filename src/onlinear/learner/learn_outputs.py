@@ -1,13 +1,14 @@
 """One row after another for several outputs that are learned side by side, by a few compiled calls each.
 
-A row is checked and scaled by one call, learned by one for each pack of outputs (``solvers.packs``), and its losses are added
-by one more. The caller handles all other cases, as for ``learn_one.OneRow``; both give what a block of one row gives, to the
-bit.
+A row is checked and scaled by one call, learned by one for each pack of outputs (``solvers.packs``) and each output beside
+the packs, and its losses are added by one more. The caller handles all other cases, as for ``learn_one.OneRow``; both give what
+a block of one row gives, to the bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import is_joint
-from onlinear.solvers.packs.team import Job
+from onlinear.solvers.packs.team import Call, Job
 
 
 def take_row(here, first, second):  # type: ignore[no-untyped-def]
@@ -43,6 +44,12 @@ def learn_outputs(here, largest):  # type: ignore[no-untyped-def]
     rows, rest = opened(here)
     done, _ = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
     return done == 1
+
+
+def learn_output(here, largest):  # type: ignore[no-untyped-def]
+    """``learn_outputs`` for an output that is learned alone."""
+    rows, rest = opened(here)
+    return learn(rows, largest, *rest) == 1  # type: ignore[name-defined]  # noqa: F821
 
 
 @function
@@ -71,7 +78,7 @@ class OutputsOfRow(RowRoom):
         self._scores = np.empty((1 if core.race is None else 2, core.n_outputs, 1))
         self._compiled: dict[Any, Any] = {}
         plain = core.units is None or not (core.units.targets or core.units.clip)
-        self._serves = plain and self._calls(self._rows) is not None  # whether all outputs are learned in packs
+        self._serves = plain and self._calls(self._rows) is not None  # whether kernels alone learn all outputs
 
     def learn(self, indices: Any, values: Any, y: Any) -> np.ndarray | None:
         """Learn the row and give its scores before the step; None, and nothing is learned, for a row that needs the slower way
@@ -111,7 +118,7 @@ class OutputsOfRow(RowRoom):
             return self._learn_moved(self._y.T, report == SIZED, self._ready)
         return None
 
-    def _calls(self, rows: Rows) -> list[Any] | None:
+    def _calls(self, rows: Rows) -> list[Call] | None:
         """What learns a row that stands there."""
         means = None if self._core.race is None else self._scores[1]
         team = self._core.team()
@@ -130,21 +137,25 @@ class OutputsOfRow(RowRoom):
         if calls is None:
             return False
         state, by_row = core.states[0], self._y.T
-        limits = self._limits(state.size, self._engine.lasts(state))
+        limits = self._limits(min(map(self._engine.reach, core.states)), inf)
         race = None if core.race is None else (core.race.rules, core.race.losses)
         taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
         ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
         try:
             self._held = Held(limits, self._ready, scales, *taken)
             self._end = self._run(Held(core.raw_loss, *ended), end_row, {})
-            self._packs = [
-                self._run(Held(self._ready, args[2:]), learn_outputs, {"learn": kernel}, 1.0) for kernel, args in calls
-            ]
+            self._packs = [self._run_call(call) for call in calls]
         except TypeError:
+            self._serves = False
             return False
         self._take, _ = self._run(self._held, take_row, {"start": self._begin}, AnyObject(), AnyObject())
         self._seen = core.moves
         return True
+
+    def _run_call(self, call: Call) -> tuple[Any, Held]:
+        """The code that learns a row by a kernel, and what it is held by."""
+        text = learn_output if call.alone else learn_outputs
+        return self._run(Held(self._ready, call.args[2:]), text, {"learn": call.kernel}, 1.0)
 
     def _run(self, held: Held, text: Any, functions: dict[str, Any], *others: Any) -> tuple[Any, Held]:
         """The code for what is held, and this."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from math import inf
 from typing import Any, NamedTuple
 
@@ -79,6 +79,19 @@ class Job(NamedTuple):
     means: np.ndarray | None = None  # (outputs, n): the scores of the averages
     own: np.ndarray | None = None  # (n,): the target of 1, where a loss joins the outputs
 
+    def means_of(self, engine: Engine, outputs: Any) -> np.ndarray | None:
+        """Room for the scores of the averages of the outputs; None where they are not scored."""
+        return self.means[outputs] if self.means is not None and scores_means(engine) else None
+
+
+class Call(NamedTuple):
+    """A kernel that learns rows, and its arguments, rows and largest first. It gives the number of rows learned; that of
+    several outputs also which one stopped being finite, or -1."""
+
+    kernel: Any
+    args: tuple[Any, ...]
+    alone: bool = False  # whether it learns one output
+
 
 def scores_means(engine: Engine) -> bool:
     """Whether the engine scores rows by its average as well."""
@@ -98,16 +111,25 @@ class InTurn:
         for state in self._states:
             state.grow(size)
 
-    def call(self, job: Job) -> Any:
-        """None: several kernels learn the rows, or none."""
-        return None
+    def calls(self, job: Job) -> list[Call] | None:
+        """The kernels that learn the rows; None where more than that is to be done."""
+        engine = self._engine
+        if engine.own_outputs or any(state.kept or engine.lasts(state) < inf for state in self._states):
+            return None
+        return [self._call(job, *output) for output in zip(self._states, self._targets, count(self._place))]
+
+    def _call(self, job: Job, state: State, target: int, place: int) -> Call:
+        """The kernel that learns the rows for the output of this place."""
+        means = job.means_of(self._engine, place)
+        given = job.rows, job.largest, job.y[target], job.s, job.scores[place]
+        return Call(*self._engine.call(state, *given, *(() if means is None else (means,))), alone=True)
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
         mine = slice(self._place, self._place + len(self._states))
-        y = job.y[self._targets].T
-        more = () if job.means is None or not scores_means(self._engine) else (job.means[mine],)
-        done = self._engine.learn_outputs(self._states, job.rows, job.largest, y, job.s, job.scores[mine], *more)
+        means = job.means_of(self._engine, mine)
+        given = job.rows, job.largest, job.y[self._targets].T, job.s, job.scores[mine]
+        done = self._engine.learn_outputs(self._states, *given, *(() if means is None else (means,)))
         return done, self._place if done < len(job.s) else -1
 
 
@@ -210,12 +232,12 @@ class Pack(Rooms):
             found |= {half: mine[place :: len(names)] for place, half in enumerate(names)}
         return found
 
-    def call(self, job: Job) -> Any:
-        """The kernel that learns the rows, and its arguments; None where more than that is to be done."""
+    def calls(self, job: Job) -> list[Call] | None:
+        """The kernel that learns the rows; None where more than that is to be done."""
         if any(state.kept for state in self._states):
             return None
         side = self._side(job)
-        return self._engine.pack(side) if self._engine.packs else beside(self._engine, side)
+        return [Call(*(self._engine.pack(side) if self._engine.packs else beside(self._engine, side)))]
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
@@ -232,7 +254,7 @@ class Pack(Rooms):
         self._bind()
         mine = slice(self._place, self._place + len(self._states))
         given = job.rows, job.largest, job.y, self._targets, job.s
-        means = job.means[mine] if job.means is not None and scores_means(self._engine) else None
+        means = job.means_of(self._engine, mine)
         table = self._follow(len(job.s))
         return Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means, table)
 
@@ -246,19 +268,19 @@ class Joint(Rooms):
         super().__init__(outputs)
         self._mine = slice(place, place + len(outputs))
 
-    def call(self, job: Job) -> Any:
-        """The kernel that learns the rows, and its arguments."""
+    def calls(self, job: Job) -> list[Call]:
+        """The kernel that learns the rows."""
         self._bind()
         assert job.own is not None
         memory = {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
-        means = None if job.means is None or not scores_means(self._engine) else job.means[self._mine]
+        means = job.means_of(self._engine, self._mine)
         side = Joined(job.rows, job.largest, job.own, job.s, memory, self._now, job.scores[self._mine], means)
-        return self._engine.join(self._states, side)
+        return [Call(*self._engine.join(self._states, side))]
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
-        run, args = self.call(job)
-        done, culprit = run(*args)
+        [call] = self.calls(job)
+        done, culprit = call.kernel(*call.args)
         return done, self._mine.start + culprit if culprit >= 0 else -1
 
 
@@ -304,11 +326,15 @@ class Team:
         for group in self._groups:
             group.grow(size)
 
-    def calls(self, job: Job) -> list[Any] | None:
-        """The kernels that learn the rows, each with its arguments, rows and largest first; they give a number of rows, and an
-        output or -1. None where more than that is to be done."""
-        found = [group.call(job) for group in self._groups]
-        return None if any(call is None for call in found) else found
+    def calls(self, job: Job) -> list[Call] | None:
+        """The kernels that learn the rows; None where more than that is to be done."""
+        found: list[Call] = []
+        for group in self._groups:
+            calls = group.calls(job)
+            if calls is None:
+                return None
+            found += calls
+        return found
 
     def learn(
         self,
