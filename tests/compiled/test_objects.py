@@ -13,6 +13,7 @@ from onlinear.compiled.objects import (
     KINDS,
     LONG_DOUBLE,
     LONG_SINGLE,
+    LONGEST,
     NAMED,
     OTHER,
     READABLE,
@@ -23,6 +24,7 @@ from onlinear.compiled.objects import (
     columns_named,
     doubles,
     longs,
+    names_in,
     names_of,
     shorts,
     singles,
@@ -172,9 +174,52 @@ def test_values_beyond_the_most(taken):
     assert taken({"a": float("inf")}, names_of(("a",), [3]))[0] == NAMED
 
 
+def test_names_are_looked_up_one_by_one(taken):
+    columns = {f"n{k}": int(column) for k, column in enumerate(np.random.default_rng(2).permutation(D))}
+    names, all_of = names_in(columns, True), names_in(columns, False)
+    rng = np.random.default_rng(3)
+    for size in (0, 1, 2, 5, D):
+        row = {f"n{k}": value for k, value in zip(rng.permutation(D)[:size], rng.normal(size=size).tolist(), strict=True)}
+        wanted = np.zeros(D)
+        wanted[[columns[name] for name in row]] = list(row.values())
+        for which, known in ((names, row), (names, row | {"other": 2.0}), (all_of, row)):
+            for found in (taken(known, which), interpreted(known, which)):
+                assert found[0] == NAMED
+                np.testing.assert_array_equal(found[1], wanted)
+            assert which.row[0].tolist() == sorted(columns[name] for name in row)
+        assert taken(row | {"other": 2.0}, all_of)[0] == interpreted(row | {"other": 2.0}, all_of)[0] == OTHER
+    columns["new"] = 3  # is known from now on
+    assert taken({"new": 2**60}, all_of)[0] == interpreted({"new": True}, all_of)[0] == NAMED
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"x": 1.0, 3: 3.0},
+        {"x": "1"},
+        {"x": None},
+        {"x": float("nan")},
+        {"other": float("nan")},
+        {"x": -(10**400)},
+        {"x": np.float32(1.0)},
+        {str(k): 1.0 for k in range(LONGEST + 1)},
+        OrderedDict(x=1.0),
+        {type("Text", (str,), {})("x"): 1.0},
+    ],
+)
+def test_what_is_not_looked_up(taken, row):
+    names = names_in({"x": 3}, True)
+    assert taken(row, names)[0] == interpreted(row, names)[0] == OTHER
+    assert not sys.exc_info()[0]
+    assert taken({"x": 1.0}, names)[0] == NAMED
+
+
 def test_no_reference_is_kept(taken):
-    names, row = names_of(NAMES, PLACES), {name: 1000.5 + k for k, name in enumerate(NAMES)}
-    before = [sys.getrefcount(x) for x in (row, names, *row.values(), *names.names)]
-    for _ in range(1000):
-        taken(row, names)
-    assert [sys.getrefcount(x) for x in (row, names, *row.values(), *names.names)] == before
+    row = {name: 1000.5 + k for k, name in enumerate(NAMES)}
+    columns = {name: 20 + k for k, name in enumerate(NAMES)}
+    for names in (names_of(NAMES, PLACES), names_in(columns, True), names_in({}, False)):
+        kept = row, names, columns, *row.values(), *columns.values(), *NAMES
+        before = [sys.getrefcount(x) for x in kept]
+        for _ in range(1000):
+            taken(row, names)
+        assert [sys.getrefcount(x) for x in kept] == before

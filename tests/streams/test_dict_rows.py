@@ -83,7 +83,9 @@ def test_names_of_rows_of_numbers_are_held():
         assert (columns.tolist(), values.tolist()) == reader.row(row, True)
     assert reader.names == ["a", "b", "b=2"]
     assert reader.names_held({"a": 0.0, "b": 0.0}, True).names == ("a", "b")
-    assert reader.names_held({"b": 0.0, "a": 0.0}, True) is None  # it came once
+    assert reader.names_held({"b": 0.0, "a": 0.0}, True).names == ("b", "a")
+    for learns in (True, False):
+        assert reader.names_held({"b=2": 0.0, "a": 0.0}, learns).names == {"a": 0, "b": 1, "b=2": 2}  # looked up one by one
     assert reader.names_held([("a", 1.0)], True) is None
 
 
@@ -93,17 +95,17 @@ def test_a_name_that_was_not_known_is_looked_up_again():
     for _ in range(2):
         reader.arrays(row, False)
     assert reader.names_held(row, False).names == ("a", "new")
-    assert reader.names_held(row, True) is None  # a row that is learned has a column for each name
+    assert reader.names_held(row, True).names == {"a": 0}  # a row that is learned has a column for each name
     reader.arrays(row, True)
     held = reader.names_held(row, True)
     assert reader.names_held(row, False) is held
     assert held.row[0].tolist() == [0, 1]
     reader.forget_after(1)
-    assert reader.names_held(row, True) is None
+    assert reader.names_held(row, True).names == {"a": 0}
     for _ in range(3):
         with pytest.raises(TypeError, match="expected text as the name of a value, got 3"):
             reader.arrays({"a": 1.0, 3: 2.0}, False)
-    assert reader.names_held({"a": 1.0, 3: 2.0}, False) is None
+    assert reader.names_held({"a": 1.0, 3: 2.0}, False).names == {"a": 0}  # which takes no such row
 
 
 def test_columns_without_names_are_refused():

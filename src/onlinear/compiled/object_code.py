@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import nan
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, intrinsic, models, overload, register_jitable, register_model, typeof_impl, unbox
 
 from onlinear.compiled._private import cgutils, fill_array
 from onlinear.compiled.objects import (
     ALIGNED,
     AXES,
     DATA,
+    FILLED,
     FLAGS,
     KIND,
     LONG_DOUBLE,
     LONG_SINGLE,
+    MOST,
     NAMED,
     NUMBERS,
     OTHER,
+    PLACE,
     SHAPE,
     SHORT_DOUBLE,
     SHORT_SINGLE,
+    SKIPS,
     STRIDES,
+    TAIL,
     AnyObject,
     columns_named,
     doubles,
@@ -122,15 +128,15 @@ def _of_array(builder: Any, address: Any) -> Any:
     return _load(builder, address, DATA), shape, strides
 
 
-def _of_names(part: int) -> Callable[..., Any]:
-    """Where a part of ``Names`` is: that of so many times the names."""
+def _of_names(part: int, whole: bool = False) -> Callable[..., Any]:
+    """Where a part of ``Names`` is, or what is filled of it: that of so many times the names."""
 
     def where(builder: Any, address: Any) -> Any:
         data, length, _ = _of_array(builder, address)
-        count = builder.lshr(builder.sub(length, _WORD(2)), _WORD(2))
+        count = builder.lshr(builder.sub(length, _WORD(TAIL)), _WORD(2))
         end = builder.add(data, builder.shl(length, _WORD(3)))
         start = builder.add(data, builder.mul(count, _WORD(8 * part)))
-        return start, count if part < 2 else _load(builder, end, -8), _WORD(8)
+        return start, count if whole else _load(builder, end, 8 * FILLED), _WORD(8)
 
     return where
 
@@ -143,7 +149,8 @@ _VIEWS = {
     columns_named: _viewed(types.int64, _of_names(2)),
     values_named: _viewed(types.float64, _of_names(3)),
 }
-_addresses, _places = (_viewed(types.int64, _of_names(part)) for part in range(2))
+_addresses, _places, _columns = (_viewed(types.int64, _of_names(part, whole=True)) for part in range(3))
+_numbers_of = _viewed(types.float64, _of_names(3, whole=True))
 _words = _viewed(types.int64, _of_array)
 _reals = _viewed(types.float64, _of_array)
 
@@ -221,10 +228,88 @@ def whole(typing: Any, address: Any) -> Any:
     return types.float64(types.int64), code
 
 
+@intrinsic
+def _column(typing: Any, columns: Any, name: Any) -> Any:
+    """The whole number that a dict, all of whose keys are text, has for text; -1 where it has none."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = interpreter_call(builder, "PyDict_GetItemWithError", _OBJECT, *(as_object(builder, arg) for arg in args))
+        out = cgutils.alloca_once_value(builder, _WORD(-1))
+        with builder.if_then(cgutils.is_not_null(builder, found)):
+            builder.store(interpreter_call(builder, "PyLong_AsLongLong", _WORD, found), out)
+        return builder.load(out)
+
+    return types.int64(types.int64, types.int64), code
+
+
+@register_jitable  # type: ignore[misc]
+def _number(value, kinds):  # type: ignore[no-untyped-def]
+    """A value of a dict as a number; NaN for one of another type, or beyond all doubles."""
+    kind = _kind(value)
+    if kind == kinds[4] or kind == kinds[5]:
+        return real(value)
+    if kind == kinds[6] or kind == kinds[7]:
+        return whole(value)
+    return nan
+
+
+@register_jitable  # type: ignore[misc]
+def _compared(row, names, kinds):  # type: ignore[no-untyped-def]
+    """Take a dict of these names, in their order."""
+    addresses, places, numbers = _addresses(names), _places(names), _numbers_of(names)
+    most, place = _reals(names)[MOST], 0
+    if _size(row) != addresses.shape[0]:
+        return OTHER
+    for k in range(addresses.shape[0]):
+        place, name, value = _next(row, place)
+        if name != addresses[k] and (name == 0 or _kind(name) != kinds[3] or not _same_text(name, addresses[k])):
+            return OTHER
+        number = _number(value, kinds)
+        if not abs(number) <= most:
+            return OTHER
+        if places[k] >= 0:
+            numbers[places[k]] = number
+    return NAMED
+
+
+@register_jitable  # type: ignore[misc]
+def _put_in_order(columns, numbers, count):  # type: ignore[no-untyped-def]
+    """Sort by columns (Shell's method with Ciura's gaps, 2001)."""
+    for gap in (701, 301, 132, 57, 23, 10, 4, 1):
+        for i in range(gap, count):
+            k, column, number = i, columns[i], numbers[i]
+            while k >= gap and columns[k - gap] > column:
+                columns[k], numbers[k] = columns[k - gap], numbers[k - gap]
+                k -= gap
+            columns[k], numbers[k] = column, number
+
+
+@register_jitable  # type: ignore[misc]
+def _looked_up(row, names, kinds):  # type: ignore[no-untyped-def]
+    """Take a dict whose names are looked up one by one."""
+    words, columns, numbers = _words(names), _columns(names), _numbers_of(names)
+    most, place, filled = _reals(names)[MOST], 0, 0
+    if _size(row) > columns.shape[0]:
+        return OTHER
+    for _ in range(_size(row)):
+        place, name, value = _next(row, place)
+        if name == 0 or _kind(name) != kinds[3]:
+            return OTHER
+        number, column = _number(value, kinds), _column(words[PLACE], name)
+        if not abs(number) <= most or (column < 0 and words[SKIPS] == 0):
+            return OTHER
+        if column >= 0:
+            columns[filled], numbers[filled] = column, number
+            filled += 1
+    words[FILLED] = filled
+    _put_in_order(columns, numbers, filled)
+    return NAMED
+
+
 @overload(way_of)
 def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
     def code(first, second, kinds):  # type: ignore[no-untyped-def]
-        an_array, names, a_dict, text, a_float, a_double, a_whole, a_flag, long, short, double, single = kinds
+        an_array, names, a_dict, _, _, _, _, _, long, short, double, single = kinds
         kind, other = _kind(first), _kind(second)
         if kind == an_array and other == an_array:
             plain = _axes(first) == 1 and _axes(second) == 1 and _flags(first) & _flags(second) & ALIGNED != 0
@@ -236,25 +321,6 @@ def _way_of(first, second, kinds):  # type: ignore[no-untyped-def]
             return OTHER
         if kind != a_dict or other != names:
             return OTHER
-        addresses, places, numbers = _addresses(second), _places(second), values_named(second)
-        most, place = _reals(second)[-2], 0
-        if _size(first) != addresses.shape[0]:
-            return OTHER
-        for k in range(addresses.shape[0]):
-            place, name, value = _next(first, place)
-            if name != addresses[k] and (name == 0 or _kind(name) != text or not _same_text(name, addresses[k])):
-                return OTHER
-            kind = _kind(value)
-            if kind in (a_float, a_double):
-                number = real(value)
-            elif kind in (a_whole, a_flag):
-                number = whole(value)
-            else:
-                return OTHER
-            if not abs(number) <= most:
-                return OTHER
-            if places[k] >= 0:
-                numbers[places[k]] = number
-        return NAMED
+        return _compared(first, second, kinds) if _words(second)[PLACE] == 0 else _looked_up(first, second, kinds)
 
     return code

@@ -1,8 +1,9 @@
-"""Rows as Python has them, which compiled code looks at itself: two arrays, or a dict of numbers whose names were seen before.
+"""Rows as Python has them, which compiled code looks at itself: two arrays, or a dict of numbers.
 
 To look at the types of two arrays, and to unpack them, takes Python longer than a step of ten entries; to read a dict takes it
 ten times as long. Compiled code compares addresses of types, and asks the interpreter for one entry of a dict after the other.
-Where objects do not lie in memory as it expects (``READABLE``), all rows are ``OTHER``.
+Names in an order that came before are only compared; others are looked up one by one. Where objects do not lie in memory as it
+expects (``READABLE``), all rows are ``OTHER``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from onlinear.compiled.home import COMPILED
 # strides, its type of numbers and its flags.
 KIND, DATA, AXES, SHAPE, STRIDES, NUMBERS, FLAGS = 8, 16, 24, 32, 40, 56, 64
 ALIGNED = 0x100
+TAIL = 4  # words of ``Names`` after those of the names
+PLACE, SKIPS, MOST, FILLED = range(-TAIL, 0)  # which these are
+LONGEST = 2048  # names of a row that are looked up
 # What a row is: two arrays of these types of columns and values; a dict; anything else.
 OTHER, LONG_DOUBLE, SHORT_DOUBLE, LONG_SINGLE, SHORT_SINGLE, NAMED = range(6)
 TYPES = tuple(map(np.dtype, (np.int64, np.int32, np.float64, np.float32)))
@@ -32,15 +36,17 @@ class Names(np.ndarray):
     """The names of the numbers of a dict, and room for these.
 
     Of n names: their addresses, the places of their values (-1: looked at only), the columns and the values (in ascending
-    order), the largest value that is taken, and the number of columns. ``names`` keeps the addresses good.
+    order); then ``TAIL`` words: the address of the dict that names are looked up in, whether those that it lacks are left out,
+    the largest value that is taken, and the number of columns. ``names`` keeps the addresses good. Names that are looked up
+    have no addresses and places; n is the most names of a row.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] | dict[str, int]
 
     @property
     def count(self) -> int:
         """The names."""
-        return (len(self) - 2) // 4
+        return (len(self) - TAIL) // 4
 
     def part(self, k: int) -> np.ndarray:
         """The k-th part: addresses, places, columns, values."""
@@ -60,13 +66,27 @@ def names_of(names: tuple[str, ...], columns: list[int | None], most: float = in
     count = len(names)
     known = sorted(column for column in columns if column is not None)
     place = {column: k for k, column in enumerate(known)}
-    words = np.zeros(4 * count + 2, np.int64).view(Names)
-    words.names = names
+    words = _new_names(names, count, most)
     words[:count] = list(map(id, names))
     words[count : 2 * count] = [-1 if column is None else place[column] for column in columns]
     words[2 * count : 2 * count + len(known)] = known
-    words[-2] = int(np.float64(most).view(np.int64))
-    words[-1] = len(known)
+    words[FILLED] = len(known)
+    return words
+
+
+def names_in(columns: dict[str, int], skips: bool) -> Names:
+    """What takes dicts of up to ``LONGEST`` names, in any order, whose values stand in the columns that a dict from text to
+    whole numbers has for them as it is then, each its own. ``skips``: names without a column are left out; else the dict is not
+    taken."""
+    words = _new_names(columns, LONGEST, inf)
+    words[PLACE], words[SKIPS] = id(columns), skips
+    return words
+
+
+def _new_names(names: Any, count: int, most: float) -> Names:
+    words = np.zeros(4 * count + TAIL, np.int64).view(Names)
+    words.names = names
+    words[MOST] = int(np.float64(most).view(np.int64))
     return words
 
 
@@ -100,17 +120,32 @@ def way_of(first: Any, second: Any, kinds: Any) -> int:
             return OTHER
         ways = {TYPES[:3:2]: LONG_DOUBLE, TYPES[1:3]: SHORT_DOUBLE, TYPES[::3]: LONG_SINGLE, TYPES[1::2]: SHORT_SINGLE}
         return ways.get((first.dtype, second.dtype), OTHER)
-    if type(first) is not dict or type(second) is not Names or tuple(first) != second.names:
+    if type(first) is not dict or type(second) is not Names:
         return OTHER
-    most = second[-2:-1].view(np.float64)[0]
-    for value, place in zip(first.values(), second.part(1).tolist(), strict=True):
-        try:
-            if type(value) not in REAL or not abs(float(value)) <= most:
-                return OTHER
-        except OverflowError:
+    most = second[MOST : MOST + 1].view(np.float64)[0]
+    try:
+        if not all(type(value) in REAL and abs(float(value)) <= most for value in first.values()):
             return OTHER
+    except OverflowError:
+        return OTHER
+    if second[PLACE] != 0:
+        return _looked_up(first, second)
+    if tuple(first) != second.names:
+        return OTHER
+    for value, place in zip(first.values(), second.part(1).tolist(), strict=True):
         if place >= 0:
             second.part(3)[place] = value
+    return NAMED
+
+
+def _looked_up(row: dict[str, Any], names: Names) -> int:
+    known: Any = names.names
+    found = sorted((known[name], value) for name, value in row.items() if type(name) is str and name in known)
+    if len(row) > LONGEST or any(type(name) is not str for name in row) or (len(found) < len(row) and not names[SKIPS]):
+        return OTHER
+    names[FILLED] = len(found)
+    names.part(2)[: len(found)] = [column for column, _ in found]
+    names.part(3)[: len(found)] = [value for _, value in found]
     return NAMED
 
 

@@ -78,6 +78,12 @@ class Quick:
         self._follow(model)
         return model
 
+    def forget_scored(self) -> None:
+        """Do without the names of the row that was scored last: some may have columns now."""
+        with self._lock:
+            self.words[SCORED] = 0
+            self._scored = None
+
     def score(self, model: Any, row: Any) -> Any:
         """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""
         if not self.serves(model):
@@ -178,8 +184,10 @@ class OneByOne:
             except Exception:
                 reader.forget_after(known)
                 raise
-            if not self._is_quick() or reader.count != known:
+            if not self._is_quick():
                 self._hold(reader)
+            elif reader.count != known:
+                self._row_quick.forget_scored()  # type: ignore[union-attr]
 
     def _hold(self, reader: NamedRow | TableRow) -> None:
         """Hold what takes single dicts of the model as it is now."""

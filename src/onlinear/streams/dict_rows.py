@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled.objects import REAL, Names, names_of
+from onlinear.compiled.objects import REAL, Names, names_in, names_of
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
@@ -34,14 +34,20 @@ PLAIN = (float, int, bool)
 
 
 class HeldNames:
-    """The names of rows of numbers that came twice, in their order, by which compiled code takes such rows.
+    """The names of rows of numbers that came before, in their order, by which compiled code takes such rows.
 
-    ``columns_of`` gives the columns of names; ``most`` is the largest value that is taken by them; ``grows``: whether a name
-    without a column may get one.
+    ``columns_of`` gives the columns of names; ``most`` is the largest value that is taken by them. ``places``: the columns of
+    names one by one, to which new names come; it takes rows of numbers whose names did not come in their order.
     """
 
-    def __init__(self, columns_of: Callable[[Sequence[str]], Sequence[int | None] | None], most: float, grows: bool) -> None:
-        self._columns_of, self._most, self._grows = columns_of, most, grows
+    def __init__(
+        self,
+        columns_of: Callable[[Sequence[str]], Sequence[int | None] | None],
+        most: float,
+        places: dict[str, int] | None = None,
+    ) -> None:
+        self._columns_of, self._most, self._grows = columns_of, most, places is not None
+        self._others = None if places is None else (names_in(places, True), names_in(places, False))  # to score, to learn
         self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
         self._some: dict[tuple[str, ...], Names] = {}  # where one has none so far
         self._once: set[int] = set()  # of what came before
@@ -52,6 +58,17 @@ class HeldNames:
         if type(row) is not dict:
             return None
         names = tuple(row)
+        found = self._find(names, learns)
+        if found is None and self._others is not None:
+            if hash(names) in self._once:
+                self.see(row)
+                found = self._find(names, learns)
+            if found is None:
+                found = self._others[learns]
+        return found
+
+    def _find(self, names: tuple[str, ...], learns: bool) -> Names | None:
+        """What is held for names in this order."""
         found = self._all.get(names)
         return found if found is not None or learns else self._some.get(names)
 
@@ -93,7 +110,7 @@ class NamedRow:
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self._place = {name: k for k, name in enumerate(names)}
-        self._rows = HeldNames(self.columns_of, inf, grows=True)
+        self._rows = HeldNames(self.columns_of, inf, self._place)
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -165,6 +182,7 @@ class NamedRow:
     def _new(self, name: str) -> int:
         if len(self.names) >= enc.MOST_VALUES:
             raise ValueError(f"row: expected at most {enc.MOST_VALUES:,} names and categories, got one more: {name!r}.")
+        name = str.__str__(name)  # compiled code looks among text alone
         self._place[name] = column = len(self.names)
         self.names.append(name)
         self._rows.grow()
@@ -201,7 +219,7 @@ class TableRow:
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
     def __init__(self, encoding: Encoding) -> None:
-        self._encoding, self._rows = encoding, HeldNames(self.columns_of, EXACT, grows=False)
+        self._encoding, self._rows = encoding, HeldNames(self.columns_of, EXACT)
         self._numeric = [feature.name for feature in encoding.numeric]
         self._texts = [feature.name for feature in encoding.texts]
         self._kinds = [feature.kind for feature in encoding.numeric]
