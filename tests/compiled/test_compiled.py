@@ -526,6 +526,28 @@ def test_held_arguments_of_the_same_types_are_of_one_kind():
         Held(v, "text")
 
 
+def test_held_arrays_may_become_longer_where_they_lie():
+    room, pairs = np.arange(20.0), np.arange(20.0)
+    first, second = room[:4], pairs[:6]
+    shape = np.array([4])
+    longer = [(first, room[:10]), (second, pairs[:12])]
+
+    def last(here):
+        one, (two, three), count, start = opened(here)
+        return one[-1], two[-1], three[-1], len(one) + len(two) + len(three) + count[0], start[0]
+
+    held = Held(first, (second[::2], second[1::2]), shape, first[:1])
+    run = held.compile(last, {})
+    assert run(held.here) == (3.0, 4.0, 5.0, 14, 0.0)
+    assert held.stretch(longer)
+    assert run(held.here) == (9.0, 10.0, 11.0, 26, 0.0)
+    assert held.stretch([(room[:10], room), (shape, shape)])
+    assert run(held.here) == (19.0, 10.0, 11.0, 36, 0.0)
+    assert not Held(first[:3]).stretch(longer)  # a part
+    assert not Held(first[:2]).stretch(longer)
+    assert not Held(first).stretch([(first, np.arange(20.0))])  # elsewhere
+
+
 @only_compiled
 def test_a_part_that_a_kernel_cannot_take_is_named():
     class NoWeight(NamedTuple):

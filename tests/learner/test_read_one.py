@@ -72,7 +72,7 @@ def test_a_prediction_between_rows_is_that_of_predict(settings):
     assert (follow(settings, 1, Y) > N - 4) == (settings in SETTINGS)
 
 
-@pytest.mark.parametrize("outputs", [3, 11])
+@pytest.mark.parametrize("outputs", [3, 10, 11])
 @pytest.mark.parametrize(
     "settings",
     [

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.learner.learn_one import OneRow
 from onlinear.models.turns import without_turn
 
 DRAW = np.random.default_rng(4)
@@ -43,6 +44,55 @@ def test_classes_row_by_row_are_partial_fit(settings):
         wanted = arrays.predict_proba(X)
         for row, (no, yes) in zip(DICTS, wanted, strict=True):
             assert model.predict_proba_one(row) == pytest.approx({False: no, True: yes}, rel=1e-14)
+
+
+class Slow(dict):
+    """A dict that Python reads."""
+
+
+def draw_words(n, most, rng):
+    """Rows whose names come in any order, some for the first time."""
+    words = rng.permutation(n * most // 3)
+    for i in range(n):
+        found = rng.choice(words[: 3 + (i + 1) * len(words) // n], int(rng.integers(0, most)))
+        values = rng.normal(size=len(found)).tolist()
+        kinds = (float, int, bool, np.float64)
+        yield {f"w{word}": kinds[int(rng.integers(4))](x) for word, x in zip(found, values, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "classes"),
+    [
+        *((each, 2) for each in CLASSIFIERS),
+        (OnlineClassifier(loss="softmax"), 3),
+        (OnlineClassifier(), 10),
+        *((each, 0) for each in REGRESSORS[:2]),
+        pytest.param(OnlineClassifier(solver="mixture"), 2, marks=pytest.mark.exhaustive),
+        pytest.param(OnlineClassifier(solver="odrs", penalty="l1=1e-3"), 2, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_rows_of_any_names_are_learned_as_python_reads_them(settings, classes):
+    rng = np.random.default_rng(8)
+    quick, slow = clone(settings), clone(settings)
+    for i, row in enumerate(draw_words(150, 25, rng)):
+        given = (int(rng.integers(classes)), 1.0, list(range(classes))) if classes else (float(rng.normal()),)
+        if i and i % 3 == 0:
+            asked = row | {"never": 1.0}
+            assert quick.predict_one(asked) == slow.predict_one(Slow(asked))
+        quick.learn_one(row, *given)
+        slow.learn_one(Slow(row), *given)
+        if i % 50 == 49:
+            assert stored(quick) == stored(slow)
+    assert quick.n_features_in_ == slow.n_features_in_ > 100
+
+
+def test_new_names_need_no_new_binding_until_the_room_is_full(monkeypatch):
+    bound, bind = [], OneRow._bind
+    monkeypatch.setattr(OneRow, "_bind", lambda self: (bound.append(self), bind(self))[1])
+    model = OnlineClassifier(solver="comid").learn_one({"a": 1.0}, 0, classes=[0, 1])
+    for k in range(300):
+        model.learn_one({f"w{k}": 1.0, f"w{k // 2}": 2.0, "a": 1.0}, k % 2)
+    assert len(bound) < 40
 
 
 @pytest.mark.parametrize("settings", REGRESSORS)

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.methods import all_ours, calling, compiler, function, once
+
+
+class Part(NamedTuple):
+    """An array or a tuple, which is kept so that no other has its address; its words, what tells its type, and which words are
+    those of an array, with the number of its axes."""
+
+    value: Any
+    words: list[int]
+    signs: list[Any]
+    arrays: list[tuple[int, int]]
+
+    def add(self, other: Part) -> None:
+        """Add the parts of another."""
+        self.arrays.extend((len(self.words) + place, axes) for place, axes in other.arrays)
+        self.words.extend(other.words)
+        self.signs.extend(other.signs)
 
 
 class Held:
@@ -17,47 +34,64 @@ class Held:
     Unpacking an array or a part costs a call of compiled code far more than the call itself; these cost it one address. Arrays
     are held by their memory: what is written to them is seen, and so they must not be replaced.
 
-    ``here`` is what the function is given; ``like``: what was held before, of which most may have stayed.
+    ``here`` is what the function is given; ``like``: what was held before, of which most may have stayed: arrays and tuples
+    that are the same objects are laid out as they were.
 
     Raises TypeError for arguments of other types.
     """
 
     def __init__(self, *args: Any, like: Held | None = None) -> None:
         self._args = args
-        self._before: dict[int, Any] = {} if like is None else like.arrays
-        self.arrays: dict[int, Any] = {}
+        self.parts: dict[int, Part] = {}
         self.here: Any = args
         if COMPILED:
-            words: list[int] = []
-            signs: list[Any] = []
-            self._lay_out(args, words, signs)
-            self._signs = tuple(signs)
-            self._words = np.array(words, np.int64)
+            self._whole = self._part(args, {} if like is None else like.parts)
+            self._signs = tuple(self._whole.signs)
+            self._words = np.array(self._whole.words, np.int64)
             self.here = int(self._words.ctypes.data)
-            self._before = {}
 
-    def _lay_out(self, value: Any, words: list[int], signs: list[Any]) -> None:
-        """Add an argument as numbers of 64 bits, in the order in which ``_from_words`` reads them, and what tells its type."""
-        kind = type(value)
-        signs.append(kind)
-        if kind is np.ndarray:
-            found = self._before.get(id(value))
-            if found is None:
-                place = [value.itemsize, value.ctypes.data, *value.shape, *value.strides]
-                found = value, place, (value.dtype, value.ndim, value.flags.num)
-            self.arrays[id(value)] = found
-            words += found[1]
-            signs.append(found[2])
-        elif isinstance(value, tuple):
-            signs.append(len(value))
-            for inner in value:
-                self._lay_out(inner, words, signs)
-        elif isinstance(value, float):
-            words.append(int(np.float64(value).view(np.int64)))
-        elif isinstance(value, (int, np.integer)):
-            words.append(int(value))
-        elif value is not None:
-            raise TypeError(f"{kind.__name__} arguments cannot be held.")
+    def _part(self, value: Any, before: dict[int, Part]) -> Part:
+        """An array or a tuple as numbers of 64 bits, in the order in which ``_from_words`` reads them."""
+        part = before.get(id(value))
+        if part is None:
+            kind = type(value)
+            part = Part(value, [], [kind], [])
+            if kind is np.ndarray:
+                part.arrays.append((0, value.ndim))
+                part.words.extend((value.itemsize, value.ctypes.data, *value.shape, *value.strides))
+                part.signs.append((value.dtype, value.ndim, value.flags.num))
+            else:
+                part.signs.append(len(value))
+                for inner in value:
+                    if type(inner) is np.ndarray or isinstance(inner, tuple):
+                        part.add(self._part(inner, before))
+                    else:
+                        part.signs.append(type(inner))
+                        part.words.extend(_words_of(inner))
+        self.parts[id(value)] = part
+        return part
+
+    def stretch(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> bool:
+        """Follow contiguous arrays, each with what has taken its place, that have become longer where they lie. False where one
+        lies elsewhere, or where a part that does not reach its end is held: then nothing may run by what is held."""
+        if not COMPILED:
+            return False
+        longer = []
+        for old, new in grown:
+            start = old.ctypes.data
+            if new.ctypes.data != start or new.strides != old.strides:
+                return False
+            if new.shape != old.shape:
+                longer.append((start, start + old.nbytes, start + new.nbytes))
+        words = self._whole.words
+        for place, axes in self._whole.arrays:
+            address, length, apart = words[place + 1], words[place + 2], words[place + 2 + axes]
+            for start, end, later in longer:
+                if start <= address < end and length > 1:
+                    if length != -((address - end) // apart):
+                        return False
+                    words[place + 2] = self._words[place + 2] = -((address - later) // apart)
+        return True
 
     def compile(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Callable[..., Any]:
         """``text``, whose first argument is ``here`` and which calls the ``functions`` by their names, for ``others`` typed as
@@ -83,6 +117,18 @@ class Held:
         return _held_kinds.get(self._signs) or _held_kinds.setdefault(self._signs, compiler().held_kind(self._args))
 
 
+def _words_of(value: Any) -> tuple[int, ...]:
+    """A number as words of 64 bits; none for None."""
+    if isinstance(value, float):
+        return (_WORD.unpack(_REAL.pack(value))[0],)
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    if value is not None:
+        raise TypeError(f"{type(value).__name__} arguments cannot be held.")
+    return ()
+
+
+_REAL, _WORD = Struct("d"), Struct("q")
 _held_kinds: dict[Any, Any] = {}  # by what tells the types of the arguments apart
 
 

@@ -394,6 +394,14 @@ class Core(Guarded):
                 state.grow(size)
         self.grow_scales(size)
 
+    def arrays_of_columns(self) -> list[np.ndarray]:
+        """Where numbers of columns are."""
+        if self._team is not None:
+            found = self._team.arrays
+        else:
+            found = [array for state in self.states for array in state.arrays.values()]
+        return found if self.scaler is None else [*found, self.scaler.room]
+
     def grow_scales(self, size: int) -> None:
         """Follow states that have grown to ``size`` columns."""
         if self.scaler is not None:

@@ -8,6 +8,7 @@ messages. Several outputs: ``learn_outputs.py``.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf, isfinite, nan
 from typing import Any
@@ -66,7 +67,7 @@ def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-unty
     largest = fill_given(pair[0], pair[1], kinds, vectors, bound, starts, columns, entries)
     if largest < 0.0:
         return -1.0
-    if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size:
+    if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size[0]:
         report[0] = WIDER
         return -1.0
     target[0] = y
@@ -195,7 +196,7 @@ def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return indices.astype(np.int64), values.astype(np.float64)
 
 
-class RowRoom:
+class RowRoom(ABC):
     """Room for a row of up to ``capacity`` non-zeros that a core learns, and the ways it takes there."""
 
     def __init__(self, core: Core, capacity: int, alone: Callable[[], SideBySide]) -> None:
@@ -208,6 +209,7 @@ class RowRoom:
         self._taken = np.empty(1) if shifts else self._target  # the target from the level on
         self._size, self._ones = np.empty(1), np.ones(1)  # the largest value of a row that moves the units; weights
         self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
+        self._reach = np.zeros(1, np.int64)  # columns that there is room for
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
         self._seen = -1  # of the moves of the state's arrays
 
@@ -234,7 +236,7 @@ class RowRoom:
         """Whether the arrays of the scales are those that further rows change."""
         return self._core.scaler is None or self._core.scaler.settled
 
-    def _limits(self, reach: int, turn: float) -> tuple[Any, ...]:
+    def _limits(self, turn: float) -> tuple[Any, ...]:
         """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
         arrays change: the step after a full table restarts it; what tells objects apart; what is asked for ahead; and what
         watches for a later pass."""
@@ -244,7 +246,20 @@ class RowRoom:
         scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
         watched = None if self._core.race is None else self._core.race.watched
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
-        return bound, reach, self._rule, min(full, turn, scales), KINDS, self._vectors(state), watched
+        self._follow_reach()
+        return bound, self._reach, self._rule, min(full, turn, scales), KINDS, self._vectors(state), watched
+
+    def _follow_reach(self) -> None:
+        self._reach[0] = min(map(self._engine.reach, self._core.states))
+
+    @abstractmethod
+    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Follow the core's arrays, each with what has taken its place: there are more columns. What cannot binds anew."""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether what is held is the arrays as they are."""
+        return self._core.moves == self._seen
 
     def _vectors(self, state: State) -> tuple[tuple[np.ndarray, int], ...] | None:
         """Where the numbers of a row's columns begin, and how far those of two columns are apart; None where it has none. Sums
@@ -370,7 +385,7 @@ class OneRow(RowRoom):
         self._ready = rows
         kernel, args = engine.call(state, rows, 0.0, self._taken, self._s, self._score, *more)
         self._turn = engine.lasts(state)
-        limits = self._limits(engine.reach(state), self._turn)
+        limits = self._limits(self._turn)
         self._until = limits[3]
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
@@ -382,11 +397,20 @@ class OneRow(RowRoom):
             self._run = held.compile(learn_row, functions, AnyObject(), AnyObject(), 1.0)
             self._address = held.address(learn_row, functions, AnyObject(), AnyObject(), 1.0)
         self._held, self._here = held, held.here
-        self._seen = core.moves
         core.words[[LAST, GIVEN]] = (0, 0) if self._last is None else (self._last.arrays[1].ctypes.data, self._last.given)
-        if COMPILED and (self._last is None or sys.byteorder == "little"):
-            tell(core.words, LEARNING, self._address, held.here)
+        self._tell()
         return True
+
+    def _tell(self) -> None:
+        """What is held is the arrays as they are."""
+        self._seen = self._core.moves
+        if COMPILED and (self._last is None or sys.byteorder == "little"):
+            tell(self._core.words, LEARNING, self._address, self._here)
+
+    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        if self._held is not None and self._held.stretch(grown):
+            self._follow_reach()
+            self._tell()
 
     def _ways_of_units(self) -> tuple[Any, Any]:
         """How targets and step sizes follow the units, and what else follows a step: the clip and the race."""

@@ -137,7 +137,7 @@ class OutputsOfRow(RowRoom):
         if calls is None:
             return False
         state, by_row = core.states[0], self._y.T
-        limits = self._limits(min(map(self._engine.reach, core.states)), inf)
+        limits = self._limits(inf)
         race = None if core.race is None else (core.race.rules, core.race.losses)
         taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
         ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
@@ -151,6 +151,11 @@ class OutputsOfRow(RowRoom):
         self._take, _ = self._run(self._held, take_row, {"start": self._begin}, AnyObject(), AnyObject())
         self._seen = core.moves
         return True
+
+    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        if all(held.stretch(grown) for held in (self._held, self._end[1], *(held for _, held in self._packs))):
+            self._follow_reach()
+            self._seen = self._core.moves
 
     def _run_call(self, call: Call) -> tuple[Any, Held]:
         """The code that learns a row by a kernel, and what it is held by."""

@@ -231,6 +231,16 @@ class Learner(Core):
         finally:
             lock.release()
 
+    def grow(self, size: int) -> None:
+        """Grow to ``size`` columns."""
+        bound = [one for one in (self._one, self._read) if one is not None and one.is_bound]
+        before = self.arrays_of_columns() if bound else []
+        super().grow(size)
+        if bound:
+            grown = list(zip(before, self.arrays_of_columns(), strict=True))
+            for one in bound:
+                one.follow_growth(grown)
+
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
         """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs
         another way."""

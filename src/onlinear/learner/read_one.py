@@ -81,7 +81,7 @@ def plain_columns(bound, size, first, columns, x, indices, values):  # type: ign
         if j <= before or j >= bound or not abs(value) < inf:
             return NOT_PLAIN
         before = j
-        if j < size:
+        if j < size[0]:
             columns[end], x[end] = j, value
             end += 1
     return end
@@ -107,14 +107,16 @@ def columns_given(limits, begin, columns, x, first, second):  # type: ignore[no-
 
 @function
 def brought(apart, columns, end):  # type: ignore[no-untyped-def]
-    """The places of the numbers of columns: copied to where they stand side by side, or where they are."""
+    """The places of the numbers of columns: copied to where they stand side by side, scalars too, or where they are."""
     places = columns
     if apart is not None:
-        vectors, places = apart
-        for source, copy, width in vectors:
+        vectors, places, (scalars, distance, now) = apart
+        for k in range(now.shape[0]):
+            now[k] = scalars[k * distance]
+        for source, step, copy, width in vectors:
             for e in range(end):
                 for half in range(width):
-                    copy[e * width + half] = source[columns[e] * width + half]
+                    copy[e * width + half] = source[(np.int64(columns[e]) * width + half) * step]
     return places
 
 
@@ -283,6 +285,10 @@ class _Way:
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
         self.address = self._held.address(text, functions, one, AnyObject(), AnyObject(), 1.0)
 
+    def stretch(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> bool:
+        """``Held.stretch`` of all that is held."""
+        return all(held.stretch(grown) for held in (self._held, *self._outputs))
+
 
 class OneRead:
     """Scores single rows of up to ``capacity`` columns, those that are centred among them, for a core."""
@@ -294,6 +300,7 @@ class OneRead:
         lists = np.empty(room, np.uint32), np.empty(capacity, np.int64), np.empty(capacity)
         self._room = *lists, np.empty((outputs, room)), self._scores, self._facts
         self._others, self._places = np.empty(room), np.arange(room, dtype=np.uint32)
+        self._size = np.zeros(1, np.int64)
         self._most = 0  # scores between rows
         self._moves: int = -1
         self._table: Any = None  # of the state's arrays, and the table of its sums
@@ -302,8 +309,7 @@ class OneRead:
     def score(self, first: Any, second: Any) -> Any:
         """The row's score, or scores (K,), as ``predict`` gives them; None for a row that needs the way of a block, and where
         many rows were scored since the last one that was learned."""
-        core = self._core
-        if core.moves != self._moves or self._state.table is not self._table:
+        if not self.is_bound:
             self._bind()
         race = self._race
         way = self._ways[self._averaged and (race is None or not race.last_leads)]
@@ -314,6 +320,18 @@ class OneRead:
         if found != found:
             return None
         return found if self._alone else self._scores.copy()
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether what is held is the arrays as they are."""
+        return self._core.moves == self._moves and self._state.table is self._table
+
+    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Follow the core's arrays, each with what has taken its place: there are more columns. What cannot binds anew."""
+        ways = [way for way in self._ways if way is not None]
+        if ways and all(way.stretch(grown) for way in ways):
+            self._size[0], self._moves = self._core.size, self._core.moves
+            self._tell()
 
     @property
     def worn(self) -> bool:
@@ -333,9 +351,11 @@ class OneRead:
             return
         self._most = PATIENCE * (1 + core.size // WORTH)
         means = None if scaler is None else scaler.means, dot_address()
-        limits = LARGEST_COLUMN + 1 if core.growing else core.size, core.size, self._most, KINDS
+        self._size[0] = core.size
+        limits = LARGEST_COLUMN + 1 if core.growing else core.size, self._size, self._most, KINDS
         common = limits, (*self._room, means), None if scaler is None else scaler.held, self._state.now
-        states = [(state, *self._side_by_side(state)) for state in core.states]
+        alone = all(array.flags.c_contiguous for state in core.states for array in state.arrays.values())
+        states = [(state, *((state, None) if alone else self._side_by_side(state))) for state in core.states]
         if not any(state.extra for state in core.states):
             self._ways = self._way(common, states, 0), self._way(common, states, 1)
             self._tell()
@@ -364,9 +384,9 @@ class OneRead:
         if mean:
             functions |= {"read_sums": found[0][1][0], "mean_bias_of": engine.mean_bias_reader}
         outputs = []
-        for k, ((state, _, apart), readers) in enumerate(zip(states, found, strict=True)):
+        for k, ((state, read, apart), readers) in enumerate(zip(states, found, strict=True)):
             sums, last = readers[1][1] if mean else None, readers[0][1] if needs_last else ()
-            outputs.append((state.now, apart, *self._ends_of(k), engine.bias_reader(state)[1], sums, last))
+            outputs.append((read.now, apart, *self._ends_of(k), engine.bias_reader(state)[1], sums, last))
         kind = (average if type(average) is Average else None, (int(post), int(masked)))
         race = self._race.losses if self._race is not None and self._race.calibrated else None
         try:
@@ -384,11 +404,16 @@ class OneRead:
         return units.offset[k : k + 1], None if units.clip is None else (units.clip.edges[k], moved)
 
     def _side_by_side(self, state: State) -> tuple[State, Any]:
-        """The state as it is read: itself, or of one that stands in a pack the columns of a row, and what is copied there."""
-        if all(array.flags.c_contiguous for array in state.arrays.values()):
-            return state, None
+        """The columns of a row of a state, and what is copied there: where the numbers begin, how far two are apart, their
+        copies and how many a column has; and so of the scalars."""
         widths = {name: state.widths.get(name, 1) for name in state.arrays}
         copies = {name: np.empty(width * len(self._places)) for name, width in widths.items()}
-        read = State(state.now, copies, size=self.capacity, widths=state.widths, halves=state.halves)
+        read = State(state.now.copy(), copies, size=self.capacity, widths=state.widths, halves=state.halves)
         read.table = state.table
-        return read, (tuple((array, copies[name], widths[name]) for name, array in state.arrays.items()), self._places)
+        vectors = [(*_spread(array), copies[name], widths[name]) for name, array in state.arrays.items()]
+        return read, (tuple(vectors), self._places, (*_spread(state.now), read.now))
+
+
+def _spread(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """Where the numbers of an array begin, and how far two are apart."""
+    return array[:1], array.strides[0] // array.itemsize

@@ -97,6 +97,11 @@ class Scaler:
         return self.kind == "rms"
 
     @property
+    def room(self) -> np.ndarray:
+        """Where the numbers of columns are, (2, columns), those to come among them."""
+        return self._room
+
+    @property
     def settled(self) -> bool:
         """Whether the arrays are those that further rows change."""
         return True

@@ -111,6 +111,11 @@ class InTurn:
         for state in self._states:
             state.grow(size)
 
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """Where numbers of columns are."""
+        return [array for state in self._states for array in state.arrays.values()]
+
     def calls(self, job: Job) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
         engine = self._engine
@@ -150,6 +155,15 @@ class Rooms:
         """Make room for ``size`` features; the rooms double, so that growing costs O(1) per new feature."""
         self._bind()
         self._resize(size)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """Where numbers of columns are."""
+        return list(self._filled().values())
+
+    def _filled(self) -> dict[str, np.ndarray]:
+        """What is used of the rooms."""
+        return {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
 
     def _resize(self, size: int) -> None:
         for name, room in self._rooms.items():
@@ -227,8 +241,8 @@ class Pack(Rooms):
     def _vectors(self) -> dict[str, np.ndarray]:
         """The vectors of all states, row j for feature j."""
         found: dict[str, np.ndarray] = {}
-        for name, room in self._rooms.items():
-            names, mine = self._halves.get(name, (name,)), room[: self._length(name, self._size)]
+        for name, mine in self._filled().items():
+            names = self._halves.get(name, (name,))
             found |= {half: mine[place :: len(names)] for place, half in enumerate(names)}
         return found
 
@@ -272,7 +286,7 @@ class Joint(Rooms):
         """The kernel that learns the rows."""
         self._bind()
         assert job.own is not None
-        memory = {name: room[: self._length(name, self._size)] for name, room in self._rooms.items()}
+        memory = self._filled()
         means = job.means_of(self._engine, self._mine)
         side = Joined(job.rows, job.largest, job.own, job.s, memory, self._now, job.scores[self._mine], means)
         return [Call(*self._engine.join(self._states, side))]
@@ -325,6 +339,11 @@ class Team:
         """Make room for ``size`` features."""
         for group in self._groups:
             group.grow(size)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """Where numbers of columns are."""
+        return [array for group in self._groups for array in group.arrays]
 
     def calls(self, job: Job) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
