@@ -1,4 +1,5 @@
-"""What a call with one row as a dict costs, beside River's: ten numbers by name, microseconds, the least of forty runs.
+"""What a call with one row as a dict costs, beside River's: ten numbers by name, or ten words of 2,000; in microseconds, the
+least of forty runs.
 
 python benchmarks/one_by_one.py [--write docs/one-by-one.md] [--json FILE]
 """
@@ -21,6 +22,7 @@ from onlinear import OnlineClassifier, OnlineRegressor
 from pages import fill, machine
 
 ROWS, NAMES, RUNS = 2000, 10, 40
+WORDS, FRESH = 2000, 50  # words, the k-th as often as 1/k says; rows of words that no row had before
 
 
 def cost(call: Callable[[dict[str, float]], Any], rows: list[dict[str, float]]) -> float:
@@ -39,17 +41,26 @@ def five(row: dict[str, float]) -> int:
     return min(4, int(abs(3.0 * row["x0"])))
 
 
+def ten(row: dict[str, float]) -> int:
+    return len(next(iter(row))) * 7 % 10
+
+
+def odd(row: dict[str, float]) -> bool:
+    return len(next(iter(row))) % 2 > 0
+
+
 def number(row: dict[str, float]) -> float:
     return row["x0"]
 
 
 def first(model: Any, row: dict[str, float], target: Callable[[dict[str, float]], Any]) -> None:
-    """Learn the first row; ours is told the five classes."""
-    more = {"classes": range(5)} if target is five and isinstance(model, OnlineClassifier) else {}
+    """Learn the first row; ours is told the classes."""
+    known = {five: range(5), ten: range(10), odd: [False, True]}
+    more = {"classes": known[target]} if target in known and isinstance(model, OnlineClassifier) else {}
     model.learn_one(row, target(row), **more)
 
 
-def measure(model: Any, rows: list[dict[str, float]], target: Callable[[dict[str, float]], Any]) -> list[float]:
+def measure(model: Any, rows: list[dict[str, float]], target: Callable[[dict[str, float]], Any], run: int = 0) -> list[float]:
     """The cost of each call; infinite where there is none."""
 
     def both(row: dict[str, float]) -> None:
@@ -64,6 +75,39 @@ def measure(model: Any, rows: list[dict[str, float]], target: Callable[[dict[str
     return [cost(model.predict_one, rows), chance, learned, turns]
 
 
+def measure_words(model: Any, rows: list[dict[str, float]], target: Callable[[dict[str, float]], Any], run: int) -> list[float]:
+    """The cost of each call, and of learning rows whose words no row had before."""
+    predicted, _, learned, turns = measure(model, rows, target)
+    fresh = [{f"{run}-{i}-{j}": 1.0 for j in range(NAMES)} for i in range(FRESH)]
+    return [predicted, learned, turns, cost(lambda row: model.learn_one(row, target(row)), fresh)]
+
+
+def table(heads: list[str], found: dict[str, list[float]]) -> list[str]:
+    """Microseconds, a row for each model."""
+    lines = [f"| microseconds | {' | '.join(heads)} |", f"|---{'|---:' * len(heads)}|"]
+    for name, values in found.items():
+        cells = " | ".join("-" if value == inf else f"{value:.1f}" for value in values)
+        lines.append(f"| {name} | {cells} |")
+    return lines
+
+
+Models = list[tuple[str, Any, Callable[[dict[str, float]], Any]]]
+
+
+def least(models: Models, rows: list[dict[str, float]], measured: Callable[..., list[float]]) -> dict[str, list[float]]:
+    """The least costs of each model, measured in turns: the speed of a machine that others use changes by the second."""
+    for _, model, target in models:
+        first(model, rows[0], target)
+        for row in rows:
+            model.predict_one(row)
+            model.learn_one(row, target(row))
+    found = {name: [inf] * 4 for name, _, _ in models}
+    for run in range(RUNS):
+        for name, model, target in models:
+            found[name] = list(map(min, found[name], measured(model, rows, target, run)))
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", metavar="PAGE")
@@ -71,7 +115,7 @@ def main() -> int:
     args = parser.parse_args()
     draw = np.random.default_rng(0).normal(size=(ROWS, NAMES))
     rows = [{f"x{j}": float(value) for j, value in enumerate(row)} for row in draw]
-    models: list[tuple[str, Any, Callable[[dict[str, float]], Any]]] = [
+    models: Models = [
         ('`OnlineClassifier(solver="ftrl", average="none")`', OnlineClassifier(solver="ftrl", average="none"), two),
         ("`OnlineClassifier()`", OnlineClassifier(), two),
         ("River, `LogisticRegression`", linear_model.LogisticRegression(), two),
@@ -83,25 +127,31 @@ def main() -> int:
         ("`OnlineRegressor()`", OnlineRegressor(), number),
         ("River, `LinearRegression`", linear_model.LinearRegression(), number),
     ]
-    for _, model, target in models:
-        first(model, rows[0], target)
-        for row in rows:
-            model.predict_one(row)
-            model.learn_one(row, target(row))
-    found = {name: [inf] * 4 for name, _, _ in models}
-    for _ in range(RUNS):  # in turns: the speed of a machine that others use changes by the second
-        for name, model, target in models:
-            found[name] = list(map(min, found[name], measure(model, rows, target)))
-    lines = ["| microseconds | predict | probabilities | learn | predict, then learn |", "|---|---:|---:|---:|---:|"]
-    for name, values in found.items():
-        cells = " | ".join("-" if value == inf else f"{value:.1f}" for value in values)
-        lines.append(f"| {name} | {cells} |")
+    draw = np.random.default_rng(1)
+    shares = 1.0 / np.arange(1, WORDS + 1)
+    chosen = (draw.choice(WORDS, NAMES, replace=False, p=shares / shares.sum()) for _ in range(ROWS))
+    texts = [{f"w{word}": 1.0 for word in row} for row in chosen]
+    of_words: Models = [
+        ("`OnlineClassifier()`", OnlineClassifier(), odd),
+        ("River, `LogisticRegression`", linear_model.LogisticRegression(), odd),
+        ("`OnlineClassifier()`, 10 classes", OnlineClassifier(), ten),
+        ("River, `OneVsRestClassifier`, 10 classes", multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), ten),
+    ]
+    found = least(models, rows, measure)
+    found_of_words = least(of_words, texts, measure_words)
+    lines = table(["predict", "probabilities", "learn", "predict, then learn"], found)
+    lines += ["", "Rows of ten words of 2,000:", ""]
+    lines += table(["predict", "learn", "predict, then learn", "learn words that are all new"], found_of_words)
     text = "\n".join([*lines, "", f"({machine()}.)"])
     print(text)
     if args.write:
         fill(Path(args.write), "one-by-one", text)
     if args.json:
-        Path(args.json).write_text(json.dumps({name: [None if v == inf else v for v in row] for name, row in found.items()}))
+        both = {"numbers": found, "words": found_of_words}
+        plain = {
+            kind: {name: [None if v == inf else v for v in row] for name, row in rows.items()} for kind, rows in both.items()
+        }
+        Path(args.json).write_text(json.dumps(plain))
     return 0
 
 

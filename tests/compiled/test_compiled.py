@@ -30,6 +30,7 @@ from onlinear.compiled import (
     borrowed,
     bridges,
     cache,
+    grown,
     home,
     kernel,
     load,
@@ -530,7 +531,7 @@ def test_held_arrays_may_become_longer_where_they_lie():
     room, pairs = np.arange(20.0), np.arange(20.0)
     first, second = room[:4], pairs[:6]
     shape = np.array([4])
-    longer = [(first, room[:10]), (second, pairs[:12])]
+    longer = grown([first, second, shape], [room[:10], pairs[:12], shape])
 
     def last(here):
         one, (two, three), count, start = opened(here)
@@ -541,11 +542,11 @@ def test_held_arrays_may_become_longer_where_they_lie():
     assert run(held.here) == (3.0, 4.0, 5.0, 14, 0.0)
     assert held.stretch(longer)
     assert run(held.here) == (9.0, 10.0, 11.0, 26, 0.0)
-    assert held.stretch([(room[:10], room), (shape, shape)])
+    assert held.stretch(grown([room[:10], shape], [room, shape]))
     assert run(held.here) == (19.0, 10.0, 11.0, 36, 0.0)
     assert not Held(first[:3]).stretch(longer)  # a part
     assert not Held(first[:2]).stretch(longer)
-    assert not Held(first).stretch([(first, np.arange(20.0))])  # elsewhere
+    assert grown([first], [np.arange(20.0)]) is None  # elsewhere
 
 
 @only_compiled

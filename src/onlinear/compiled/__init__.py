@@ -13,7 +13,7 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Held, borrowed, load, opened, opened_at, store
+from onlinear.compiled.held import Held, Longer, borrowed, grown, load, opened, opened_at, store
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -88,6 +88,7 @@ __all__ = [
     "ZEROS",
     "BoundLoss",
     "Held",
+    "Longer",
     "added",
     "adopt",
     "ask",
@@ -107,6 +108,7 @@ __all__ = [
     "function",
     "gather",
     "gather_output",
+    "grown",
     "in_lanes",
     "is_ours",
     "kept_function",

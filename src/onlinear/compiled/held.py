@@ -11,6 +11,20 @@ import numpy as np
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.methods import all_ours, calling, compiler, function, once
 
+Longer = list[tuple[int, int, int]]  # of arrays: where each begins, where it ended, and where it ends
+
+
+def grown(before: list[np.ndarray], after: list[np.ndarray]) -> Longer | None:
+    """The contiguous arrays that have become longer where they lie; None where one lies elsewhere."""
+    longer = []
+    for old, new in zip(before, after, strict=True):
+        if new is not old:
+            start = old.ctypes.data
+            if new.ctypes.data != start or new.strides != old.strides:
+                return None
+            longer.append((start, start + old.nbytes, start + new.nbytes))
+    return longer
+
 
 class Part(NamedTuple):
     """An array or a tuple, which is kept so that no other has its address; its words, what tells its type, and which words are
@@ -71,26 +85,21 @@ class Held:
         self.parts[id(value)] = part
         return part
 
-    def stretch(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> bool:
-        """Follow contiguous arrays, each with what has taken its place, that have become longer where they lie. False where one
-        lies elsewhere, or where a part that does not reach its end is held: then nothing may run by what is held."""
+    def stretch(self, longer: Longer) -> bool:
+        """Follow contiguous arrays that have become longer where they lie. False where a part of one that does not reach its
+        end is held: then nothing may run by what is held."""
         if not COMPILED:
             return False
-        longer = []
-        for old, new in grown:
-            start = old.ctypes.data
-            if new.ctypes.data != start or new.strides != old.strides:
-                return False
-            if new.shape != old.shape:
-                longer.append((start, start + old.nbytes, start + new.nbytes))
         words = self._whole.words
         for place, axes in self._whole.arrays:
-            address, length, apart = words[place + 1], words[place + 2], words[place + 2 + axes]
-            for start, end, later in longer:
-                if start <= address < end and length > 1:
-                    if length != -((address - end) // apart):
-                        return False
-                    words[place + 2] = self._words[place + 2] = -((address - later) // apart)
+            address, length = words[place + 1], words[place + 2]
+            if length > 1:
+                for start, end, later in longer:
+                    if start <= address < end:
+                        apart = words[place + 2 + axes]
+                        if length != -((address - end) // apart):
+                            return False
+                        words[place + 2] = self._words[place + 2] = -((address - later) // apart)
         return True
 
     def compile(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Callable[..., Any]:

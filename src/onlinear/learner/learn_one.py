@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import COMPILED, Held, function, kept_function, opened, rooms
+from onlinear.compiled import COMPILED, Held, Longer, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
@@ -253,8 +253,8 @@ class RowRoom(ABC):
         self._reach[0] = min(map(self._engine.reach, self._core.states))
 
     @abstractmethod
-    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        """Follow the core's arrays, each with what has taken its place: there are more columns. What cannot binds anew."""
+    def follow_growth(self, longer: Longer) -> None:
+        """Follow arrays of the core that have become longer where they lie. What cannot binds anew."""
 
     @property
     def is_bound(self) -> bool:
@@ -407,8 +407,8 @@ class OneRow(RowRoom):
         if COMPILED and (self._last is None or sys.byteorder == "little"):
             tell(self._core.words, LEARNING, self._address, self._here)
 
-    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        if self._held is not None and self._held.stretch(grown):
+    def follow_growth(self, longer: Longer) -> None:
+        if self._held is not None and self._held.stretch(longer):
             self._follow_reach()
             self._tell()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, function, opened
+from onlinear.compiled import Held, Longer, function, opened
 from onlinear.compiled.objects import AnyObject
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import ARRAY, MOVED, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, retyped
@@ -152,8 +152,8 @@ class OutputsOfRow(RowRoom):
         self._seen = core.moves
         return True
 
-    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        if all(held.stretch(grown) for held in (self._held, self._end[1], *(held for _, held in self._packs))):
+    def follow_growth(self, longer: Longer) -> None:
+        if all(held.stretch(longer) for held in (self._held, self._end[1], *(held for _, held in self._packs))):
             self._follow_reach()
             self._seen = self._core.moves
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.certified import refuse_uncertified
+from onlinear.compiled import grown
 from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.compiled.objects import READABLE
 from onlinear.files import model_file
@@ -236,10 +237,10 @@ class Learner(Core):
         bound = [one for one in (self._one, self._read) if one is not None and one.is_bound]
         before = self.arrays_of_columns() if bound else []
         super().grow(size)
-        if bound:
-            grown = list(zip(before, self.arrays_of_columns(), strict=True))
+        longer = grown(before, self.arrays_of_columns()) if bound else None
+        if longer is not None:
             for one in bound:
-                one.follow_growth(grown)
+                one.follow_growth(longer)
 
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
         """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs

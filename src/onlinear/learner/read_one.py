@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import COMPILED, Held, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled import COMPILED, Held, Longer, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import (
     KINDS,
@@ -285,9 +285,9 @@ class _Way:
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
         self.address = self._held.address(text, functions, one, AnyObject(), AnyObject(), 1.0)
 
-    def stretch(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> bool:
+    def stretch(self, longer: Longer) -> bool:
         """``Held.stretch`` of all that is held."""
-        return all(held.stretch(grown) for held in (self._held, *self._outputs))
+        return all(held.stretch(longer) for held in (self._held, *self._outputs))
 
 
 class OneRead:
@@ -326,10 +326,10 @@ class OneRead:
         """Whether what is held is the arrays as they are."""
         return self._core.moves == self._moves and self._state.table is self._table
 
-    def follow_growth(self, grown: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        """Follow the core's arrays, each with what has taken its place: there are more columns. What cannot binds anew."""
+    def follow_growth(self, longer: Longer) -> None:
+        """Follow arrays of the core that have become longer where they lie. What cannot binds anew."""
         ways = [way for way in self._ways if way is not None]
-        if ways and all(way.stretch(grown) for way in ways):
+        if ways and all(way.stretch(longer) for way in ways):
             self._size[0], self._moves = self._core.size, self._core.moves
             self._tell()
 
