@@ -21,8 +21,8 @@ from onlinear.learner.loss_sums import add_loss, as_taken
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import is_joint
-from onlinear.solvers.packs.team import Call, Job
+from onlinear.solvers.core.engine import Job, is_joint
+from onlinear.solvers.packs.team import Call
 
 
 def take_row(here, first, second):  # type: ignore[no-untyped-def]

@@ -12,6 +12,7 @@ from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
 from onlinear.rows import Rows, Source
+from onlinear.solvers.core.engine import Job
 from onlinear.solvers.packs.team import Team, in_threads
 
 
@@ -96,12 +97,13 @@ class SideBySide:
         scores = self._no_scores(len(s))
         last, predicted = scores[:2]
         taken = y if lead.units is None else lead.units.from_level(y)
-        more = (predicted,) if any(core.race is not None for core in self._cores) else ()
+        means = predicted if any(core.race is not None for core in self._cores) else None
+        job = Job(block, largest, taken.T, s, last, means)
         try:
             if self._team is None:
-                done, culprit = self._learn_alone(block, largest, taken, s, scales, last, *more), 0
+                done, culprit = self._learn_alone(job, scales), 0
             else:
-                done, culprit = self._team.learn(block, largest, taken, s, last, *more)
+                done, culprit = self._team.learn(job)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
         self._take_scores(scores[:, :, :done])
@@ -121,12 +123,12 @@ class SideBySide:
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores
 
-    def _learn_alone(self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, scales: Any, *scores: np.ndarray) -> int:
+    def _learn_alone(self, job: Job, scales: Any) -> int:
         """Learn rows of the lead without a team."""
         lead = self._cores[0]
         if scales is None:
-            return lead.engine.learn_outputs(lead.states, block, largest, y, s, *scores)
-        return lead.engine.learn_unscaled(lead.states[0], block, y[:, 0], s, scores[0][0], scales)
+            return lead.engine.learn_outputs(lead.states, job)
+        return lead.engine.learn_unscaled(lead.states[0], job.output(0), scales)
 
     def _take_scores(self, scores: np.ndarray) -> None:
         """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""

@@ -62,6 +62,7 @@ from onlinear.solvers.core.engine import (
     OWN,
     VISIT,
     Engine,
+    Job,
     Preset,
     Problem,
     State,
@@ -360,10 +361,10 @@ class Unconstrained(Engine):
         """p, S, B and A; None for those that are not kept."""
         return [state.arrays.get(name) for name in "pSBA"]
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         p, S, B, A = self.vectors(state)
         pS = (p, S) if S is not None else None
-        return learn_rows_csgd, (rows, largest, y, s, self.solver, self.average, p, S, pS, B, A, state.now, scores)
+        return learn_rows_csgd, (*job.given, self.solver, self.average, p, S, pS, B, A, state.now, job.scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
@@ -404,19 +405,10 @@ class Constrained(Unconstrained):
         both = state.arrays["pS"]
         return [both[0::2], both[1::2], state.arrays.get("B"), state.arrays.get("A")]
 
-    def learn_outputs(
-        self,
-        states: list[State],
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
-        if states[0].t == 0 and len(y):
-            warn_without_constant(self.problem, rows)
-        return super().learn_outputs(states, rows, largest, y, s, scores)
+    def learn_outputs(self, states: list[State], job: Job) -> int:
+        if states[0].t == 0 and len(job.s):
+            warn_without_constant(self.problem, job.rows)
+        return super().learn_outputs(states, job)
 
     def variables(self, state: State) -> dict[str, Any]:
         mass = float(state.now[MASS])
@@ -430,19 +422,10 @@ class ConstrainedWithL2(Dense):
 
     own_outputs = True
 
-    def learn_outputs(
-        self,
-        states: list[State],
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
-        if states[0].t == 0 and len(y):
-            warn_without_constant(self.problem, rows)
-        return super().learn_outputs(states, rows, largest, y, s, scores)
+    def learn_outputs(self, states: list[State], job: Job) -> int:
+        if states[0].t == 0 and len(job.s):
+            warn_without_constant(self.problem, job.rows)
+        return super().learn_outputs(states, job)
 
     def variables(self, state: State) -> dict[str, Any]:
         w, S, Y = state.arrays["U"]

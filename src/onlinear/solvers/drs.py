@@ -49,7 +49,6 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
-from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import Dense, all_finite, choose, dot, prox_but_first
@@ -65,6 +64,7 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     Engine,
+    Job,
     LastRow,
     Preset,
     Problem,
@@ -421,31 +421,18 @@ class SplittingEngine(PotentialEngine):
         super().check(state)
         check_clock(self.penalty, state, OWN)
 
-    def learn(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
+    def learn(self, state: State, job: Job) -> int:
         learn = super().learn
-
-        def learn_part(some: Rows, part: slice) -> int:
-            return learn(state, some, largest, y[part], s[part], scores[part])
-
-        return learn_keeping_last_row([state], rows, learn_part, self.read_u)
+        return learn_keeping_last_row([state], job.rows, lambda part: learn(state, job.cut(part)), self.read_u)
 
     def learn_pack(self, states: list[State], side: Abreast) -> tuple[int, int]:
         learn, culprit = super().learn_pack, -1
 
-        def learn_part(some: Rows, part: slice) -> int:
+        def learn_part(part: slice) -> int:
             nonlocal culprit
             scores = np.empty((len(states), part.stop - part.start))
             y = np.ascontiguousarray(side.y[:, part])
-            done, culprit = learn(states, side._replace(rows=some, y=y, s=side.s[part], scores=scores))
+            done, culprit = learn(states, side._replace(rows=side.rows.cut(part), y=y, s=side.s[part], scores=scores))
             side.scores[:, part] = scores
             return done
 
@@ -536,21 +523,12 @@ class Inexact(SplittingEngine):
         """z of the last row's columns, NaN elsewhere."""
         return state.arrays["VZ"][1::2]
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
-        state.prepare(len(y))
+    def call(self, state: State, job: Job) -> Any:
+        state.prepare(len(job.s))
         V, Z, B, A = self.potentials(state), self.kept_z(state), state.arrays.get("B"), state.arrays.get("A")
-        arrays = V, B, A, Z, (V, Z), state.buffers["tail"], None if B is None else room_to_close(rows.longest)
+        arrays = V, B, A, Z, (V, Z), state.buffers["tail"], None if B is None else room_to_close(job.rows.longest)
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_inexact, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
+        return learn_inexact, (*job.given, *problem, *arrays, state.table, state.now, job.scores)
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         both = state.arrays["VZ"]

@@ -24,7 +24,6 @@ from onlinear.compiled import function, kernel
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.rows import Rows
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
@@ -34,6 +33,7 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     Engine,
+    Job,
     LastRow,
     Problem,
     State,
@@ -180,28 +180,15 @@ class Relaxed(Engine):
         table = new_table(FIRST_VISIT) if self.average is not None else None
         return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
 
-    def learn(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
+    def learn(self, state: State, job: Job) -> int:
         learn = super().learn
+        return learn_keeping_last_row([state], job.rows, lambda part: learn(state, job.cut(part)), self.read_u)
 
-        def learn_part(some: Rows, part: slice) -> int:
-            return learn(state, some, largest, y[part], s[part], scores[part])
-
-        return learn_keeping_last_row([state], rows, learn_part, self.read_u)
-
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
-        state.prepare(len(y))
+    def call(self, state: State, job: Job) -> Any:
+        state.prepare(len(job.s))
         arrays = (state.arrays.get(name) for name in "VLWBA")
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_rows_relaxed, (rows, largest, y, s, *problem, *arrays, state.table, state.now, scores)
+        return learn_rows_relaxed, (*job.given, *problem, *arrays, state.table, state.now, job.scores)
 
     def keep(self, state: State, room: LastRow) -> Any:
         V, L = state.arrays["V"], state.arrays["L"]

@@ -20,10 +20,9 @@ import numpy as np
 
 from onlinear.averages import Average
 from onlinear.compiled import adopt, function, kernel
-from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import Dense
-from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Problem, State, everything
+from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Job, Problem, State, everything
 from onlinear.solvers.core.scaled_vector import (
     LAG,
     SCALE,
@@ -118,22 +117,12 @@ class Epochs(Scaled):
         state.arrays |= {name: np.zeros(len(w)) for name in ("B", "A", "mean")}
         return state
 
-    def learn(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
-        first, n = 0, len(y)
+    def learn(self, state: State, job: Job) -> int:
+        first, n = 0, len(job.s)
         while first < n:
             end = self.lasts(state)
             part = slice(first, min(n, first + int(end) - state.t))
-            piece = rows._replace(indptr=rows.indptr[first : part.stop + 1])
-            done = super().learn(state, piece, largest, y[part], s[part], scores[part])
+            done = super().learn(state, job.cut(part))
             if first + done < part.stop:
                 return first + done
             first = part.stop
@@ -141,20 +130,11 @@ class Epochs(Scaled):
                 self.turn(state)
         return n
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         V, B, A = (state.arrays[name] for name in "VBA")
         sgd = self.solver.sgd_at(state.t + 1, self.penalty)
         parts = (self.loss, self.penalty, sgd, UNIFORM, None)
-        return learn_rows_scaled, (rows, largest, y, s, *parts, V, B, A, state.now, scores, None)
+        return learn_rows_scaled, (*job.given, *parts, V, B, A, state.now, job.scores, None)
 
     def lasts(self, state: State) -> float:
         return float(epoch_of(state.t + 1, self.solver.T1)[1])

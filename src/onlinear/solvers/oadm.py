@@ -28,7 +28,6 @@ from onlinear.compiled import adopt, function, kernel
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.rows import Rows
 from onlinear.solvers.core.batch_dual import Start
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
@@ -39,6 +38,7 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     Engine,
+    Job,
     Preset,
     Problem,
     State,
@@ -293,10 +293,10 @@ class LazyOadm(Engine):
         dual = first_dual(self.penalty, w)
         return State(scalars(self.problem, b), arrays, {"mu": dual} if np.any(dual) else {}, size=len(w), stamps=("L",))
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         arrays = (state.arrays.get(name) for name in "WGLSA")
         parts = self.loss, self.penalty, self.solver, self.average
-        return learn_rows_oadm, (rows, largest, y, s, *parts, *arrays, state.now, scores)
+        return learn_rows_oadm, (*job.given, *parts, *arrays, state.now, job.scores)
 
     def settled(self, state: State, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(w, a, sums of z) after the last row."""

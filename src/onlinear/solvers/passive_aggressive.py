@@ -26,7 +26,6 @@ import numpy as np
 from onlinear.compiled import LANES, adopt, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import Hinge
 from onlinear.penalties import is_bare
-from onlinear.rows import Rows
 from onlinear.solvers.core.dense import all_finite, dot
 from onlinear.solvers.core.engine import (
     BIAS,
@@ -35,6 +34,7 @@ from onlinear.solvers.core.engine import (
     HUGE,
     ONE,
     Engine,
+    Job,
     Preset,
     Problem,
     State,
@@ -140,18 +140,9 @@ class LazyPa(Scaled):
 
     scores_means = stepped = False
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        return learn_rows_pa, (rows, largest, y, s, self.loss, self.solver, self.average, V, B, A, state.now, scores)
+        return learn_rows_pa, (*job.given, self.loss, self.solver, self.average, V, B, A, state.now, job.scores)
 
     def check_rows(self, weights: np.ndarray) -> None:
         odd = weights[(weights != 0.0) & (weights != 1.0)]

@@ -28,7 +28,6 @@ from onlinear.averages import new_table, record, sums_of, up_to
 from onlinear.compiled import LANES, adopt, fetch, four, function, gather, kernel, nothing, put_back, room, total, where
 from onlinear.losses import weighted
 from onlinear.penalties import Box, ElasticNet, FusedLasso, soft
-from onlinear.rows import Rows
 from onlinear.solvers.core.dense import Dense, all_finite, dot
 from onlinear.solvers.core.engine import (
     AHEAD,
@@ -41,6 +40,7 @@ from onlinear.solvers.core.engine import (
     OWN,
     VISIT,
     Engine,
+    Job,
     Problem,
     State,
     Steps,
@@ -317,11 +317,11 @@ class LazyRda(Engine):
         self.solver.begin(w, self.penalty)
         return vector_state(scalars(self.problem, b), "G", len(w), self.average is not None)
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
-        state.prepare(len(y))
+    def call(self, state: State, job: Job) -> Any:
+        state.prepare(len(job.s))
         G, B, A = (state.vectors().get(name) for name in "GBA")
         parts = (self.loss, self.penalty, self.bounds, self.solver, self.average)
-        return learn_rows_rda, (rows, largest, y, s, *parts, G, B, A, state.table, state.now, scores)
+        return learn_rows_rda, (*job.given, *parts, G, B, A, state.table, state.now, job.scores)
 
     def eta(self, t: int) -> float:
         return auxiliary_step(self.solver, self.penalty, t)

@@ -17,7 +17,7 @@ from onlinear.compiled import LANES, composed, function, kernel
 from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.solvers.core.batch_dual import DualRoom, Start, batch_thetas, is_straight, most_rounds
-from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, LastRow, State, T
+from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, Job, LastRow, State, T
 
 MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
 BEHIND = int(LANES) - 1  # numbers that lanes write behind the last
@@ -231,7 +231,7 @@ class Stepping(NamedTuple):
         bias, biasing = engine.bias_reader(state)
         last = LastRow.of(state, len(row.indices))
         keep, keeping = (keep_nothing, ()) if last is None else engine.keep(state, last)
-        learn, learning = engine.call(state, row, 0.0, np.zeros(1), np.ones(1), np.empty(1))
+        learn, learning = engine.call(state, Job(row, 0.0, np.zeros(1), np.ones(1), np.empty(1)))
         functions = {"read": read, "bias": bias, "keep": keep, "learn": learn}
         averaging = starting = None
         if implicit is not None:
@@ -241,23 +241,6 @@ class Stepping(NamedTuple):
             functions["read_sums"] = summing[0]
             averaging = engine.average, summing[1]
         return cls(functions, (reading, biasing, averaging, starting, keeping, learning[2:]), last)
-
-
-class Batches(NamedTuple):
-    """Rows of whole batches, with their targets, weights, and room for their scores; ``means``: by the average, if any."""
-
-    rows: Rows
-    y: np.ndarray
-    s: np.ndarray
-    scores: np.ndarray
-    means: np.ndarray | None
-    k: int
-
-    def after(self, done: int) -> Batches:
-        """The rows after the first ``done``."""
-        rows = self.rows._replace(indptr=self.rows.indptr[done:])
-        means = None if self.means is None else self.means[done:]
-        return Batches(rows, self.y[done:], self.s[done:], self.scores[done:], means, self.k)
 
 
 class Implicit(NamedTuple):
@@ -279,12 +262,11 @@ def room_for(entries: int) -> Rows:
     return Rows(np.zeros(2, np.uint64), np.empty(entries, np.uint32), np.empty(entries + BEHIND))
 
 
-def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, batches: Batches) -> tuple[int, bool]:
-    """Learn whole batches by a lazy engine whose rows have slope 1: how many rows were learned, and whether an implicit step
-    was not found. ``start``: of implicit steps."""
-    k, n = batches.k, len(batches.y)
-    entries = entries_of(batches.rows, k)
-    total = int(batches.rows.indptr[-1] - batches.rows.indptr[0])
+def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, job: Job, k: int) -> tuple[int, bool]:
+    """Learn whole batches of k rows by a lazy engine whose rows have slope 1: how many rows were learned, and whether an
+    implicit step was not found. ``start``: of implicit steps."""
+    n, entries = len(job.s), entries_of(job.rows, k)
+    total = int(job.rows.indptr[-1] - job.rows.indptr[0])
     room = Room.of(entries, state.size if state.size <= min(MOST_COLUMNS, FEWEST_VISITS * total) else 0)
     row, slopes, report, first = room_for(entries), np.empty(k), np.zeros(1, np.int64), 0
     implicit = None
@@ -292,11 +274,11 @@ def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, ba
         implicit = Implicit(start.reader, start.penalty, k, DualRoom.of(k, entries))
     while first < n:
         state.prepare((n - first) // k)
-        ends, left = engine.lasts(state), batches.after(first)
-        stepping = Stepping.of(engine, state, row, batches.means is not None, implicit)
-        job = (left.rows, loss, left.y, left.s, left.scores, left.means, slopes)
+        ends, left = engine.lasts(state), job.cut(slice(first, n))
+        stepping = Stepping.of(engine, state, row, job.means is not None, implicit)
+        batches = (left.rows, loss, left.y, left.s, left.scores, left.means, slopes)
         run = composed(learn_batches, **stepping.functions)
-        done = run(job, room, row, *stepping.arguments, state.now, ends, report)
+        done = run(batches, room, row, *stepping.arguments, state.now, ends, report)
         if stepping.last is not None:
             stepping.last.give(state)
         first += done

@@ -293,6 +293,33 @@ def needs_theta(problem: Problem) -> None:
         raise ValueError(f"{problem.name} needs a loss with the method theta (its implicit step); {loss!r} has none.")
 
 
+class Job(NamedTuple):
+    """Rows to learn, and room for their scores before each step. Of several outputs y is (K, n), scores and means (K, n)."""
+
+    rows: Rows
+    largest: float  # absolute value of an entry
+    y: np.ndarray
+    s: np.ndarray
+    scores: np.ndarray
+    means: np.ndarray | None = None  # the scores of the average, where they are asked for
+    own: np.ndarray | None = None  # (n,): the target of 1, where a loss joins the outputs
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What a kernel is given first."""
+        return self[:4]
+
+    def cut(self, part: slice) -> Job:
+        """Some consecutive rows."""
+        means = None if self.means is None else self.means[..., part]
+        return Job(self.rows.cut(part), self.largest, self.y[..., part], self.s[part], self.scores[..., part], means)
+
+    def output(self, k: int) -> Job:
+        """The rows for output k."""
+        means = None if self.means is None else self.means[k]
+        return Job(self.rows, self.largest, self.y[k], self.s, self.scores[k], means)
+
+
 class Engine(ABC):
     """One solver bound to one problem. Final classes supply the kernel and how its state is read."""
 
@@ -327,23 +354,13 @@ class Engine(ABC):
     def start(self, w: np.ndarray, b: float) -> State:
         """The state before the first row, at weights ``w`` and intercept ``b``."""
 
-    def learn(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
-        """Learn the rows in order; fill the scores before each step, and ``means`` with those of the average before it; give
-        the number of rows learned (all, unless the state stopped being finite)."""
-        more = () if means is None else (means,)
-        run, args = self.call(state, rows, largest, y, s, scores, *more)
+    def learn(self, state: State, job: Job) -> int:
+        """Learn the rows in order and fill in their scores; give the number of rows learned (all, unless the state stopped
+        being finite)."""
+        run, args = self.call(state, job)
         return run(*args)  # type: ignore[no-any-return]
 
-    def learn_unscaled(self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, scales: Any) -> int:
+    def learn_unscaled(self, state: State, job: Job, scales: Any) -> int:
         """``learn`` of rows that are not in their scales yet: ``Scaler.within_loop``."""
         raise TypeError(f"Rows of {type(self.solver).__name__} are put in their scales before they are learned.")
 
@@ -356,7 +373,7 @@ class Engine(ABC):
         return state.size
 
     @abstractmethod
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         """The kernel that learns the rows, none beyond ``lasts``, and its arguments: rows and largest first."""
 
     def lasts(self, state: State) -> float:
@@ -370,19 +387,9 @@ class Engine(ABC):
         """What keeps a row in ``room`` before it is learned: a function and its arguments after the row. None for nothing."""
         return None
 
-    def learn_outputs(
-        self,
-        states: list[State],
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
-        """``learn`` for each output: y is (n, K), scores and means (K, n)."""
-        more = [() if means is None else (row,) for row in (scores if means is None else means)]
-        return min(self.learn(state, rows, largest, y[:, k], s, scores[k], *more[k]) for k, state in enumerate(states))
+    def learn_outputs(self, states: list[State], job: Job) -> int:
+        """``learn`` for each output."""
+        return min(self.learn(state, job.output(k)) for k, state in enumerate(states))
 
     @property
     def packs(self) -> bool:

@@ -98,7 +98,7 @@ class Joined(NamedTuple):
     means: np.ndarray | None
 
     @property
-    def job(self) -> tuple[Any, ...]:
+    def given(self) -> tuple[Any, ...]:
         """What a kernel is given first."""
         return self[:4]
 

@@ -11,7 +11,7 @@ from onlinear.files.trust import Span
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import State
 
-Learn = Callable[[Rows, slice], int]  # gives the number of rows learned, of those that stand in the slice of the call's
+Learn = Callable[[slice], int]  # learns some of the rows, and gives how many it has learned
 
 
 def learn_keeping_last_row(
@@ -29,14 +29,14 @@ def learn_keeping_last_row(
     for state in states:
         state.buffers["tail"] = counted(state.kept["columns"])
     if n > 1:
-        done = learn(rows._replace(indptr=rows.indptr[:n]), slice(0, n - 1))
+        done = learn(slice(0, n - 1))
         if done < n - 1:
             return done
         for state in states:
             state.buffers["tail"] = counted(rows.indices[ends[0] : ends[1]])
     columns = rows.indices[ends[-2] : ends[-1]].copy()
     before = [read_u(state, columns) for state in states]
-    done += learn(rows._replace(indptr=rows.indptr[n - 1 :]), slice(n - 1, n))
+    done += learn(slice(n - 1, n))
     for state, u in zip(states, before, strict=True):
         state.kept["columns"], state.kept["u"] = columns, u
     return done

@@ -22,8 +22,8 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
 from onlinear.solvers.core.batch_dual import ENOUGH, DualRoom, batch_thetas, is_straight, most_rounds
-from onlinear.solvers.core.batch_loop import Batches, Room, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
-from onlinear.solvers.core.engine import ONE, Engine, Problem, State, Steps, is_joint
+from onlinear.solvers.core.batch_loop import Room, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
+from onlinear.solvers.core.engine import ONE, Engine, Job, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
 ENDS, COLUMNS, VALUES, TARGETS, WEIGHTS, SCORES = (
@@ -168,24 +168,12 @@ class MiniBatchEngine(Engine):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> int:
-        waiting, first, n = state.waiting, 0, len(y)
+    def learn(self, state: State, job: Job) -> int:
+        waiting, first, n = state.waiting, 0, len(job.s)
         while first < n:
-            whole = self._at_once(state, n - first, means is not None)
+            whole = self._at_once(state, n - first, job.means is not None)
             part = slice(first, min(n, first + (whole or self.rows - waiting.count)))
-            learn = self._learn_whole if whole else self._gather
-            mean = None if means is None else means[part]
-            done = learn(state, rows_of(rows, part), y[part], s[part], scores[part], mean)
-            first += done
+            first += (self._learn_whole if whole else self._gather)(state, job.cut(part))
             if first < part.stop:
                 return first
         waiting.give(state)
@@ -199,40 +187,37 @@ class MiniBatchEngine(Engine):
             return 0
         return self.rows if means and mean is None else left // self.rows * self.rows
 
-    def _learn_whole(
-        self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, means: np.ndarray | None
-    ) -> int:
+    def _learn_whole(self, state: State, job: Job) -> int:
         """Learn whole batches; how many rows were learned."""
-        if means is not None and self.inner.readers(state)[1] is None:
-            self._score(state, rows, scores, means)
-            means = None
-        values = rows.values.astype(np.float64, copy=False)
-        batches = Batches(rows._replace(values=values), np.ascontiguousarray(y), s, scores, means, self.rows)
+        if job.means is not None and self.inner.readers(state)[1] is None:
+            self._score(state, job)
+            job = job._replace(means=None)
+        rows = job.rows._replace(values=job.rows.values.astype(np.float64, copy=False))
+        job = job._replace(rows=rows, y=np.ascontiguousarray(job.y))
         start = self._start(self.inner, state) if self._start else None
-        done, state.waiting.unsolved = learn_whole(self.inner, self.loss, start, state, batches)
+        done, state.waiting.unsolved = learn_whole(self.inner, self.loss, start, state, job, self.rows)
         return done
 
-    def _gather(
-        self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, means: np.ndarray | None
-    ) -> int:
+    def _gather(self, state: State, job: Job) -> int:
         """Let rows wait until a batch is full, then take its step; how many rows were learned."""
         waiting = state.waiting
-        self._score(state, rows, scores, means)
-        astray = np.flatnonzero(~np.isfinite(scores))
+        self._score(state, job)
+        astray = np.flatnonzero(~np.isfinite(job.scores))
         if len(astray):
             return int(astray[0])
-        waiting.take(rows, y, s, scores)
-        if waiting.count == self.rows and not self._step(state, means is not None):
-            return len(y) - 1
-        return len(y)
+        waiting.take(job.rows, job.y, job.s, job.scores)
+        if waiting.count == self.rows and not self._step(state, job.means is not None):
+            return len(job.s) - 1
+        return len(job.s)
 
-    def _score(self, state: State, rows: Rows, scores: np.ndarray, means: np.ndarray | None) -> None:
+    def _score(self, state: State, job: Job) -> None:
         """Fill in the scores of rows by the predictor, and of its average."""
-        scores[:] = self.inner.bias(state)
-        dot_rows(rows, self.inner.weights(state, rows.indices), scores)
-        if means is not None:
-            means[:] = self.inner.mean_bias(state)
-            dot_rows(rows, self.inner.mean(state, rows.indices), means)
+        rows = job.rows
+        job.scores[:] = self.inner.bias(state)
+        dot_rows(rows, self.inner.weights(state, rows.indices), job.scores)
+        if job.means is not None:
+            job.means[:] = self.inner.mean_bias(state)
+            dot_rows(rows, self.inner.mean(state, rows.indices), job.means)
 
     def _step(self, state: State, means: bool) -> bool:
         """Take the step of a full batch; whether it is finite."""
@@ -240,7 +225,7 @@ class MiniBatchEngine(Engine):
         y, s, scores = waiting.numbers()
         rows, waiting.count = waiting.rows, 0
         if self._at_once(state, self.rows, means):
-            return self._learn_whole(state, rows, y, s, scores, np.empty(self.rows) if means else None) == self.rows
+            return self._learn_whole(state, Job(rows, 0.0, y, s, scores, np.empty(self.rows) if means else None)) == self.rows
         entries = entries_of(rows, self.rows)
         room, row, slopes = Room.of(entries, 0), room_for(entries), np.empty(self.rows)
         count = int(unite(rows, 0, self.rows, room))
@@ -255,7 +240,7 @@ class MiniBatchEngine(Engine):
         if not isfinite(largest + one):
             return False
         state.now[ONE] = one
-        done = self.inner.learn(state, row, largest, *self._one_row)
+        done = self.inner.learn(state, Job(row, largest, *self._one_row))
         state.now[ONE] = float(self.problem.fit_intercept)
         return done == 1 and isfinite(self.inner.bias(state))
 
@@ -274,7 +259,7 @@ class MiniBatchEngine(Engine):
             return f"no implicit step for the mean of the batch was found to a duality gap of {ENOUGH:g}"
         return super().why_stopped(states)
 
-    def call(self, state: State, rows: Rows, largest: float, y: np.ndarray, s: np.ndarray, scores: np.ndarray) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         raise TypeError("Rows of a batch are gathered by learn.")
 
     def check_rows(self, weights: np.ndarray) -> None:
@@ -337,10 +322,3 @@ class MiniBatchEngine(Engine):
 
     def rebuild(self, state: State, steps: Sequence[Steps] = ()) -> None:
         self.inner.rebuild(state, [Steps(step.after // self.rows, step.by) for step in steps])
-
-
-def rows_of(rows: Rows, part: slice) -> Rows:
-    """Some consecutive rows, whose entries begin at 0."""
-    indptr = rows.indptr[part.start : part.stop + 1]
-    entries = slice(int(indptr[0]), int(indptr[-1]))
-    return Rows(indptr - indptr[0], rows.indices[entries], rows.values[entries])

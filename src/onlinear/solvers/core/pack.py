@@ -109,7 +109,7 @@ class Abreast(NamedTuple):
     table: np.ndarray | None = None
 
     @property
-    def job(self) -> tuple[Any, ...]:
+    def given(self) -> tuple[Any, ...]:
         """What a kernel is given first."""
         return self[:5]
 

@@ -16,7 +16,7 @@ from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put,
 from onlinear.files import trust
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Problem, State, T, everything, scalars
+from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Job, Problem, State, T, everything, scalars
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
@@ -96,20 +96,12 @@ class PlainEngine(Engine):
         """The letters' vectors before the first row, from those of the dense step."""
         return U[1 : 1 + len(self.letters)]
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
         kind = (None, True, True, None, self.own_numbers, None if is_bare(self.penalty) else True, None)
-        arrays = (self.numbers(state), None, None, self.kept_sums(state), None, None, self.aims(rows), *3 * (None,), state.now)
-        return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
+        sums, aims = self.kept_sums(state), self.aims(job.rows)
+        arrays = (self.numbers(state), None, None, sums, None, None, aims, *3 * (None,), state.now)
+        return learn_rows, (*job.given, *parts, *kind, *arrays, job.scores, job.means)
 
     @property
     def packs(self) -> bool:
@@ -122,7 +114,7 @@ class PlainEngine(Engine):
         kind = (None, True, True, None, self.own_numbers, None, None if aims is None else True)
         V, S = (tuple(side.vectors[name] for name in names) for names in (self.letters, SUMS if self.average else ()))
         arrays = (self.average, V, None, None, S or None, None, None, work_of_pack() if aims is None else aims, side.now)
-        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
+        return learn_pack, (*side.given, *parts, *kind, *arrays, side.scores, side.means)
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
@@ -135,7 +127,7 @@ class PlainEngine(Engine):
         flat = numbers.reshape(-1, side.now.shape[1])
         arrays = (V, np.uint64(len(V) // max(1, lead.size)), None, S, None, None, numbers, flat, side.now, lead.now)
         parts = (self.penalty, self.solver, self.average)
-        return learn_joined, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
+        return learn_joined, (*side.given, *parts, *kind, *arrays, side.scores, side.means)
 
     def aims(self, rows: Rows) -> np.ndarray | None:
         """Room for the numbers of a row, where the solver searches for theta."""

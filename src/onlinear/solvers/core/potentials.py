@@ -25,6 +25,7 @@ from onlinear.solvers.core.engine import (
     LONGEST_BLOCK,
     VISIT,
     Engine,
+    Job,
     Problem,
     State,
     Steps,
@@ -252,43 +253,24 @@ class PotentialEngine(Engine):
         """Every feature's potential."""
         return state.vectors()["V"]
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
-        return self._call(state, rows, largest, y, s, scores, means, None)
+    def call(self, state: State, job: Job) -> Any:
+        return self._call(state, job, None)
 
-    def learn_unscaled(self, state: State, rows: Rows, y: np.ndarray, s: np.ndarray, scores: np.ndarray, scales: Any) -> int:
-        room = np.empty(2 * (rows.longest + BEHIND))
-        run, args = self._call(state, rows, 0.0, y, s, scores, None, (*scales, room))
-        return run(*args)  # type: ignore[no-any-return]
-
-    def _call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None,
-        scales: Any,
-    ) -> Any:
-        state.prepare(len(y))
+    def _call(self, state: State, job: Job, scales: Any) -> Any:
+        state.prepare(len(job.s))
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
         still = self.rests and is_bare(self.penalty)
         parts = (self.loss, Still() if still else self.penalty, self.solver, self.average)
         drifts = None if still else True
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, drifts, scales)
-        listed = None if B is None else room_to_close(rows.longest)
-        arrays = (V, B, A, None, M, self.work(rows), None, listed, state.kept.get(GAINS), state.table, state.now)
-        return learn_rows, (rows, largest, y, s, *parts, *kind, *arrays, scores, means)
+        listed = None if B is None else room_to_close(job.rows.longest)
+        arrays = (V, B, A, None, M, self.work(job.rows), None, listed, state.kept.get(GAINS), state.table, state.now)
+        return learn_rows, (*job.given, *parts, *kind, *arrays, job.scores, job.means)
+
+    def learn_unscaled(self, state: State, job: Job, scales: Any) -> int:
+        room = np.empty(2 * (job.rows.longest + BEHIND))
+        run, args = self._call(state, job._replace(largest=0.0), (*scales, room))
+        return run(*args)  # type: ignore[no-any-return]
 
     @property
     def packs(self) -> bool:
@@ -302,7 +284,7 @@ class PotentialEngine(Engine):
         V, B, A = (side.vectors.get(name) for name in "VBA")
         falls = None if B is None else np.empty(ROOM_TO_CLOSE * (side.rows.longest + 1), np.int64)
         arrays = (self.average, V, B, A, None, side.table, falls, work, side.now)
-        return learn_pack, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
+        return learn_pack, (*side.given, *parts, *kind, *arrays, side.scores, side.means)
 
     @property
     def joins(self) -> bool:  # type: ignore[override]
@@ -320,7 +302,7 @@ class PotentialEngine(Engine):
         flat = numbers.reshape(-1, side.now.shape[1])
         arrays = (V, np.uint64(len(V) // max(1, lead.size)), A, None, lead.table, work, numbers, flat, side.now, lead.now)
         parts = (self.penalty, self.joint_solver, self.average)
-        return learn_joined, (*side.job, *parts, *kind, *arrays, side.scores, side.means)
+        return learn_joined, (*side.given, *parts, *kind, *arrays, side.scores, side.means)
 
     @property
     def joint_solver(self) -> Any:

@@ -27,7 +27,6 @@ import numpy as np
 
 from onlinear.compiled import LANES, fetch, four, function, gather, kernel, nothing, put_back, total
 from onlinear.losses import weighted
-from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import all_finite, dot, intercept_step
 from onlinear.solvers.core.engine import (
@@ -44,6 +43,7 @@ from onlinear.solvers.core.engine import (
     OWN,
     THETA,
     Engine,
+    Job,
     Problem,
     State,
     T,
@@ -202,20 +202,11 @@ class Scaled(Engine):
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(now, arrays, size=len(w))
 
-    def call(
-        self,
-        state: State,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> Any:
+    def call(self, state: State, job: Job) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
         ball = self.solver.ball()
         parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
-        return learn_rows_scaled, (rows, largest, y, s, *parts, V, B, A, state.now, scores, means)
+        return learn_rows_scaled, (*job.given, *parts, V, B, A, state.now, job.scores, job.means)
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         ball = getattr(self.solver, "ball", None)

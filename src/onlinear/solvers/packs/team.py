@@ -21,10 +21,9 @@ import numpy as np
 from onlinear.averages import new_table, room_for_steps
 from onlinear.compiled import WIDTH, bind_loss
 from onlinear.penalties import ElasticNet
-from onlinear.rows import Rows
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
-from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, State, is_joint, table_room
+from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, Job, State, is_joint, table_room
 from onlinear.solvers.core.joint import Joined, packs_of
 from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.packs.rda import learn_rda
@@ -68,22 +67,6 @@ def has_kernel(engine: Engine) -> bool:
     return packed and (engine.average is None or type(engine) in AVERAGED)
 
 
-class Job(NamedTuple):
-    """Rows to learn: y is (targets, n), scores (outputs, n)."""
-
-    rows: Rows
-    largest: float
-    y: np.ndarray
-    s: np.ndarray
-    scores: np.ndarray
-    means: np.ndarray | None = None  # (outputs, n): the scores of the averages
-    own: np.ndarray | None = None  # (n,): the target of 1, where a loss joins the outputs
-
-    def means_of(self, engine: Engine, outputs: Any) -> np.ndarray | None:
-        """Room for the scores of the averages of the outputs; None where they are not scored."""
-        return self.means[outputs] if self.means is not None and scores_means(engine) else None
-
-
 class Call(NamedTuple):
     """A kernel that learns rows, and its arguments, rows and largest first. It gives the number of rows learned; that of
     several outputs also which one stopped being finite, or -1."""
@@ -91,6 +74,11 @@ class Call(NamedTuple):
     kernel: Any
     args: tuple[Any, ...]
     alone: bool = False  # whether it learns one output
+
+
+def means_of(job: Job, engine: Engine, outputs: Any) -> np.ndarray | None:
+    """Room for the scores of the averages of the outputs; None where they are not scored."""
+    return job.means[outputs] if job.means is not None and scores_means(engine) else None
 
 
 def scores_means(engine: Engine) -> bool:
@@ -125,16 +113,14 @@ class InTurn:
 
     def _call(self, job: Job, state: State, target: int, place: int) -> Call:
         """The kernel that learns the rows for the output of this place."""
-        means = job.means_of(self._engine, place)
-        given = job.rows, job.largest, job.y[target], job.s, job.scores[place]
-        return Call(*self._engine.call(state, *given, *(() if means is None else (means,))), alone=True)
+        own = job._replace(y=job.y[target], scores=job.scores[place], means=means_of(job, self._engine, place))
+        return Call(*self._engine.call(state, own), alone=True)
 
     def learn(self, job: Job) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
         mine = slice(self._place, self._place + len(self._states))
-        means = job.means_of(self._engine, mine)
-        given = job.rows, job.largest, job.y[self._targets].T, job.s, job.scores[mine]
-        done = self._engine.learn_outputs(self._states, *given, *(() if means is None else (means,)))
+        own = job._replace(y=job.y[self._targets], scores=job.scores[mine], means=means_of(job, self._engine, mine))
+        done = self._engine.learn_outputs(self._states, own)
         return done, self._place if done < len(job.s) else -1
 
 
@@ -268,7 +254,7 @@ class Pack(Rooms):
         self._bind()
         mine = slice(self._place, self._place + len(self._states))
         given = job.rows, job.largest, job.y, self._targets, job.s
-        means = job.means_of(self._engine, mine)
+        means = means_of(job, self._engine, mine)
         table = self._follow(len(job.s))
         return Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means, table)
 
@@ -287,7 +273,7 @@ class Joint(Rooms):
         self._bind()
         assert job.own is not None
         memory = self._filled()
-        means = job.means_of(self._engine, self._mine)
+        means = means_of(job, self._engine, self._mine)
         side = Joined(job.rows, job.largest, job.own, job.s, memory, self._now, job.scores[self._mine], means)
         return [Call(*self._engine.join(self._states, side))]
 
@@ -306,7 +292,7 @@ def beside(engine: Engine, side: Abreast) -> Any:
     averaged = (engine.average, B, A, side.means, implicit) if type(engine) in AVERAGED else ()
     arrays = side.strengths, engine.solver, side.vectors[first], side.now, side.scores
     loss = bind_loss(engine.problem.loss, outputs=True) if engine.implicit else engine.loss
-    return KERNELS[type(engine)], (*side.job, loss, *arrays, *averaged)
+    return KERNELS[type(engine)], (*side.given, loss, *arrays, *averaged)
 
 
 def in_lines(rows: int) -> np.ndarray:
@@ -355,24 +341,15 @@ class Team:
             found += calls
         return found
 
-    def learn(
-        self,
-        rows: Rows,
-        largest: float,
-        y: np.ndarray,
-        s: np.ndarray,
-        scores: np.ndarray,
-        means: np.ndarray | None = None,
-    ) -> tuple[int, int]:
-        """Learn the rows in order: y is (n, targets), scores (outputs, n), filled with the scores before each step; so are
-        ``means`` with those of the averages.
+    def learn(self, job: Job) -> tuple[int, int]:
+        """Learn the rows in order, y being (targets, n), and fill in their scores.
 
         Give the number of rows learned (all, unless a state stopped being finite) and the output that stopped (or -1).
         """
-        targets = np.ascontiguousarray(y.T)
+        targets = np.ascontiguousarray(job.y)
         own = targets.argmax(axis=0) if any(isinstance(group, Joint) for group in self._groups) else None
-        job = Job(rows, largest, targets, s, scores, means, own)
-        work = len(rows.values) * len(scores)
+        job = job._replace(y=targets, own=own)
+        work = len(job.rows.values) * len(job.scores)
         heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
         found = in_threads(lambda group: group.learn(job), heaviest_first, self._threads, work)
         return min(found, key=lambda end: (end[0], end[1]))
