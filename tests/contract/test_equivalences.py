@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from combinations import COMPILED_FREE, NAMES, Case, compiled_demands, covering
+from implicit_step import implicit_step
 
 from onlinear import Learner
 from onlinear.learner.parts import LOSSES, build_loss, build_penalty
-from onlinear.solvers.fiol import INNER, implicit_step
+from onlinear.solvers.fiol import INNER
 
 N, D = 160, 7  # rows enough for two visits of all coordinates
 PENALTIES = ("none", "l1,l1=0.02", "l2,l2=0.3", "elastic-net,l1=0.02,l2=0.3")

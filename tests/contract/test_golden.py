@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from implicit_step import implicit_step
 from scipy import sparse
 
 from onlinear import Learner
@@ -434,7 +435,7 @@ def replay_fiol_steps(case: Case) -> None:
         bounded = "lower" in strengths or "upper" in strengths
         penalty = (Box if bounded else ElasticNet)(**strengths)
         for inner in searches(bounded):
-            w, theta = fiol.implicit_step(v, x, y, eta, loss, penalty, inner=inner)
+            w, theta = implicit_step(v, x, y, eta, loss, penalty, inner=inner)
             case.check("table", w, at=(i, columns["w_out"]))
             if depends(w[x != 0.0], strengths.get("lower", -np.inf), strengths.get("upper", np.inf)):
                 case.check("table", theta, at=(i, columns["theta"]))

@@ -49,7 +49,8 @@ def test_the_printed_recursion_gives_the_same():
         score = run.predict(x[None])[0]
         assert score == pytest.approx(w @ x, abs=1e-12)
         if weight > 0.0:
-            w, P = run.solver.recursion(w, P, x, y, weight)
+            k = P @ x / (1.0 / weight + x @ P @ x)
+            w, P = w + k * (y - w @ x), P - np.outer(k, x @ P)
         run.learn(x[None], [y], [weight])
     close(run.weights(), w)
     close(run.variables()["P"], P)

@@ -57,7 +57,7 @@ from onlinear.solvers.core.pack import LEFT, TARGETS, WEIGHTS, turned, whole, wo
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.plain import PlainEngine, check_penalty
 from onlinear.solvers.core.resting import idle_sum
-from onlinear.solvers.fiol import MOST_SEGMENTS, put_search, refined, refined_all
+from onlinear.solvers.fiol import MOST_SEGMENTS, padded, put_search, refined, refined_all
 
 REPRODUCED = 1e-14  # by what theta may move where a segment counts as found: a step that ends at a kink should end there
 LEAST = 1e-300  # G and N below it count as it: roots of them are divided by
@@ -181,14 +181,6 @@ def roots(lean, work, outputs, s, l1, b, D_b, loss, x, m):
         theta = lanes(work, PULLS)
         A, D = segments(work, x, m, theta, l1)
         remain = refined_all(REPRODUCED, work, outputs, laid_out((A + b - D_b * theta, D + D_b)), loss, s)
-
-
-@function
-def padded(values):
-    """A copy with room for lanes behind its end."""
-    out = np.zeros(len(values) + 3)
-    out[: len(values)] = values
-    return out
 
 
 class ImplicitFtrl(NamedTuple):

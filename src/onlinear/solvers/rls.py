@@ -40,11 +40,6 @@ class Rls(NamedTuple):
 
     no_batch = "it solves least squares exactly after every row, whatever the batches"
 
-    def recursion(self, w: np.ndarray, P: np.ndarray, x: np.ndarray, y: float, s: float) -> tuple[np.ndarray, np.ndarray]:
-        """One step as the paper has it, for weights s > 0."""
-        k = P @ x / (1.0 / s + x @ P @ x)
-        return w + k * (y - w @ x), P - np.outer(k, x @ P)
-
     def engine(self, problem: Problem) -> Engine:
         refuse_all_but_least_squares(problem)
         return Triangular(self, problem)
