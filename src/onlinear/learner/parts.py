@@ -320,10 +320,8 @@ def _suffix(role: str, settings: Mapping[str, Value], total: int | None) -> Aver
         raise ValueError(
             f"{role} needs total=T, the number of steps after which the suffix ends, e.g. 'suffix,alpha=0.5,total=10000'."
         )
-    T = check_setting(role, "total", steps)
-    if not T.is_integer():
-        raise ValueError(f"{role}: total must be a whole number, got {T!r}.")
-    kept = ceil(Fraction(repr(alpha)) * int(T))  # of alpha as it is written: 0.55 * 100 is more than 55 in floating point
+    T = _whole(role, "total", steps)
+    kept = ceil(Fraction(repr(alpha)) * T)  # of alpha as it is written: 0.55 * 100 is more than 55 in floating point
     return Average(1.0, 0.0, T - kept + 1.0)
 
 
@@ -396,7 +394,7 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     preset = SOLVERS[name]
     cls, role = preset.solver, f"solver {name!r}"
     settings = {**preset.settings, **settings}
-    batch = _rows_of_batch(role, settings.pop("batch", 1))
+    batch = _whole(role, "batch", settings.pop("batch", 1))
     has_schedule = hasattr(cls._field_defaults.get("schedule"), "at")
     scheduled = has_schedule and preset.tied is None
     own = [key for key in cls._fields if key != "tied" and not (key == "schedule" and has_schedule)]
@@ -414,12 +412,17 @@ def build_solver(spec: Any, penalty: Any, total: int | None = None) -> tuple[Any
     return found if batch == 1 else MiniBatch(found, batch), preset
 
 
-def _rows_of_batch(role: str, value: Any) -> int:
-    """The rows of a mini-batch."""
-    rows = check_setting(role, "batch", value)
-    if not rows.is_integer():
-        raise ValueError(f"{role}: batch must be a whole number of rows, got {rows!r}.")
-    return int(rows)
+def preset_of(spec: Any) -> Preset:
+    """The preset of a solver, given by text or as an object."""
+    return SOLVERS[split(spec, "solver", SOLVERS)[0]] if isinstance(spec, str) else Preset(type(spec))
+
+
+def _whole(role: str, key: str, value: Any) -> int:
+    """A setting's value, which must be a whole number."""
+    found = check_setting(role, key, value)
+    if not found.is_integer():
+        raise ValueError(f"{role}: {key} must be a whole number, got {found!r}.")
+    return int(found)
 
 
 def steps_of(rows: int, batch: int) -> int:
@@ -437,9 +440,7 @@ def solver_name(spec: Any) -> str:
 def _setting(role: str, cls: Any, key: str, value: Any) -> Any:
     default = cls._field_defaults[key]
     if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise TypeError(f"{role}: {key} must be true or false, got {value!r}.")
-        return value
+        return check_flag(f"{role}: {key}", value)
     choices = getattr(cls, "choices", {}).get(key)
     if choices is not None and (isinstance(value, str) or key not in RANGES):
         return choices[choose(f"{role}: {key}", str(value), choices)]

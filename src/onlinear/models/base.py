@@ -27,7 +27,7 @@ from onlinear.learner.parts import (
     build_solver,
     fading,
     is_none,
-    split,
+    preset_of,
 )
 from onlinear.learner.race import has_size
 from onlinear.learner.stored_learner import Arrays, Header
@@ -43,7 +43,6 @@ from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows.centring import DENSE
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import KINDS as CENTRING
-from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.solvers.forgetting import forgetful
 from onlinear.streams import encoding
@@ -234,7 +233,7 @@ class Model(Certifying, ABC):
         solver = self.solver
         if solver is None:
             solver = self._default_solver()
-        elif isinstance(solver, str) and SOLVERS[split(solver, "solver", SOLVERS)[0]].average is not None:
+        elif preset_of(solver).average is not None:
             return None
         penalty = build_penalty(self.chosen_penalty())
         sparse = any(getattr(penalty, strength, 0.0) > 0.0 for strength in ("l1", "tv"))
@@ -280,7 +279,7 @@ class Model(Certifying, ABC):
         solver = "mixture" if self._mixes() else self.solver
         adapts = solver is None and self._adapts()
         if isinstance(solver, str):
-            solver = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver
+            solver = preset_of(solver).solver
         if not adapts and not getattr(solver, "scales", True):
             return DENSE if getattr(solver, "centres", False) and self.fit_intercept else "none"
         chosen = self.choice.adaptive_scale if adapts and self._is_bare() else self.choice.scale
@@ -528,9 +527,7 @@ class Classifier(Model):
 
     def negative_target(self, outputs: int) -> float:
         """The target of rows of other classes than an output's own."""
-        if outputs == 1 or not isinstance(self.solver, str):
-            return -1.0
-        return 0.0 if SOLVERS[split(self.solver, "solver", SOLVERS)[0]].targets == "one-hot" else -1.0
+        return 0.0 if outputs > 1 and preset_of(self.solver).targets == "one-hot" else -1.0
 
     def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:
         super().describe_rows(features, encoding, classes)

@@ -9,17 +9,15 @@ import numpy as np
 
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
-from onlinear.learner.parts import build_loss, build_penalty, split
+from onlinear.learner.parts import build_loss, build_penalty, preset_of, solver_name
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import TEMPERED
-from onlinear.solvers import SOLVERS
 from onlinear.text.form import check_number
 
 
 def names_certified(solver: Any) -> bool:
     """Whether a solver, as users write it, is one that stops at a certified gap."""
-    cls = SOLVERS[split(solver, "solver", SOLVERS)[0]].solver if isinstance(solver, str) else type(solver)
-    return bool(getattr(cls, "certifies", False))
+    return bool(getattr(preset_of(solver).solver, "certifies", False))
 
 
 def check_max_passes(passes: Any) -> int:
@@ -69,8 +67,7 @@ class Certifying:
             solver = f"{'sdca' if ascends else 'prox-newton'},tol={tol!r}"
         elif self.tol is not None:
             tol = check_number("fit", "tol", self.tol, 0.0, 1.0, open_low=True, open_high=True)
-            name = split(solver, "solver", SOLVERS)[0] if isinstance(solver, str) else None
-            solver = f"{name},tol={tol!r}" if name else solver._replace(tol=tol)
+            solver = f"{solver_name(solver)},tol={tol!r}" if isinstance(solver, str) else solver._replace(tol=tol)
         return Learner(
             solver,
             self.loss,

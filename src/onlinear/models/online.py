@@ -22,7 +22,7 @@ from onlinear import streams
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
-from onlinear.learner.parts import split
+from onlinear.learner.parts import preset_of
 from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.models.arguments import (
     check_passes,
@@ -53,7 +53,6 @@ from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
-from onlinear.solvers import SOLVERS
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.encoding import describe_names
@@ -404,7 +403,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if isinstance(self.shuffle, str) and self.shuffle == "replacement":
                 return self.shuffle
             raise ValueError(f"shuffle must be None, False, True or 'replacement', got {self.shuffle!r}.")
-        preset = SOLVERS[split(self.solver, "solver", SOLVERS)[0]].shuffle if isinstance(self.solver, str) else None
+        preset = preset_of(self.solver).shuffle
         return True if preset is None else preset
 
     def validate_rows(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from onlinear.certified.prox_newton import strengths_of
 from onlinear.certified.rounds import LARGEST
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
-from onlinear.learner.parts import split
+from onlinear.learner.parts import preset_of
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import check_max_passes, names_certified
@@ -26,7 +26,6 @@ from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard, describe
 from onlinear.shards.tasks import Job, Looks, Start, Survey, correct, learn, look, survey
-from onlinear.solvers import SOLVERS
 from onlinear.streams import StreamError, encoding
 from onlinear.streams.labels import as_classes
 from onlinear.streams.weighted import balanced
@@ -187,7 +186,8 @@ def refuse(model: Model, rounds: int | None = None) -> None:
     if getattr(model, "average", None) is not None:
         raise ValueError(f"average={model.average!r}: a fit over shards ends at the optimum, and has no average.")
     solver = model.solver
-    if solver is not None and not names_certified(solver) and (not isinstance(solver, str) or _not_first(solver)):
+    online = solver is None or (isinstance(solver, str) and preset_of(solver).average is None)
+    if not online and not names_certified(solver):
         raise ValueError(f"solver={solver!r}: the online pass over shards takes solvers by name, without averages.")
     learner = copy(model).start_certified(1, features=1, total=None)
     most, first = check_max_passes(model.max_passes), _first_passes(learner.loss)
@@ -198,12 +198,6 @@ def refuse(model: Model, rounds: int | None = None) -> None:
 def _first_passes(loss: Any) -> int:
     """The readings before the rounds: the survey, and an online pass where an implicit solver takes the loss."""
     return 2 if hasattr(loss, "theta") else 1
-
-
-def _not_first(solver: str) -> bool:
-    """Whether a solver cannot make the online pass."""
-    preset = SOLVERS[split(solver, "solver", SOLVERS)[0]]
-    return preset.average is not None
 
 
 def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Job]:
