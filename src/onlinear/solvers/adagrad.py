@@ -28,7 +28,7 @@ from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.core.dense import choose, dot
 from onlinear.solvers.core.engine import Engine, Problem, State
-from onlinear.solvers.core.plain import PlainEngine, check_penalty, check_squares
+from onlinear.solvers.core.plain import EXPLICIT, PlainEngine, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
 
 
@@ -78,15 +78,6 @@ class AdagradRda(NamedTuple):
     def weight_of(self, v, c, penalty):
         z, n = v
         return -soft(z, c.l1) / (self.sigma_of(n) + c.l2)
-
-    def terms(self, v, x, c, penalty):
-        return (self.weight_of(v, c, penalty) * x,)
-
-    def scores(self, sums, one, s, c, penalty):
-        return (sums[0] + c.b * one,)
-
-    def pull(self, row, y, s, c, loss):
-        return weighted(s, loss.slope(row[0], y))
 
     def moved(self, v, x, theta, c, penalty):
         z, n = v
@@ -158,15 +149,6 @@ class AdagradComid(NamedTuple):
         u, n, last = v
         return rested(u, self.size_of(n), c.t - last, c.l1, c.l2)
 
-    def terms(self, v, x, c, penalty):
-        return (self.weight_of(v, c, penalty) * x,)
-
-    def scores(self, sums, one, s, c, penalty):
-        return (sums[0] + c.b * one,)
-
-    def pull(self, row, y, s, c, loss):
-        return weighted(s, loss.slope(row[0], y))
-
     def moved(self, v, x, theta, c, penalty):
         g = theta * x
         n = v[1] + g * g
@@ -216,4 +198,4 @@ class LazyAdagradComid(PlainEngine):
 
 
 for _solver in (AdagradRda, AdagradComid):
-    adopt(_solver)
+    adopt(_solver, EXPLICIT)

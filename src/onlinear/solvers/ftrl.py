@@ -27,7 +27,7 @@ from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.core.dense import dot
 from onlinear.solvers.core.engine import Engine, Problem, State
-from onlinear.solvers.core.plain import PlainEngine, check_penalty, check_squares
+from onlinear.solvers.core.plain import EXPLICIT, PlainEngine, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
 
 
@@ -81,15 +81,6 @@ class Ftrl(NamedTuple):
         z, n = v
         return -soft(z, c.l1) / ((self.beta + sqrt(n)) / self.eta + c.l2)
 
-    def terms(self, v, x, c, penalty):
-        return (self.weight_of(v, c, penalty) * x,)
-
-    def scores(self, sums, one, s, c, penalty):
-        return (sums[0] + c.b * one,)
-
-    def pull(self, row, y, s, c, loss):
-        return weighted(s, loss.slope(row[0], y))
-
     def moved(self, v, x, theta, c, penalty):
         z, n = v
         return self.pulled(z, (self.beta + sqrt(n)) / self.eta, n, theta * x, self.weight_of(v, c, penalty))
@@ -131,4 +122,4 @@ class LazyFtrl(PlainEngine):
         check_squares(state)
 
 
-adopt(Ftrl)
+adopt(Ftrl, EXPLICIT)

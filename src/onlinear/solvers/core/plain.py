@@ -7,6 +7,7 @@ penalty)`` the sum of the weights before the steps stamp + 1 .. t, as an average
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from onlinear.averages import Average
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
+from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Job, Problem, State, T, everything, scalars
@@ -50,6 +52,22 @@ def side_by_side(vectors: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[
     """Copies of the vectors at columns, side by side as kernels take them: those of a pack's outputs stand far apart."""
     copies = np.stack([vector[columns] for vector in vectors], axis=1).ravel()
     return tuple(copies[place :: len(vectors)] for place in range(len(vectors)))
+
+
+def terms(self, v, x, c, penalty):
+    return (self.weight_of(v, c, penalty) * x,)
+
+
+def scores(self, sums, one, s, c, penalty):
+    return (sums[0] + c.b * one,)
+
+
+def pull(self, row, y, s, c, loss):
+    return weighted(s, loss.slope(row[0], y))
+
+
+# Of all solvers whose step is explicit in the loss.
+EXPLICIT: dict[str, Callable[..., Any]] = {"terms": terms, "scores": scores, "pull": pull}
 
 
 def check_penalty(problem: Problem, others: str) -> None:

@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 from onlinear.averages import rows_kept
 from onlinear.compiled import adopt
-from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.adagrad import AdagradRda
 from onlinear.solvers.core.engine import Engine, Problem, State
-from onlinear.solvers.core.plain import check_penalty, check_squares
+from onlinear.solvers.core.plain import EXPLICIT, check_penalty, check_squares
 from onlinear.solvers.forgetting.fading import Ages, kept_after
 from onlinear.solvers.rda import Rda, intercept, shrink
 
@@ -71,15 +70,6 @@ class FadingRda(NamedTuple):
         G, last = v
         return -soft(kept_after(last, c.row, self.half_life) * G, c.l1) * c.shrink
 
-    def terms(self, v, x, c, penalty):
-        return (self.weight_of(v, c, penalty) * x,)
-
-    def scores(self, sums, one, s, c, penalty):
-        return (sums[0] + c.b * one,)
-
-    def pull(self, row, y, s, c, loss):
-        return weighted(s, loss.slope(row[0], y))
-
     def moved(self, v, x, theta, c, penalty):
         G, last = v
         new = c.keeps * kept_after(last, c.row, self.half_life) * G + theta * x
@@ -119,7 +109,6 @@ class FadingAdagradRda(NamedTuple):
 
     letters = ("w", "z", "n", "last")
     begin = AdagradRda.begin
-    terms, scores, pull = AdagradRda.terms, AdagradRda.scores, AdagradRda.pull
 
     def begin_step(self, t, clock, b, penalty):
         before, now = rows_kept(t - 1.0, self.half_life), rows_kept(t + 0.0, self.half_life)
@@ -172,4 +161,4 @@ def check(problem: Problem) -> None:
 
 
 for _solver in (FadingRda, FadingAdagradRda):
-    adopt(_solver)
+    adopt(_solver, EXPLICIT)

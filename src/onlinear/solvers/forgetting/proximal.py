@@ -21,7 +21,7 @@ from onlinear.averages import rows_kept
 from onlinear.compiled import adopt
 from onlinear.penalties import soft
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta
-from onlinear.solvers.core.plain import check_penalty
+from onlinear.solvers.core.plain import EXPLICIT, check_penalty
 from onlinear.solvers.forgetting.fading import Ages, kept_after, refuse_averages, restored
 from onlinear.solvers.ftrl import Ftrl, LazyFtrl
 from onlinear.solvers.implicit_ftrl import ImplicitFtrl, LazyImplicitFtrl, weight
@@ -50,7 +50,6 @@ class FadingFtrl(NamedTuple):
 
     letters = ("w", "z", "n", "last")
     begin = Ftrl.begin
-    terms, scores, pull = Ftrl.terms, Ftrl.scores, Ftrl.pull
 
     def begin_step(self, t, clock, b, penalty):
         times = Ftrl(self.eta, self.beta, self.fixed).times(rows_kept(t - 1.0, self.half_life))
@@ -173,5 +172,5 @@ class LazyFadingImplicitFtrl(Ages, LazyImplicitFtrl):
     joins = False
 
 
-for _solver in (FadingFtrl, FadingImplicitFtrl):
-    adopt(_solver)
+adopt(FadingFtrl, EXPLICIT)
+adopt(FadingImplicitFtrl)
