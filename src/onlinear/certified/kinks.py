@@ -28,6 +28,7 @@ from onlinear.certified.prox_newton import (
     Solution,
     Strengths,
     Tell,
+    near,
     penalised,
     slopes_at,
     square_columns,
@@ -41,7 +42,6 @@ INNER, LAST = 0.2, 0.3  # the gap of a step, relative to the certified one, and 
 EASY, HELD = 8, 0.3  # mu stays after a step of more iterations that brings the gap to so much of what it was
 MOST = 20  # iterations of a step
 DAMPED = 0.05  # curvatures of the first model, and of columns without, to the largest
-FAR = 8.0  # times the largest weight: no model is believed farther away
 NEAR = 1e-3  # of mu: between what scores a slope is differentiated
 
 
@@ -157,6 +157,4 @@ class Kinked(ProxNewton):
 
     def near(self) -> Strengths:
         """l1, l2, and bounds beyond which rows that are flat now are not."""
-        l1, l2, lower, upper = self.strengths
-        far = FAR * float(np.abs(self.w).max(initial=0.0)) or inf
-        return l1, l2, max(lower, -far), min(upper, far)
+        return near(self.strengths, self.w)

@@ -22,7 +22,7 @@ from onlinear.certified.columns import Stored, mirrored
 from onlinear.certified.descent import descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram
-from onlinear.certified.prox_newton import DAMPED, Limits, ProxNewton, Strengths, penalised, strengths_of
+from onlinear.certified.prox_newton import DAMPED, Limits, ProxNewton, near, penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
 from onlinear.certified.sums import SHARES, Kept, Point, Sums
 from onlinear.files import trust
@@ -31,7 +31,6 @@ LARGEST = 6000  # columns of a working set: 288 MB of curvatures
 GROWTH = 2  # times the weights that are not 0: columns of a working set whose rows are kept
 WIDE, NARROW = 0.8, 0.95  # of l1: a column that is 0 joins the working set above it, far from and near the optimum
 WIDER = 0.5  # far from the optimum, where rows are kept, which cost less in more columns
-FAR = 8.0  # times the largest weight: no step goes farther
 WITHIN = 100  # iterations on rows that are kept
 TRUSTED = 0.8  # a gap below which they go on from where the rounds stand; from weights far too large 0 is the better start
 EPOCHS, STEPS, REDUCTION = 200, 100, 1e-8  # of the model's solver
@@ -164,17 +163,11 @@ class Rounds:
         slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         model, target = ByGram(H, np.zeros(last)), self._target(g)
-        descend(model, slopes, w, d, np.diag(H).copy(), self._near(), m, EPOCHS, 0.0, target, STEPS, REDUCTION)
+        descend(model, slopes, w, d, np.diag(H).copy(), near(self.strengths, self.w), m, EPOCHS, 0.0, target, STEPS, REDUCTION)
         held = penalised(self.strengths, self.w)
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
         self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
         self.slope = float(slopes @ d) + penalised(self.strengths, self.trial) - held
-
-    def _near(self) -> Strengths:
-        """l1, l2 and bounds within which the model is believed: where it has no curvature, its minimiser is far away."""
-        l1, l2, lower, upper = self.strengths
-        far = FAR * float(np.abs(self.w).max(initial=0.0)) or inf
-        return l1, l2, max(lower, -far), min(upper, far)
 
     def _target(self, g: np.ndarray) -> float:
         """By how much a coordinate's slope may be off when the model is done."""

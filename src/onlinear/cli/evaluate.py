@@ -11,13 +11,11 @@ import typer
 
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
 from onlinear.cli.interrupts import Interrupts
-from onlinear.cli.show import keep_end, rows_in_words, say_errors
+from onlinear.cli.show import WIDTH, keep_end, keep_start, rows_in_words, say_errors
 
 if TYPE_CHECKING:
     from onlinear.models.evaluation import Bin, Result
 
-NAMES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
-WIDTH = 80
 MOST_PAIRS = 10  # of classes that are taken for each other, where the whole matrix is too wide
 
 
@@ -76,14 +74,15 @@ def as_json(found: Result, skipped: int) -> dict[str, Any]:
 
 def describe_result(found: Result) -> list[str]:
     """A result as lines of at most 80 characters."""
+    from onlinear.models.evaluation import MEASURES
     from onlinear.streams.labels import shown
     from onlinear.training.quality import WORSE
 
     out = [""]
-    for name, value in {"loss": found.loss, **{NAMES[name]: value for name, value in found.measures.items()}}.items():
+    for name, value in {"loss": found.loss, **{MEASURES[name]: value for name, value in found.measures.items()}}.items():
         out.append(f"{name:<12}{'-' if value is None else f'{value:.6g}':>12}")
     if (constant := found.constant) is not None:
-        out += ["", f"best constant: loss {constant.loss:.6g}, {NAMES[_error(found)]} {constant.error:.6g}"]
+        out += ["", f"best constant: loss {constant.loss:.6g}, {MEASURES[_error(found)]} {constant.error:.6g}"]
         if found.loss > constant.loss + WORSE * abs(constant.loss):
             out.append("The model predicts worse than a constant on these rows.")
     if found.gap is not None:
@@ -123,7 +122,10 @@ def confusion(names: list[str], matrix: list[list[float]]) -> list[str]:
     pairs = sorted(
         ((matrix[i][j], i, j) for i in places for j in places if i != j and matrix[i][j] > 0.0), key=lambda p: (-p[0], p[1:])
     )
-    shown = [f"{_count(value):>10}  {_short(names[i])} taken for {_short(names[j])}" for value, i, j in pairs[:MOST_PAIRS]]
+    shown = [
+        f"{_count(value):>10}  {keep_start(names[i], 24)} taken for {keep_start(names[j], 24)}"
+        for value, i, j in pairs[:MOST_PAIRS]
+    ]
     return [f"confusion: the {len(shown)} most frequent of {len(pairs)} kinds of errors (all with --json)", *shown]
 
 
@@ -141,7 +143,3 @@ def calibration(bins: list[Bin]) -> list[str]:
 
 def _count(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else name[:21] + "..."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onlinear.cli.command import Reading, app, guarded, reads, usage
+from onlinear.cli.show import keep_start
 
 if TYPE_CHECKING:
     from onlinear.models.explaining import Explanation
@@ -58,12 +59,8 @@ def describe(where: str, found: Explanation, top: int) -> list[str]:
     lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
     lines.append(f"{'contribution':>14}{'weight':>14}{'value':>12}  feature")
     for term in found.terms[:top]:
-        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {_short(term.name, 38)}")
+        lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {keep_start(term.name, 38)}")
     rest: Any = sum(term.contribution for term in found.terms[top:])
     if len(found.terms) > top:
         lines.append(f"{rest:>+14.6g}{'':>26}  {len(found.terms) - top:,} others")
     return [*lines, f"{found.intercept:>+14.6g}{'':>26}  intercept", ""]
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."

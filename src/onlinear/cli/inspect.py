@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from onlinear.cli.command import app, guarded
-from onlinear.cli.show import size, weights_text
+from onlinear.cli.show import keep_start, size, weights_text
 
 BAR = 30  # characters
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -200,7 +200,7 @@ def describe_model(found: dict[str, Any]) -> list[str]:
         facts.append(("intercept", f"{found['intercept'][0]:.6g}"))
     width = 2 + max(len(name) for name, _ in facts)
     return [
-        *(f"{name:<{width}}{_short(value, 78 - width)}" for name, value in facts),
+        *(f"{name:<{width}}{keep_start(value, 78 - width)}" for name, value in facts),
         *history(found["history"]),
         *largest(found),
     ]
@@ -255,15 +255,11 @@ def largest(found: dict[str, Any]) -> list[str]:
     )
     out = ["", f"the {len(entries)} largest weights" + (", by weight x scale" if scaled else ""), head]
     for entry in entries:
-        name = f"column {entry.column}" if entry.name is None else f"{_short(entry.name, 24)} (column {entry.column})"
-        label = f"{_short(str(entry.label), 11):>12}" if several else ""
+        name = f"column {entry.column}" if entry.name is None else f"{keep_start(entry.name, 24)} (column {entry.column})"
+        label = f"{keep_start(str(entry.label), 11):>12}" if several else ""
         out.append(f"{entry.weight:>14.6g}" + (f"{entry.scaled:>14.6g}" if scaled else "") + label + f"  {name}")
     return out
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.5g}"
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."

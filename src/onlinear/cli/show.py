@@ -72,6 +72,11 @@ def wrap_words(text: str) -> list[str]:
     )
 
 
+def keep_start(text: str, width: int) -> str:
+    """The first ``width`` characters of a longer text."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
 def keep_end(text: str, width: int) -> str:
     """The last ``width`` characters of a longer text."""
     return text if len(text) <= width else f"...{text[3 - width :]}"

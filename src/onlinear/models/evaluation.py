@@ -25,6 +25,8 @@ from onlinear.streams.weighted import balanced, class_totals, typed
 from onlinear.training.metrics import exact_area
 from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
+# How measures are written.
+MEASURES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
 BINS = 10  # of the calibration table
 POINTS = 200  # of a curve
 STRETCHES = 20  # of the rows, in their order

@@ -9,10 +9,10 @@ from onlinear.errors import ModelFileError
 from onlinear.files import model_file
 from onlinear.learner import Learner
 from onlinear.learner.stored_learner import Arrays, Header
-from onlinear.learner.stored_parts import PartNeeded
+from onlinear.learner.stored_parts import ROLES, PartNeeded
 from onlinear.models.base import Classifier, Model, Regressor
 from onlinear.models.predictor import Final
-from onlinear.models.stored_model import OBJECT, PARTS, is_setting, must
+from onlinear.models.stored_model import OBJECT, is_setting, must
 from onlinear.text.form import unknown
 
 KINDS: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
@@ -40,8 +40,8 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
         For a part that is not the model's, or a user-defined part that is missing.
     """
     for role in parts:
-        if role not in PARTS:
-            raise unknown("part", role, PARTS)
+        if role not in ROLES:
+            raise unknown("part", role, ROLES)
     header, arrays = model_file.read(path)
     try:
         return _restore(header, arrays, kinds or KINDS, parts)
@@ -67,6 +67,6 @@ def _restore(header: Header, arrays: Arrays, kinds: dict[str, Any], parts: dict[
     must(isinstance(header["estimator"], dict), "estimator")
     params = header["estimator"]["params"]
     must(isinstance(params, dict) and all(is_setting(name, value) for name, value in params.items()), "params")
-    model = kinds[kind](**params | {role: learner.spec[role] for role in PARTS if params[role] == OBJECT})
+    model = kinds[kind](**params | {role: learner.spec[role] for role in ROLES if params[role] == OBJECT})
     model.restore(header["estimator"], learner)
     return model

@@ -12,9 +12,9 @@ from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.learner.parts import split
 from onlinear.learner.stored_learner import Header
+from onlinear.learner.stored_parts import ROLES
 from onlinear.solvers import SOLVERS
 
-PARTS = ("solver", "loss", "penalty", "average")
 NUMBERS = ("l1", "l2", "eta")  # parameters that files of older releases lack; they stand where they are given
 OBJECT = {"part": "object"}  # stands for a part object, which the learner's header describes
 LATER = {
@@ -50,7 +50,7 @@ def is_setting(name: str, value: Any) -> bool:
     if name in MADE:
         return value is None or _is_asked(value)
     if value == OBJECT:
-        return name in PARTS
+        return name in ROLES
     return value is None or isinstance(value, (bool, str)) or trust.real(value)
 
 
@@ -78,7 +78,7 @@ def store_params(settings: dict[str, Any]) -> dict[str, Any]:
     }
     if params.get("clip", True) is None:
         del params["clip"]  # files that are older than it, and were saved again, keep their bytes
-    for role in PARTS:
+    for role in ROLES:
         params[role] = params[role] if params[role] is None or isinstance(params[role], str) else OBJECT
     if not isinstance(params["random_state"], (int, np.integer)):
         params["random_state"] = None

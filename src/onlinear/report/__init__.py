@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from onlinear.models.evaluation import MEASURES
 from onlinear.pages import templates
 from onlinear.report.figures import calibration_figure, curve_figures, history_figures, stretch_figure
 
-MEASURES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
 MOST_CLASSES = 20  # that are listed
 
 

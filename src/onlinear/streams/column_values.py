@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from onlinear.compiled.calls import EXACT
 from onlinear.streams.column_plan import WANTED, kind_of
 from onlinear.streams.encoding import DATE, ERROR, OMIT, TEXT
 from onlinear.streams.row_errors import ColumnGroup, RowErrors
 
-EXACT = 2**53
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import REAL, Names, names_in, names_of
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
@@ -28,7 +29,6 @@ from onlinear.streams.ngrams import Grams, WordGrams
 Row = tuple[list[int], list[float]]  # columns, ascending, and the values there
 Arrays = tuple[np.ndarray, np.ndarray]
 MOST_NAMES = 1 << 17  # of rows that are held
-EXACT = 2**53  # whole numbers up to here are doubles
 MOST_HELD = 1 << 16  # hashes that are kept
 PLAIN = (float, int, bool)
 

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import LANES, composed, function, kernel
+from onlinear.compiled import composed, function, kernel
 from onlinear.losses import weighted
 from onlinear.rows import Rows
+from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.batch_dual import DualRoom, Start, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, Job, LastRow, State, T
 
 MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
-BEHIND = int(LANES) - 1  # numbers that lanes write behind the last
 ONE_MORE, HALF = np.uint64(1), np.uint64(32)
 SPREAD, SHIFT = np.uint64(2654435761), np.uint64(15)  # of columns over the slots
 
