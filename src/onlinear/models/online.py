@@ -287,27 +287,45 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         with unchanged_on_error(self):
             if anew:
                 forget(self)
-            generator = None if shuffled is None else shuffled.state()
-            options = self._options(stream, classes, passes)
-            weights = self._stream_weights(stream, anew)
-            if shuffled is not None and generator is not None:
-                shuffled.restore(generator)  # a pass that looks at labels has taken an order
-            most = check_max_passes(self.max_passes) if anew and self.certifies else None
-            options = options._replace(class_weights=weights, most=most)
+            options = self._options_of_run(stream, classes, passes, anew, shuffled)
             training = Training(stream, options, lambda task: self, shuffled=shuffled, tasks=tasks)
+            describe = partial(self._describe_stream, stream, training, before, anew)
 
             def copied() -> Attributes:
-                self._describe_stream(stream, training, before, anew)
+                describe()
                 return self.copied_attributes()
 
-            if most is None:
+            if options.most is None:
                 start_passes(tasks, passes, None, copied)
             else:
                 tasks.start(READING, None, copied)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
+        self._follow(training, callbacks, total, before, describe)
+        if anew:
+            warn(training.remarks(command=False))
+        if options.most is not None:
+            self.warn_of_shortfall()
+        elif anew and training.rows >= ENOUGH:
+            warn(training.doubts(command=False))
+        return self
+
+    def _options_of_run(self, stream: Stream, classes: Any, passes: int, anew: bool, shuffled: Shuffled | None) -> Options:
+        """The options of a run over a stream, whose labels they may need a pass to look at: the rows' order stays the first."""
+        generator = None if shuffled is None else shuffled.state()
+        options, weights = self._options(stream, classes, passes), self._stream_weights(stream, anew)
+        if shuffled is not None and generator is not None:
+            shuffled.restore(generator)
+        most = check_max_passes(self.max_passes) if anew and self.certifies else None
+        return options._replace(class_weights=weights, most=most)
+
+    def _follow(
+        self, training: Training, callbacks: Any, total: int | None, before: dict[str, Any], describe: Callable[[], None]
+    ) -> None:
+        """Learn the rows of a run. An error leaves the attributes of ``before`` where no row was learned."""
+        certifies = training.options.most is not None
         with ExitStack() as stack:
-            shown = show_passes() if self.verbose and most is not None else None
-            if self.verbose and most is None:
+            shown = show_passes() if self.verbose and certifies else None
+            if self.verbose and not certifies:
                 callbacks = [stack.enter_context(show_bar(self.t_, total)), *callbacks]
             training.watch = partial(tell, callbacks, Progress(self, total))
             try:
@@ -322,14 +340,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 raise
             finally:
                 if training.rows:
-                    self._describe_stream(stream, training, before, anew)
-        if anew:
-            warn(training.remarks(command=False))
-        if most is not None:
-            self.warn_of_shortfall()
-        elif anew and training.rows >= ENOUGH:
-            warn(training.doubts(command=False))
-        return self
+                    describe()
 
     def _options(self, stream: Stream, classes: Any, passes: int) -> Options:
         if self.task == REGRESS:
