@@ -81,8 +81,7 @@ def read(path: str) -> Saved:
         raise ModelFileError(f"{path}: a model, not a checkpoint: it holds no run to resume.")
     if run.get("version") != VERSION:
         raise ModelFileError(f"{path}: a checkpoint of version {run.get('version')!r}; this release reads {VERSION}.")
-    prefix = f"{RUN}."
-    own = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+    own = model_file.arrays_below(arrays, f"{RUN}.")
     sharded = SHARDS in header
     run = run if sharded else {**dict.fromkeys(SINCE_0_2), **run}
     must_be(path, run, {name: RUNS[name] for name in COMMAND} if sharded else RUNS)

@@ -131,13 +131,14 @@ def weights(model: Any, learner: Any, top: int) -> tuple[int, list[Weight]]:
     """The number of weights that are not 0, and the largest ones, in the units that the penalty sees."""
     import numpy as np
 
+    from onlinear.learner.scores import predictors_of
     from onlinear.models.predictor import Final
 
     found = []
     if isinstance(learner, Final):
         own, scales = list(zip(learner.columns, learner.values, strict=True)), None
     else:
-        table = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+        table, _ = predictors_of(learner)
         own = [(np.flatnonzero(column), column[np.flatnonzero(column)]) for column in table.T]
         scales = None if learner.scaler is None else learner.scaler.scales()
     for k, (columns, values) in enumerate(own):

@@ -22,7 +22,7 @@ from onlinear.streams.bundled import Bundled
 from onlinear.streams.files import is_pipe
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
-from onlinear.streams.weighted import balanced, class_totals, typed
+from onlinear.streams.weighted import balanced_weights, typed
 from onlinear.training.options import CLASSIFY, Options
 from onlinear.training.trainable import Trainable
 from onlinear.training.training import Training
@@ -153,9 +153,8 @@ def _classes(settings: Settings, stream: Stream, run: dict[str, Any] | None) -> 
         classes = scan(stream)
     if not balance:
         return classes, named
-    totals = class_totals(stream)
-    classes = tuple(sorted(totals)) if settings.scan else classes
-    return classes, dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+    weights = balanced_weights(stream)
+    return tuple(sorted(weights)) if settings.scan else classes, weights
 
 
 def _named_weights(text: str) -> dict[str, float]:

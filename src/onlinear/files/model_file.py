@@ -26,6 +26,11 @@ DEEPEST = 32  # lists and objects inside one another in a header
 Arrays = dict[str, np.ndarray]
 
 
+def arrays_below(arrays: Arrays, prefix: str) -> Arrays:
+    """The arrays whose names begin with ``prefix``, by what follows it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Write a model file; the same header and arrays give the same bytes."""
     arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}

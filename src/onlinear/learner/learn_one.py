@@ -1,8 +1,8 @@
 """One row after another by one compiled call each, with the checks, scales, step and running loss of a block of rows.
 
-``learn_row`` is compiled for each solver's kernel, whose arguments are held in memory (``compiled.Held``): a call passes the row
-and one address. The caller handles all other cases: rows that are not plain (``rows.fill_given``), targets that are refused,
-and messages. Several outputs: ``learn_outputs.py``.
+``learn_row`` is compiled for each solver's kernel. The arguments are held in memory (``compiled.Held``): a call passes the row
+and one address. The caller handles all other cases: rows that are not plain (``rows.fill_given``), refused targets, messages.
+Several outputs: ``learn_outputs.py``.
 """
 
 from __future__ import annotations

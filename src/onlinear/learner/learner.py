@@ -25,7 +25,7 @@ from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
 from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.row_calls import LISTED, built_in_of, tell
-from onlinear.learner.scores import penalty_value, score_block, score_rows
+from onlinear.learner.scores import penalty_value, predictors_of, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
@@ -653,7 +653,7 @@ class Learner(Core):
         worn = self._read is not None and self._read.worn
         if held is None and (worn or self._read_since[1] > 1 + self.size // WORTH):
             bounds, now = self.bounds(), self.states[0].now
-            self._list(OneScore(*self._predictors(), now, bound_of(self.growing, self.size), bounds, self.moves))
+            self._list(OneScore(*predictors_of(self), now, bound_of(self.growing, self.size), bounds, self.moves))
         return found
 
     def _list(self, score: OneScore | None) -> None:
@@ -662,11 +662,6 @@ class Learner(Core):
         self._score = score
         if score is not None and score.take is not None and TAKES_CALLS:
             tell(self.words, LISTED, score.address, score.here)
-
-    def _predictors(self) -> tuple[np.ndarray, np.ndarray]:
-        """The weights (d, K) and the intercepts (K,) by which it predicts."""
-        found = [self._predictor(k) for k in range(self.n_outputs)]
-        return np.stack([weights for _, weights in found], axis=1), np.array([bias for bias, _ in found])
 
     @reads
     def _scores(self, source: Source, many: bool) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from onlinear.certified.rounds import Rounds
 from onlinear.certified.sums import Point, Sums
+from onlinear.files.model_file import arrays_below
 from onlinear.learner.certificates import scales_of
 from onlinear.learner.learner import Learner
 from onlinear.learner.loss_sums import loss_weights
@@ -123,4 +124,4 @@ class RoundsOfBlocks:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take what ``arrays`` gave. Raises ModelFileError for what no run gives."""
         for k, rounds in enumerate(self.rounds):
-            rounds.restore({name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{k}.")})
+            rounds.restore(arrays_below(arrays, f"{k}."))

@@ -9,6 +9,12 @@ import numpy as np
 from onlinear.rows import Rows, Source, dot_rows
 
 
+def predictors_of(learner: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The weights (d, K) and the intercepts (K,) by which a learner, or what predicts of one, predicts."""
+    weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+    return weights, np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))
+
+
 def score_rows(source: Source, bias: float, weights: np.ndarray) -> np.ndarray:
     """<w, x> + b of each row; columns beyond the weights have weight 0."""
     out = np.empty(source.n)

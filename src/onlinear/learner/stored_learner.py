@@ -13,6 +13,7 @@ import numpy as np
 from onlinear import rows
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
+from onlinear.files.model_file import arrays_below
 from onlinear.learner import stored_parts
 from onlinear.learner.core import Core
 from onlinear.learner.uncertainty import NONE
@@ -148,8 +149,7 @@ def fill(core: Core, size: int, arrays: Arrays) -> None:
     if core.spread is not None:
         core.spread.restore(arrays, size, core.t)
         for r, copy in enumerate(core.spread.copies):
-            begin = f"{COPY}{r}."
-            fill(copy, size, {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)})
+            fill(copy, size, arrays_below(arrays, f"{COPY}{r}."))
 
 
 def _rebuild_tables(core: Core, arrays: Arrays) -> None:

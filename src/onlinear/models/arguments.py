@@ -54,6 +54,18 @@ def refuse_other_width(X: Any, size: int) -> None:
         raise ValueError(f"X has {X.shape[1]} features, but the model is expecting {size} features as input.")
 
 
+def refuse_targets_of_stream(y: Any, sample_weight: Any) -> None:
+    """Raise ValueError for targets or weights beside a stream."""
+    if y is not None or sample_weight is not None:
+        raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+
+
+def refuse_no_weight(weights: np.ndarray) -> None:
+    """Raise ValueError where no row has a weight."""
+    if not np.any(weights):
+        raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
+
+
 def check_passes(passes: Any, rows: int | None) -> int:
     """An integer of at least 1; "auto" is so many that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``, and 1
     where their number is not known."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from typing import Any
 
-import numpy as np
-
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
 from onlinear.learner.parts import build_loss, build_penalty, preset_of, solver_name
+from onlinear.learner.scores import predictors_of
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import TEMPERED
 from onlinear.text.form import check_number
@@ -18,13 +17,6 @@ from onlinear.text.form import check_number
 def names_certified(solver: Any) -> bool:
     """Whether a solver, as users write it, is one that stops at a certified gap."""
     return bool(getattr(preset_of(solver).solver, "certifies", False))
-
-
-def check_max_passes(passes: Any) -> int:
-    """An integer of at least 1."""
-    if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
-        raise ValueError(f"max_passes must be an integer of at least 1, got {passes!r}.")
-    return int(passes)
 
 
 class Certifying:
@@ -104,7 +96,7 @@ class Certifying:
         online.grow(found.size)
         if found.scaler is not None:
             found.scaler = deepcopy(online.scaler)
-        found.begin_at(*weights_of(online))
+        found.begin_at(*predictors_of(online))
         return found
 
     @property
@@ -132,9 +124,3 @@ class Certifying:
                     f"{name}={getattr(self, name)!r} is a setting of online passes, and with tol= this fit makes none: name "
                     "the solver of the first passes, such as solver='comid', or leave it out."
                 )
-
-
-def weights_of(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
-    """The weights (d, K) and the intercepts (K,) by which a learner predicts."""
-    weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
-    return weights, np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))

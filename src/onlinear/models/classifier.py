@@ -21,7 +21,7 @@ from onlinear.models.tables import names_target
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
-from onlinear.streams.weighted import balanced, class_totals
+from onlinear.streams.weighted import balanced, balanced_weights
 from onlinear.text.form import check_number
 
 FEW = 20  # classes, of which scikit-learn never warns that they could be numbers while each has two rows
@@ -669,8 +669,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
                 return self.class_weight
             place = {name: k for k, name in enumerate(named.tolist())}
             return {place.get(name, name): weight for name, weight in self.class_weight.items()}
-        totals = class_totals(stream)
-        return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+        return balanced_weights(stream)
 
 
 def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:

@@ -21,7 +21,7 @@ from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
-from onlinear.streams.weighted import balanced, class_totals, typed
+from onlinear.streams.weighted import balanced_weights, typed
 from onlinear.training.metrics import exact_area
 from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
@@ -153,8 +153,7 @@ def _weights_of_classes(model: Classifier, stream: Stream) -> np.ndarray | None:
     if not weights:
         return None
     if isinstance(weights, str):
-        totals = class_totals(stream)
-        weights = dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+        weights = balanced_weights(stream)
     named = typed(weights, stream)
     return np.array([float(named.get(name, 1.0)) for name in model.classes_.tolist()])
 

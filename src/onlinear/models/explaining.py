@@ -12,6 +12,7 @@ import numpy as np
 
 from onlinear.learner.classes import best_class_of_row
 from onlinear.learner.clip import bounded
+from onlinear.learner.scores import predictors_of
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.predictor import Final
 from onlinear.streams import Stream
@@ -46,9 +47,8 @@ class Explainer:
 
     def __init__(self, model: Any) -> None:
         self._model, learner = model, model.fitted_learner()
-        self._weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+        self._weights, self._biases = predictors_of(learner)
         self._bounds = learner.bounds if isinstance(learner, Final) else learner.bounds()
-        self._biases = np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64))
 
     def explain(self, entries: Iterable[Entry]) -> Explanation:
         """Explain one row: the score of the predicted class where there are several, of the second class of two."""

@@ -21,19 +21,23 @@ from sklearn.utils.validation import validate_data
 from onlinear import streams
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
+from onlinear.learner.arguments import count
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import preset_of
+from onlinear.learner.scores import predictors_of
 from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.models.arguments import (
     check_passes,
     fix_scales,
     is_stream,
     make_generator,
+    refuse_no_weight,
     refuse_other_width,
+    refuse_targets_of_stream,
     refuse_unseen,
 )
 from onlinear.models.base import Classifier, Regressor
-from onlinear.models.certifying import check_max_passes, names_certified, weights_of
+from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import evaluate, gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, start_passes, tell
 from onlinear.models.one_by_one import OneByOne, without_rows
@@ -112,8 +116,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             X, y = self.validate_rows(X, y, first=True)
             passes = check_passes(self.passes, X.shape[0])
             y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
-            if not np.any(weights):
-                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
+            refuse_no_weight(weights)
             certified = self.certified_learner(outputs) if self.certifies else None
             start = None if certified is None else self.begin(outputs)
             if certified is not None and (start is not None or self.solver is None or names_certified(self.solver)):
@@ -127,7 +130,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                     tasks.start(None, 0)
                     return self._solve(learner, X, y, weights, passes)
                 self._solve(learner, X, y, weights, passes)
-                return self._certify(certified, X, y, weights, weights_of(learner), passes, tasks)
+                return self._certify(certified, X, y, weights, predictors_of(learner), passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
             if certified is None:
                 start_passes(tasks, passes, source.n)
@@ -137,7 +140,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks)
         if certified is not None:
-            return self._certify(certified, X, y, weights, weights_of(self.learner_), passes, tasks)
+            return self._certify(certified, X, y, weights, predictors_of(self.learner_), passes, tasks)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
 
@@ -274,8 +277,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         tasks: Tasks = NOBODY,
     ) -> Self:
         """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
-        if y is not None or sample_weight is not None:
-            raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+        refuse_targets_of_stream(y, sample_weight)
         if shuffled is None:
             self._refuse_shuffle()
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
@@ -315,7 +317,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         options, weights = self._options(stream, classes, passes), self._stream_weights(stream, anew)
         if shuffled is not None and generator is not None:
             shuffled.restore(generator)
-        most = check_max_passes(self.max_passes) if anew and self.certifies else None
+        most = count("max_passes", self.max_passes) if anew and self.certifies else None
         return options._replace(class_weights=weights, most=most)
 
     def _follow(
@@ -478,8 +480,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """
         learner = self.fitted_learner()
         if is_stream(X, y):
-            if y is not None or sample_weight is not None:
-                raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+            refuse_targets_of_stream(y, sample_weight)
             found = gap_of_stream(self, X if isinstance(X, Stream) else Pairs(X))
         else:
             if isinstance(learner, Final):
@@ -536,8 +537,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """What ``evaluate`` measures of a stream, or of a table with its own targets."""
         self.fitted_learner()
         if isinstance(X, Stream):
-            if y is not None or sample_weight is not None:
-                raise ValueError("a stream's targets and weights come with its rows: y and sample_weight must be None.")
+            refuse_targets_of_stream(y, sample_weight)
             return evaluate(self, X).measures
         if y is None and not self._reads_tables():
             raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
@@ -572,7 +572,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         import pandas as pd  # type: ignore[import-untyped]
 
         learner = self.fitted_learner()
-        table = learner.weights(average=True).reshape(learner.size, learner.n_outputs)
+        table, _ = predictors_of(learner)
         largest = np.abs(table).max(axis=1)
         columns = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
         names = [f"x{j}" if name is None else name for j, name in zip(columns, self.feature_names(columns), strict=True)]

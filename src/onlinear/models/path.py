@@ -26,11 +26,12 @@ from sklearn.utils import get_tags
 from onlinear.certified import shortfall
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
+from onlinear.files.model_file import arrays_below
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.stored_learner import Arrays, Header
-from onlinear.models.arguments import check_passes, fix_scales, make_generator
+from onlinear.models.arguments import check_passes, fix_scales, make_generator, refuse_no_weight
 from onlinear.models.estimators import KINDS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
@@ -171,8 +172,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             shuffle, draw = lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
             passes = check_passes(lead.passes, X.shape[0])
-            if not np.any(weights):
-                raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
+            refuse_no_weight(weights)
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead.chosen_scale() == "standard":
                 fix_scales(lead.learner_, X, weights)
@@ -440,7 +440,7 @@ def _as_penalty(penalty: Any) -> Any:
 
 
 def _model(k: int, header: Header, arrays: Arrays) -> Online:
-    own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
+    own = arrays_below(arrays, f"{k}/")
     if "0/scales" in arrays:
         own.setdefault("scales", arrays["0/scales"])
     model = KINDS[header["kind"]](**header["estimator"]["params"])

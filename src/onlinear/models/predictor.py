@@ -21,7 +21,7 @@ from onlinear.learner.clip import are_ranges, bounded
 from onlinear.learner.learn_one import retyped
 from onlinear.learner.parts import build_loss
 from onlinear.learner.predict_one import OneScore, bound_of
-from onlinear.learner.scores import score_block
+from onlinear.learner.scores import predictors_of, score_block
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, Spread, interval_of, std_of, thawed
 from onlinear.rows import LARGEST_COLUMN, Rows, checks
@@ -65,13 +65,13 @@ class Final:
         """The predicting part of ``learner``."""
         if isinstance(learner, Final):
             return learner
-        weights = learner.weights(average=True).reshape(learner.size, learner.n_outputs).T
-        kept = [np.flatnonzero((w != 0.0) | np.signbit(w)).astype(np.uint32) for w in weights]
+        weights, intercepts = predictors_of(learner)
+        kept = [np.flatnonzero((w != 0.0) | np.signbit(w)).astype(np.uint32) for w in weights.T]
         return cls(
             learner.spec,
             kept,
-            [w[columns] for w, columns in zip(weights, kept, strict=True)],
-            np.atleast_1d(np.asarray(learner.intercept(average=True), np.float64)),
+            [w[columns] for w, columns in zip(weights.T, kept, strict=True)],
+            intercepts,
             size=learner.size,
             growing=learner.growing,
             t=learner.t,

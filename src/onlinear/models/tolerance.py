@@ -9,8 +9,9 @@ import numpy as np
 
 from onlinear.certified import Gap, shortfall
 from onlinear.learner import Learner
+from onlinear.learner.arguments import count
+from onlinear.learner.scores import predictors_of
 from onlinear.models.base import Model
-from onlinear.models.certifying import check_max_passes, weights_of
 from onlinear.solvers.core.certified import CertifiedEngine, Report, Tell, add_passes, certificate, counted
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
@@ -27,7 +28,7 @@ class Certified(Model):
         learner = getattr(self, "learner_", None)
         if not (self.warm_start and isinstance(learner, Learner)):
             return None
-        return weights_of(learner) if (learner.size, learner.n_outputs) == (self.n_features_in_, outputs) else None
+        return predictors_of(learner) if (learner.size, learner.n_outputs) == (self.n_features_in_, outputs) else None
 
     def solve_to_tolerance(
         self,
@@ -40,7 +41,7 @@ class Certified(Model):
         tasks: Tasks,
     ) -> None:
         """Solve from a start after so many passes, and take the learner. Warns where the gap stays above ``tol``."""
-        most = check_max_passes(self.max_passes) - passes
+        most = count("max_passes", self.max_passes) - passes
         if most < 1:
             raise ValueError(f"max_passes={self.max_passes} leaves no pass after the {passes} of {self.solver!r}.")
         learner.solve_from(X, y, most, weights, start, teller(tasks, show_iterations() if self.verbose else None))

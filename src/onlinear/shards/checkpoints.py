@@ -99,7 +99,7 @@ def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any], *
     _refuse_other_settings(name, found, model)
     if {key: entry.get(key) for key in ("count", "names")} != _identity(shards):
         raise ValueError(f"{name}: the checkpoint is of {entry.get('count')} other shards; these are {len(shards)}.")
-    own = {key.removeprefix(f"{ENTRY}."): array for key, array in arrays.items() if key.startswith(f"{ENTRY}.")}
+    own = model_file.arrays_below(arrays, f"{ENTRY}.")
     try:
         stand = _stand(found, entry, own)
     except ModelFileError as error:

@@ -21,6 +21,7 @@ from onlinear.certified.prox_newton import penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign
 from onlinear.certified.sums import SHARES, Point, Sums
 from onlinear.files import trust
+from onlinear.files.model_file import arrays_below
 from onlinear.learner import Learner
 from onlinear.shards.tasks import Centre, Job
 from onlinear.solvers.core.engine import T
@@ -305,4 +306,4 @@ class CorrectedRounds:
         trust.must(bool(np.all((made >= 1.0) & (made < 2.0**53) & (made % 1.0 == 0.0))), "a number of rounds")
         self.iterations, self.passes = (int(number) for number in made)
         for k, output in enumerate(self.outputs):
-            output.restore({name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{k}.")})
+            output.restore(arrays_below(arrays, f"{k}."))

@@ -15,11 +15,12 @@ import numpy as np
 from onlinear.certified.prox_newton import strengths_of
 from onlinear.certified.rounds import LARGEST
 from onlinear.learner import Learner
+from onlinear.learner.arguments import count
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.parts import preset_of
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
-from onlinear.models.certifying import check_max_passes, names_certified
+from onlinear.models.certifying import names_certified
 from onlinear.shards.checkpoints import Keeper, Stand, restore
 from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds
 from onlinear.shards.corrected import CorrectedRounds
@@ -190,7 +191,7 @@ def refuse(model: Model, rounds: int | None = None) -> None:
     if not online and not names_certified(solver):
         raise ValueError(f"solver={solver!r}: the online pass over shards takes solvers by name, without averages.")
     learner = copy(model).start_certified(1, features=1, total=None)
-    most, first = check_max_passes(model.max_passes), _first_passes(learner.loss)
+    most, first = count("max_passes", model.max_passes), _first_passes(learner.loss)
     if most <= first:
         raise ValueError(f"max_passes={most} leaves no pass to certify after the {first} that begin.")
 
@@ -283,7 +284,7 @@ def _go_on(
     keeper: Keeper | None,
 ) -> None:
     """Ask for sums and take them, until the gap is small enough or the passes are used up."""
-    most = check_max_passes(model.max_passes)
+    most = count("max_passes", model.max_passes)
     while not reading.done and reading.passes < most:
         began = time.perf_counter()
         reading.begin()

@@ -23,12 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import adopt, lane_by_lane
-from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.core.dense import choose, dot
 from onlinear.solvers.core.engine import Engine, Problem, State
-from onlinear.solvers.core.plain import EXPLICIT, PlainEngine, check_penalty, check_squares
+from onlinear.solvers.core.plain import EXPLICIT, PlainEngine, check_last, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
 
 
@@ -193,8 +192,7 @@ class LazyAdagradComid(PlainEngine):
     def check(self, state: State) -> None:
         super().check(state)
         check_squares(state)
-        last = state.vectors()["last"]
-        trust.must(bool(np.all((last >= 0.0) & (last <= state.t) & (last == np.floor(last)))), "steps after the last row")
+        check_last(state)
 
 
 for _solver in (AdagradRda, AdagradComid):

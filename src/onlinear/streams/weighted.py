@@ -78,6 +78,12 @@ def class_totals(stream: Stream) -> dict[Any, float]:
     return {label if stream.labels is None else stream.labels[int(label)]: total for label, total in sorted(found.items())}
 
 
+def balanced_weights(stream: Stream) -> dict[Any, float]:
+    """The weight of each label of a stream by which all labels have the same total; one pass over it."""
+    totals = class_totals(stream)
+    return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
+
+
 def balanced(totals: Iterable[float]) -> np.ndarray:
     """The weights that give all classes the same total: W / (K W_k), with W_k the total of class k, W that of all, and K the
     number of classes that have rows; 1 for a class without rows."""

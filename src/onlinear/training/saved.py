@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.files import trust
+from onlinear.files.model_file import arrays_below
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.stored_learner import Arrays, Header
@@ -24,7 +25,7 @@ class State(NamedTuple):
 
     def named(self, prefix: str) -> Arrays:
         """The arrays whose names begin with ``prefix``, without it."""
-        return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
+        return arrays_below(self.arrays, prefix)
 
     def labels(self, stream: Stream, classes: Any) -> Labels:
         """The labels of the stream, with the classes that the run knew."""

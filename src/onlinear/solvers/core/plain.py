@@ -82,6 +82,12 @@ def check_squares(state: State) -> None:
     trust.must(state.now[OWN] >= 0.0 and bool(np.all(state.vectors()["n"] >= 0.0)), "sums of squares below 0")
 
 
+def check_last(state: State) -> None:
+    """Raise ModelFileError for features whose last row no run has."""
+    last = state.vectors()["last"]
+    trust.must(bool(np.all((last >= 0.0) & (last <= state.t) & (last == np.floor(last)))), "rows after the last one")
+
+
 class PlainEngine(Engine):
     """Runs the loop of loop.py over the numbers of a solver's letters."""
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from math import exp2
-from typing import Any
-
-import numpy as np
 
 from onlinear.compiled import function
-from onlinear.files import trust
 from onlinear.penalties import is_bare
 from onlinear.solvers.core.engine import Problem, State
-from onlinear.solvers.core.plain import PlainEngine
+from onlinear.solvers.core.plain import PlainEngine, check_last
 
 LEAST = 2.0**-1022  # gamma^k below it counts as it, so that gamma^-k is a number, by which any penalty is beyond any z
 
@@ -42,5 +38,4 @@ class Ages(PlainEngine):
 
     def check(self, state: State) -> None:
         super().check(state)
-        last: Any = state.vectors()["last"]
-        trust.must(bool(np.all((last >= 0.0) & (last <= state.t) & (last == np.floor(last)))), "rows after the last one")
+        check_last(state)
