@@ -132,9 +132,7 @@ def _stand(model: Model, entry: Mapping[str, Any], arrays: dict[str, np.ndarray]
     if weights is not None:
         trust.must(classes is not None and weights.shape == (len(classes),), "weights of classes")
         trust.must(bool(np.all(np.isfinite(weights) & (weights >= 0.0))), "weights of classes")
-    scales = None if learner.scaler is None else learner.scaler.scales()
-    job = Job(learner.loss, learner.penalty, learner.fit_intercept, scales, learner.size, classes, weights, learner.n_outputs)
-    before = entry["before"]
+    job, before = Job.of(learner, classes, weights), entry["before"]
     reading = CorrectedRounds(learner, job, before) if corrected else RoundsOfBlocks(learner, before)
     reading.restore(arrays)
     return Stand(reading, job, entry["rows"])

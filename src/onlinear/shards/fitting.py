@@ -221,8 +221,7 @@ def _begin(model: Model, found: Survey, *, corrected: bool) -> tuple[Learner, Jo
         learner = model.certified_learner(outputs, width, online=True)
     if learner.scaler is not None:
         learner.scaler.moments = np.pad(found.moments(learner.scaler.kind), ((0, 0), (0, width - found.width)))
-    scales = None if learner.scaler is None else learner.scaler.scales()
-    return learner, Job(learner.loss, learner.penalty, learner.fit_intercept, scales, width, classes, weights, outputs)
+    return learner, Job.of(learner, classes, weights)
 
 
 def _class_weights(given: Any, totals: Mapping[Any, float], classes: Sequence[Any]) -> np.ndarray | None:

@@ -84,6 +84,13 @@ class Job(NamedTuple):
     weights: np.ndarray | None  # (K,): what multiplies the rows of each class
     outputs: int
 
+    @classmethod
+    def of(cls, learner: Learner, classes: list[Any] | None, weights: np.ndarray | None) -> Job:
+        """What passes over shards are told of the learner of their end."""
+        scales = None if learner.scaler is None else learner.scaler.scales()
+        parts = learner.loss, learner.penalty, learner.fit_intercept
+        return cls(*parts, scales, learner.size, classes, weights, learner.n_outputs)
+
 
 class Centre(NamedTuple):
     """Where a corrected pass begins, in scaled columns: weights, their gradients over all rows, and sizes of steps."""
