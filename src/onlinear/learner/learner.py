@@ -56,10 +56,10 @@ class Learner(Core):
         The penalty r, such as ``"l1=1e-5"``. It acts on the weights of scaled columns.
     average : str or Average, default=None
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
-        ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better;
-        ``"adaptive,calibrated=true"``, for the losses logistic and softmax, is that times a number, learned from the scores
-        that it gave rows before they were learned, which makes its probabilities neither too sure nor too unsure. Several
-        outputs are then the classes of one target. With ``masked=true`` behind another name, as in
+        ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
+        ``"adaptive,calibrated=true"``, for the losses logistic and softmax, is that times a number, so that its probabilities
+        are neither too sure nor too unsure. The number is learned from the scores that rows had before they were learned.
+        Several outputs are then the classes of one target. With ``masked=true`` behind another name, as in
         ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
     scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"
         By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"centred"`` is ``"rms"``, and the columns
@@ -76,8 +76,8 @@ class Learner(Core):
     start : array-like of shape (d,) or (d, K), default=None
         The weights before the first row; None is 0. It needs ``scale="none"``.
     targets : {"raw", "relative"}, default="raw"
-        With ``"relative"`` the first target is the zero of all targets and scores count from the mean of the first 64 or fewer
-        (with an intercept), and for losses with a bounded slope the step sizes are multiplied by the running deviation of the
+        With ``"relative"`` the first target is the zero of all targets. With an intercept, scores count from the mean of the
+        first 64 or fewer. For losses with a bounded slope the step sizes are multiplied by the running deviation of the
         targets. With the Poisson loss scores count from the logarithm of the running mean (with an intercept), and step sizes
         are divided by the running size of the counts.
     weights : {"raw", "relative"}, default="raw"
@@ -548,8 +548,8 @@ class Learner(Core):
 
             p(x) + u(x) [q_low, q_high]
 
-        where p is the prediction, q are quantiles of z_t = (what was found - p_t) / u_t over the rows, each before it was
-        learned, and u^2 = 1 + h for targets, h for scores, with the leverage h of the row (``docs/uncertainty.md``).
+        where p is the prediction, and q are quantiles of z_t = (what was found - p_t) / u_t over the rows, each before it was
+        learned. With the leverage h of the row, u^2 is 1 + h for targets, h for scores (``docs/uncertainty.md``).
 
         Parameters
         ----------

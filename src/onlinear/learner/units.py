@@ -5,8 +5,8 @@ the targets of the rows so far, this one included, a learner may take the step s
 
     k = (sigma / |l'(sigma)|) / M^(3/4),   M = the largest s_i,   sigma^2 = the weighted variance of the y_i,
 
-so that a step moves the prediction by the same share of sigma whatever the unit of y (k = 1 / M^(3/4) for the squared loss,
-whose implicit step follows the unit by itself), and no weight is so large that its step ends at the row's own target and
+so that a step moves the prediction by the same share of sigma, whatever the unit of y. (The implicit step of the squared loss
+follows the unit by itself: there k = 1 / M^(3/4).) And no weight is so large that its step ends at the row's own target and
 forgets the weight. The power 3/4 was measured (docs/defaults.md): with 1 rare heavy rows move too little, with 1/2 too much.
 
 Losses that depend on s - y alone also get a zero: the first target of a row of non-zero weight is subtracted from all targets

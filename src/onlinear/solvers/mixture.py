@@ -12,8 +12,9 @@ and the model is sum_k p_k w_k with p_k in proportion to exp(-rate L_k - h_k): o
 is a negative log-likelihood, for others 1 over twice the running mean of the best expert's loss, so that losses have no unit.
 h_k, which begins at 2 log(eta/2), holds back the step sizes above 2, whose scores of the first rows are the worst.
 
-After 2^6, 2^7, ... rows: where the best expert's model has the largest step size, or the smallest, as at the look before, a
-copy of it with a step size 16 times as large, or as small, takes the place of the worst model, 5 nats behind the best.
+After 2^6, 2^7, ... rows: where the best expert's model has the largest step size, as at the look before, a copy of it with a
+step size 16 times as large takes the place of the worst model. The copy begins 5 nats behind the best. The smallest step size
+gives a copy with one 16 times as small.
 
 Source: the method is this package's. Exponential weights: Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, 2.2.
 Lazy:   of each model a feature keeps w, G and the sum of its average, with l2 sigma too; idle they follow as in MATH 18.3.
