@@ -390,10 +390,19 @@ class Unconstrained(Engine):
         return out
 
 
-class Constrained(Unconstrained):
-    """CSGD in O(non-zeros). p_j and S_j are kept side by side, so that a row finds both in one place."""
+class NeedsConstant(Engine):
+    """The part of an engine that warns where no column of the first rows is constant."""
 
     own_outputs = True
+
+    def learn_outputs(self, states: list[State], job: Job) -> int:
+        if states[0].t == 0 and len(job.s):
+            warn_without_constant(self.problem, job.rows)
+        return super().learn_outputs(states, job)
+
+
+class Constrained(NeedsConstant, Unconstrained):
+    """CSGD in O(non-zeros). p_j and S_j are kept side by side, so that a row finds both in one place."""
 
     def start(self, w: np.ndarray, b: float) -> State:
         state = super().start(w, b)
@@ -405,11 +414,6 @@ class Constrained(Unconstrained):
         both = state.arrays["pS"]
         return [both[0::2], both[1::2], state.arrays.get("B"), state.arrays.get("A")]
 
-    def learn_outputs(self, states: list[State], job: Job) -> int:
-        if states[0].t == 0 and len(job.s):
-            warn_without_constant(self.problem, job.rows)
-        return super().learn_outputs(states, job)
-
     def variables(self, state: State) -> dict[str, Any]:
         mass = float(state.now[MASS])
         xbar = state.arrays["pS"][1::2] / mass if mass > 0.0 else np.zeros(state.size)
@@ -417,15 +421,8 @@ class Constrained(Unconstrained):
         return {"w": self.weights(state, everything(state)), "xbar": xbar, "ybar": ybar}
 
 
-class ConstrainedWithL2(Dense):
+class ConstrainedWithL2(NeedsConstant, Dense):
     """CSGD with l2, by its dense step."""
-
-    own_outputs = True
-
-    def learn_outputs(self, states: list[State], job: Job) -> int:
-        if states[0].t == 0 and len(job.s):
-            warn_without_constant(self.problem, job.rows)
-        return super().learn_outputs(states, job)
 
     def variables(self, state: State) -> dict[str, Any]:
         w, S, Y = state.arrays["U"]
