@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onlinear.compiled import COMPILED, BoundLoss, cache, home, machine_code
+from onlinear import Learner
+from onlinear.compiled import COMPILED, BoundLoss, cache, held, home, machine_code, methods
 from onlinear.compiled.machine_code import UnknownTypeError, sign
 from onlinear.compiled.methods import Kernel
 from onlinear.losses import Hinge
@@ -127,9 +128,28 @@ def test_types_are_told_apart():
     kinds = (*arrays, *numbers, (1, 1.0), (1.0, 1), (1,), loss, Hinge())
     assert len({sign(kind) for kind in kinds}) == len(kinds)
     assert sign(one) == sign(np.ones(7))
+    for several in (np.zeros(6), np.zeros((6, 3)), np.zeros((6, 1))):  # one row has the type of several
+        assert sign(several[:2:2]) == sign(several[::2]) != sign(several[:1]) == sign(several[:1].copy()) == sign(several)
     for value in ("x", 2**63, one.astype(">f8"), np.array(["a"]), np.zeros(2).view(np.matrix), [1], (1, "x")):
         with pytest.raises(UnknownTypeError):
             sign(value)
+
+
+@pytest.mark.parametrize("outputs", [1, 4])
+@pytest.mark.parametrize("solver", ["comid", "ftrl"])
+def test_a_model_of_one_feature_takes_the_kernels_of_others(solver, outputs, monkeypatch):
+    def learned(features):
+        X, y = np.ones((3, features)), np.ones((3, outputs))
+        model = Learner(solver, "squared", "none", "uniform", n_features=features, n_outputs=outputs)
+        model.learn(X, y).learn_one([0], [1.0], y[0] if outputs > 1 else 1.0)
+        return model.weights()[0]
+
+    several = learned(2)
+    monkeypatch.setattr(machine_code, "found_on_disk", None)
+    monkeypatch.setattr(methods, "found_on_disk", None)
+    monkeypatch.setattr(methods, "compiler", None)
+    monkeypatch.setattr(held, "compiler", None)
+    assert learned(1).shape == several.shape
 
 
 def test_in_a_warm_cache_nothing_imports_numba(tmp_path):

@@ -101,7 +101,11 @@ def unheard() -> Iterator[None]:
 
 
 class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a text that only compiled code calls: others link it, and no machine code is made of it alone."""
+    """The code of a text that only compiled code calls: others link it, and no machine code is made of it alone. What calls it
+    is optimised with it."""
+
+    def _optimize_final_module(self) -> None:
+        pass
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()

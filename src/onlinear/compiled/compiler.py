@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from numba import njit, typeof
+from numpy.lib.stride_tricks import as_strided
 
 from onlinear.compiled import held_code, lines_code, numpy_dot_code, object_code, output_code, text_word_code
 from onlinear.compiled._private import NumbaError
@@ -14,6 +16,7 @@ from onlinear.compiled.bridges import bridge_function, bridge_lane_by_lane, brid
 from onlinear.compiled.cache import HeldType, keep_on_disk, point_to, undisturbed
 from onlinear.compiled.call_code import call_code
 from onlinear.compiled.loss_code import callback
+from onlinear.compiled.machine_code import stands_apart
 from onlinear.compiled.methods import listen
 from onlinear.compiled.passes import steps_for
 
@@ -47,15 +50,30 @@ def anew(text: Callable[..., Any], **options: bool) -> Any:
     return njit(text, **steps_for(text), **options)
 
 
+def kind_of(value: Any) -> Any:
+    """The type for which code is compiled that takes this argument."""
+    return typeof(_longer(value))
+
+
+def _longer(value: Any) -> Any:
+    """The same, with arrays of two rows for those of one that stand apart: Numba asks NumPy for their layout."""
+    if isinstance(value, np.ndarray) and stands_apart(value):
+        return as_strided(value, (2, *value.shape[1:]), value.strides)
+    if isinstance(value, tuple):
+        inner = map(_longer, value)
+        return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+    return value
+
+
 def held_kind(args: tuple[Any, ...]) -> HeldType:
     """The type of the address of held arguments."""
-    return HeldType(typeof(args))
+    return HeldType(kind_of(args))
 
 
 def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first: Any = None) -> Callable[..., Any]:
     """The compiled code itself for arguments typed as these, before which there may be one of the type ``first``. ``place``:
     where later processes look for it, which do without Numba."""
-    kinds = (*(() if first is None else (first,)), *map(typeof, args))
+    kinds = (*(() if first is None else (first,)), *map(kind_of, args))
     with undisturbed():
         dispatcher.compile(kinds)
     point_to(dispatcher, kinds, place)
@@ -64,7 +82,7 @@ def entry_point(dispatcher: Any, args: tuple[Any, ...], place: Any = None, first
 
 def inner_address(dispatcher: Any, args: tuple[Any, ...], first: Any) -> int:
     """The address of what ``entry_point`` wraps, as compiled functions call one another."""
-    found = dispatcher.overloads[(first, *map(typeof, args))]
+    found = dispatcher.overloads[(first, *map(kind_of, args))]
     return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled.home import COMPILED
+from onlinear.compiled.machine_code import layout
 from onlinear.compiled.methods import all_ours, calling, compiler, function, once
 
 Longer = list[tuple[int, int, int]]  # of arrays: where each begins, where it ended, and where it ends
@@ -73,7 +74,7 @@ class Held:
             if kind is np.ndarray:
                 part.arrays.append((0, value.ndim))
                 part.words.extend((value.itemsize, value.ctypes.data, *value.shape, *value.strides))
-                part.signs.append((value.dtype, value.ndim, value.flags.num))
+                part.signs.append((value.dtype, value.ndim, layout(value)))
             else:
                 part.signs.append(len(value))
                 for inner in value:
@@ -93,13 +94,13 @@ class Held:
         words = self._whole.words
         for place, axes in self._whole.arrays:
             address, length = words[place + 1], words[place + 2]
-            if length > 1:
-                for start, end, later in longer:
-                    if start <= address < end:
-                        apart = words[place + 2 + axes]
-                        if length != -((address - end) // apart):
-                            return False
+            for start, end, later in longer:
+                if start <= address < end:
+                    apart = words[place + 2 + axes]
+                    if length == -((address - end) // apart):
                         words[place + 2] = self._words[place + 2] = -((address - later) // apart)
+                    elif length > 1:
+                        return False
         return True
 
     def compile(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Callable[..., Any]:

@@ -26,7 +26,8 @@ from onlinear.compiled.home import CACHE, COMPILED, DIGEST, NUMBA_SETTINGS, is_o
 from onlinear.files import writing
 
 HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"}  # settings that do not change the code of a kernel
-_LAYOUT = 0x1 | 0x2 | 0x100 | 0x400  # the flags of an array that are part of its type: C, Fortran, aligned, writeable
+_C, _FORTRAN = 0x1, 0x2
+_LAYOUT = _C | _FORTRAN | 0x100 | 0x400  # the flags of an array that are part of its type: these, aligned, writeable
 _NUMBERS = frozenset({bool, int, float, type(None), np.bool_, *np.sctypeDict.values()} - {np.longdouble, np.clongdouble})
 _ALWAYS = _NUMBERS - {int}  # whatever the value
 _LIBRARIES = ("_helperlib", "_dynfunc", "core.runtime._nrt_python")
@@ -50,13 +51,27 @@ class Code(NamedTuple):
     rest: bytes  # what Numba keeps besides
 
 
+def stands_apart(array: np.ndarray) -> bool:
+    """Whether an array of one row is part of a larger one. NumPy calls it contiguous: it has no second row, which would lie
+    further off. Its type is that of arrays of more rows, so that one kernel serves models of any number of features."""
+    return array.ndim > 0 and len(array) == 1 and array.strides[0] > array.nbytes > 0
+
+
+def layout(array: np.ndarray) -> int:
+    """The flags of an array that are part of its type; an array that is contiguous both ways counts as C's."""
+    found = array.flags.num & _LAYOUT
+    if stands_apart(array):
+        return found & ~(_C | _FORTRAN)
+    return found & ~_FORTRAN if found & _C else found
+
+
 def sign(value: Any) -> Any:
     """What tells the type of an argument. Raises UnknownTypeError where that takes Numba."""
     kind = type(value)
     if kind is np.ndarray:
         if value.dtype.kind not in "biuf" or not value.dtype.isnative:
             raise UnknownTypeError
-        return value.dtype, value.ndim, value.flags.num & _LAYOUT
+        return value.dtype, value.ndim, layout(value)
     if kind in _NUMBERS:
         if kind is int and not -(2**63) <= value < 2**63:
             raise UnknownTypeError

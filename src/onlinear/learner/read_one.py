@@ -12,6 +12,7 @@ from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from onlinear.averages import Average, Fading
 from onlinear.compiled import COMPILED, Held, Longer, function, kept_function, kernel, opened, opened_at
@@ -416,4 +417,4 @@ class OneRead:
 
 def _spread(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Where the numbers of an array begin, and how far two are apart."""
-    return array[:1], array.strides[0] // array.itemsize
+    return as_strided(array, (1,), (array.itemsize,)), array.strides[0] // array.itemsize

@@ -186,7 +186,7 @@ class Triangular(Engine):
         stacked = {name: np.stack([state.arrays[name] for state in states]) for name in names}
         S, A = stacked.get("S"), stacked.get("A")
         R, now = self.factor(states[0]), states[0].now
-        given = job.rows, job.largest, job.y.T, job.s
+        given = job.rows, job.largest, np.ascontiguousarray(job.y.T), job.s
         done = learn_rows_rls(*given, self.average, R, stacked["z"], stacked["w"], S, A, now, job.scores)
         for k, state in enumerate(states):
             state.now[:] = now
