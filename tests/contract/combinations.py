@@ -276,6 +276,12 @@ def compiled_demands(averages: Iterable[str] = AVERAGE_TEXTS) -> Iterator[tuple[
         yield name, None, None, average, None, None
 
 
+@functools.cache
+def compiled_cases() -> tuple[Case, ...]:
+    """The combinations that are compiled in every run of the tests."""
+    return tuple(covering(2, compiled_demands(("none", "uniform")), COMPILED_FREE))
+
+
 def product() -> Iterator[Case]:
     """Everything."""
     for name in NAMES:

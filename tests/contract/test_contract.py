@@ -26,6 +26,7 @@ from combinations import (
     PENALTY_TEXTS,
     Case,
     build,
+    compiled_cases,
     compiled_demands,
     covering,
     is_lazy,
@@ -47,7 +48,7 @@ from onlinear.solvers.core.engine import due
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-CASES = covering(2, compiled_demands(("none", "uniform")), COMPILED_FREE)
+CASES = list(compiled_cases())
 MORE = [case for case in covering(2, compiled_demands(), COMPILED_FREE) if case not in CASES]
 THIRD = [case for name in NAMES for case in [case for case in CASES if case.name == name][::3]]
 

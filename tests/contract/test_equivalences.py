@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from combinations import COMPILED_FREE, NAMES, Case, compiled_demands, covering
+from combinations import NAMES, Case, compiled_cases
 from implicit_step import implicit_step
 
 from onlinear import Learner
@@ -369,9 +369,7 @@ def test_averages_on_the_fly_are_those_of_the_trajectory(solver: str) -> None:
 
 # --- every solver -----------------------------------------------------------------------------------------------------
 
-EVERY = {
-    name: next(c for c in covering(2, compiled_demands(("none", "uniform")), COMPILED_FREE) if c.name == name) for name in NAMES
-}
+EVERY = {name: next(case for case in compiled_cases() if case.name == name) for name in NAMES}
 
 
 def learner_of(case: Case, d: int = D) -> Learner:
