@@ -296,7 +296,7 @@ def test_a_process_trains_from_standard_input_and_predicts_into_a_closed_pipe(tm
         assert pipe.stderr.read() == ""
 
 
-ENDLESS = b"".join(b"%d %d:1 %d:0.5\n" % (1 if i % 3 else -1, 1 + i % 3, 4 + i % 5) for i in range(1 << 20))
+ENDLESS = b"".join(b"%d %d:1 %d:0.5\n" % (1 if i % 3 else -1, 1 + i % 3, 4 + i % 5) for i in range(1 << 18))
 
 
 @contextmanager

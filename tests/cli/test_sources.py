@@ -14,6 +14,9 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
+
+from onlinear.cli import app
 
 COMMAND = [sys.executable, "-m", "onlinear"]
 LINES = [f"{1 if i % 3 else -1} {1 + i % 3}:1 {4 + i % 5}:0.5\n" for i in range(400)]
@@ -24,20 +27,30 @@ def onlinear(*arguments, **options):
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, **options)
 
 
-@needs_fifos
-@pytest.mark.parametrize(("form", "number"), [("svmlight", signal.SIGTERM), ("csv", signal.SIGINT)])
-def test_a_run_that_waits_for_a_writer_can_be_ended(tmp_path, number, form):
-    os.mkfifo(tmp_path / "pipe")
+def within(*arguments):
+    """The command in this process, which needs no start."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def waiting(folder, form):
+    """A run that waits for somebody to write what it reads."""
+    os.mkfifo(folder / form)
     options = ["--target", "y"] if form == "csv" else []
-    command = [*COMMAND, "train", tmp_path / "pipe", "--format", form, *options]
-    with subprocess.Popen(command, stdout=-1, stderr=-1, start_new_session=True) as child:
-        time.sleep(3.0)  # until it waits
-        assert child.poll() is None
-        child.send_signal(number)
-        _, error = child.communicate(timeout=20)
-    assert child.returncode == 130
-    assert b"interrupted" in error
-    assert b"Traceback" not in error
+    command = [*COMMAND, "train", folder / form, "--format", form, *options]
+    return subprocess.Popen(command, stdout=-1, stderr=-1, start_new_session=True)
+
+
+@needs_fifos
+def test_runs_that_wait_for_a_writer_can_be_ended(tmp_path):
+    with waiting(tmp_path, "svmlight") as one, waiting(tmp_path, "csv") as other:
+        time.sleep(3.0)  # until they wait
+        for child, number in ((one, signal.SIGTERM), (other, signal.SIGINT)):
+            assert child.poll() is None
+            child.send_signal(number)
+            _, error = child.communicate(timeout=20)
+            assert child.returncode == 130
+            assert b"interrupted" in error
+            assert b"Traceback" not in error
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="process substitution is bash's")
@@ -79,8 +92,8 @@ def test_the_text_that_a_run_reports_is_the_text_of_its_rows(tmp_path, name, rep
         text = "y,a\n" + "".join(f"{i % 2},{i % 7}\n" for i in range(400)) * repeats
         options += ["--target", "y"]
     (tmp_path / name).write_bytes(PACKERS[os.path.splitext(name)[1] if name.count(".") > 1 else ""](text.encode()))
-    done = onlinear("train", tmp_path / name, "--json", "--scale", "standard", *options)  # and one more before the first
-    assert done.returncode == 0, done.stderr
+    done = within("train", tmp_path / name, "--json", "--scale", "standard", *options)  # and one more before the first
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["text_bytes"] == passes * len(text)
 
 
@@ -95,6 +108,6 @@ def test_a_damaged_table_is_no_wrong_option(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     (tmp_path / "a.arrow").write_bytes(b"ARROW1\0\0" + bytes(100))
     for name in ("a.parquet", "a.arrow"):
-        done = onlinear("train", tmp_path / name, "--target", "y")
-        assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+        done = within("train", tmp_path / name, "--target", "y")
+        assert (done.exit_code, type(done.exception)) == (1, SystemExit)
         assert f"{tmp_path / name}: expected a" in done.stderr

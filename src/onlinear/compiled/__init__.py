@@ -13,7 +13,7 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Held, Longer, borrowed, grown, load, opened, opened_at, store
+from onlinear.compiled.held import Held, Longer, borrowed, first_of, grown, load, opened, opened_at, store
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -105,6 +105,7 @@ __all__ = [
     "first_mark",
     "first_of",
     "four",
+    "first_of",
     "function",
     "gather",
     "gather_output",

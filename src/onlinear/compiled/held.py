@@ -7,6 +7,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import layout
@@ -25,6 +26,11 @@ def grown(before: list[np.ndarray], after: list[np.ndarray]) -> Longer | None:
                 return None
             longer.append((start, start + old.nbytes, start + new.nbytes))
     return longer
+
+
+def first_of(vector: np.ndarray) -> np.ndarray:
+    """The first number of a vector, to be held: its type does not tell how far off the next one is."""
+    return as_strided(vector, (1,), (vector.itemsize,))
 
 
 class Part(NamedTuple):

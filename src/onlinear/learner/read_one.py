@@ -12,10 +12,9 @@ from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import COMPILED, Held, Longer, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled import COMPILED, Held, Longer, first_of, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import (
     KINDS,
@@ -417,4 +416,4 @@ class OneRead:
 
 def _spread(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Where the numbers of an array begin, and how far two are apart."""
-    return as_strided(array, (1,), (array.itemsize,)), array.strides[0] // array.itemsize
+    return first_of(array), array.strides[0] // array.itemsize

@@ -122,7 +122,8 @@ class PlainEngine(Engine):
 
     def call(self, state: State, job: Job) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
-        kind = (None, True, True, None, self.own_numbers, None if is_bare(self.penalty) else True, None)
+        drifts = None if self.average is None or is_bare(self.penalty) else True
+        kind = (None, True, True, None, self.own_numbers, drifts, None)
         sums, aims = self.kept_sums(state), self.aims(job.rows)
         arrays = (self.numbers(state), None, None, sums, None, None, aims, *3 * (None,), state.now)
         return learn_rows, (*job.given, *parts, *kind, *arrays, job.scores, job.means)
