@@ -13,7 +13,13 @@ X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
 X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 SETTINGS = [
-    {"solver": "implicit-ftrl", "loss": "logistic", "average": "adaptive,calibrated=true", "scale": "tempered"},
+    {
+        "solver": "implicit-ftrl",
+        "loss": "logistic",
+        "average": "adaptive,calibrated=true",
+        "scale": "tempered",
+        "weights": "relative",
+    },
     {
         "solver": "implicit-ftrl",
         "loss": "squared",
@@ -26,7 +32,7 @@ SETTINGS = [
     {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
     {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},
     {"solver": "ftrl", "loss": "hinge", "average": "none", "fit_intercept": False},
-    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "centred"},
+    {"solver": "comid", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "weighted-t1", "scale": "max-abs"},
     {"solver": "fiol", "loss": "logistic", "penalty": "elastic-net,l1=0.01,l2=0.1", "average": "none"},
     {"solver": "odrs", "loss": "hinge", "penalty": "l1,l1=0.01", "average": "uniform"},
     {"solver": "sadmm", "loss": "logistic", "penalty": "l1,l1=0.01", "average": "none"},

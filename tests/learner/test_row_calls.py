@@ -29,7 +29,14 @@ CALIBRATED = "adaptive,calibrated=true"
 SETTINGS = [
     {"solver": "comid", "penalty": "l1,l1=0.01"},
     {"solver": "odrs", "penalty": "l1,l1=0.01", "average": "uniform"},
-    {"solver": "implicit-ftrl", "loss": "logistic", "average": CALIBRATED, "scale": "centred", "fit_intercept": True},
+    {
+        "solver": "implicit-ftrl",
+        "loss": "logistic",
+        "average": CALIBRATED,
+        "scale": "tempered",
+        "weights": "relative",
+        "fit_intercept": True,
+    },
     {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "rms", "forget": 50.0},
 ]
 

@@ -12,7 +12,9 @@ from sparse_rows import D, stream
 from test_golden import Case, text
 
 from onlinear import Learner
+from onlinear.compiled.machine_code import sign
 from onlinear.errors import ModelFileError
+from onlinear.rows import Rows
 from onlinear.solvers.core.engine import CLOCK, OWN
 from onlinear.solvers.ftrl import LazyFtrl
 
@@ -128,3 +130,15 @@ def test_states_that_no_run_could_be_in_are_refused(place):
         state.now[{"clock": CLOCK, "own": OWN}[place]] = -1.0
     with pytest.raises(ModelFileError):
         run.engine.check(state)
+
+
+@pytest.mark.parametrize("name", ["ftrl", "implicit-ftrl", "adagrad-rda", "adagrad-comid"])
+def test_without_an_average_l1_takes_the_kernel_of_no_penalty(name):
+    row = Rows(np.array([0, 1], np.uint64), np.zeros(1, np.uint32), np.ones(1))
+
+    def kernel(penalty):
+        learner, one = Learner(name, "logistic", penalty, "none", n_features=3), np.ones(1)
+        run, args = learner.engine.call(learner.states[0], row, 1.0, one, one, np.empty(1))
+        return run, tuple(map(sign, args))
+
+    assert kernel("l1=0.01") == kernel("none")

@@ -13,7 +13,7 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Held, Longer, borrowed, first_of, grown, load, opened, opened_at, store
+from onlinear.compiled.held import Held, Longer, borrowed, first_number, grown, load, opened, opened_at, store
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -103,9 +103,9 @@ __all__ = [
     "fetch",
     "fetch_lanes",
     "first_mark",
+    "first_number",
     "first_of",
     "four",
-    "first_of",
     "function",
     "gather",
     "gather_output",

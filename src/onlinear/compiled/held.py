@@ -28,7 +28,7 @@ def grown(before: list[np.ndarray], after: list[np.ndarray]) -> Longer | None:
     return longer
 
 
-def first_of(vector: np.ndarray) -> np.ndarray:
+def first_number(vector: np.ndarray) -> np.ndarray:
     """The first number of a vector, to be held: its type does not tell how far off the next one is."""
     return as_strided(vector, (1,), (vector.itemsize,))
 

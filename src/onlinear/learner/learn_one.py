@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import COMPILED, Held, Longer, first_of, function, kept_function, opened, rooms
+from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import KINDS, TYPES, AnyObject
 from onlinear.learner.clip import clip_row, widen_row
@@ -267,7 +267,7 @@ class RowRoom(ABC):
         found = [(array, state.widths.get(name, 1)) for name, array in state.arrays.items() if name != "A" and array.ndim == 1]
         if self._core.scaler is not None:
             found += [(array, 1) for array in self._core.scaler.running[0]]
-        return tuple((first_of(array), width * array.strides[0] // array.itemsize) for array, width in found) or None
+        return tuple((first_number(array), width * array.strides[0] // array.itemsize) for array, width in found) or None
 
     def _widened(self) -> bool:
         """Whether there is room now for the row's last column."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import COMPILED, Held, Longer, first_of, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import (
     KINDS,
@@ -416,4 +416,4 @@ class OneRead:
 
 def _spread(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Where the numbers of an array begin, and how far two are apart."""
-    return first_of(array), array.strides[0] // array.itemsize
+    return first_number(array), array.strides[0] // array.itemsize
