@@ -85,6 +85,44 @@ def test_shuffled_passes_are_learn_over_the_drawn_rows(rows, shuffle):
     assert (model.t_, model.n_iter_) == (270, 3)
 
 
+UNEVEN = [0, 3, 11, 1, 0, 0, 7, 2, 11, 4]  # entries of rows, which then come again
+KINDS_OF_ROWS = {
+    "CSR": sp.csr_matrix,
+    "CSC": sp.csc_matrix,
+    "float32": lambda X: sp.csr_matrix(X.astype(np.float32)),
+    "dense": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+}
+LEARNED_ANYWHERE = {
+    "bare": BARE,
+    "scaled in the loop": {"scale": "rms", "average": "weighted-t1", "solver": "fiol,eta=2"},
+    "scaled before": {"scale": "max-abs", "solver": "fiol,eta=2"},
+    "no penalty": {"penalty": "none", "solver": "sgd,eta=0.1", "scale": "none", "average": "uniform"},
+    "ftrl": {"solver": "ftrl", "scale": "none", "average": "uniform"},
+    "keeps its last row": {"solver": "sadmm", "scale": "none"},
+    "adaptive": {},
+}
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("make", KINDS_OF_ROWS.values(), ids=KINDS_OF_ROWS)
+@pytest.mark.parametrize("params", LEARNED_ANYWHERE.values(), ids=LEARNED_ANYWHERE)
+def test_shuffled_rows_of_any_kind_are_learned_as_rows_stored_in_that_order(make, params, zeros, monkeypatch):
+    monkeypatch.setattr("onlinear.models.feed.ROWS", 16)
+    monkeypatch.setattr("onlinear.models.feed.TAKEN", 40)
+    monkeypatch.setattr("onlinear.rows.records.PERMUTED", 9)  # shorter than some rows
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((90, 11)).astype(np.float32).astype(float)
+    if zeros:
+        X[np.arange(11) >= np.resize(UNEVEN, 90)[:, None]] = 0.0
+    y = np.where(X @ rng.standard_normal(11) + 0.3 * rng.standard_normal(90) > 0.0, "yes", "no")
+    weights = rng.integers(0, 3, 90).astype(float)
+    order = np.random.default_rng(4).permutation(90)
+    found = classifier(**params, shuffle=True, random_state=4).fit(make(X), y, sample_weight=weights)
+    stored = classifier(**params).fit(make(X[order]), y[order], sample_weight=weights[order])
+    same(found, stored)
+
+
 def test_shuffle_none_is_the_solvers_own_habit(rows):
     X, y = rows
     for solver, shuffle in ((SOLVER, True), ("sdrs", "replacement"), ("odrs", True), (None, True)):

@@ -430,6 +430,15 @@ def as_csr(found):
     return sp.csr_matrix((found.values, found.indices.astype(int), found.indptr.astype(int)), shape=(len(found.indptr) - 1, 5))
 
 
+def rows_where_they_stand(block):
+    """The rows of a block, each as its begin and end say."""
+    begins, columns, entries = block.begun
+    for begin, end in zip(begins.astype(int), block.ends.astype(int), strict=False):
+        row = np.zeros(5)
+        row[columns[begin:end]] = entries[begin:end]
+        yield row
+
+
 @pytest.mark.parametrize(
     "make", [np.ascontiguousarray, np.asfortranarray, lambda X: X[::-1].copy()[::-1], np.float32, sp.csr_matrix]
 )
@@ -452,6 +461,9 @@ def test_cuts_and_orders_of_any_layout(make, zeros, entries, monkeypatch):
             assert cut.n == len(order[1:4]) == sum(len(piece) for _, piece in found)
             for which, piece in found:
                 np.testing.assert_array_equal(piece, X[order[1:4]][which])
+            for source_of, wanted in ((taken, X[order]), (cut, X[order[1:4]])):
+                found = [row for _, block in source_of.blocks_anywhere() for row in rows_where_they_stand(block)]
+                np.testing.assert_array_equal(np.reshape(found, (-1, 5)), wanted)
     pieces = [(which, as_csr(piece).toarray()) for which, piece in source.pieces()]
     assert [which.start for which, _ in pieces] == [0, *(which.stop for which, _ in pieces)][:-1]
     np.testing.assert_array_equal(np.vstack([piece for _, piece in pieces]), X)

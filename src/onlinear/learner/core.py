@@ -40,10 +40,10 @@ from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_un
 from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
 from onlinear.learner.units import KINDS, RAW, RELATIVE, Units, has_units
 from onlinear.losses import Poisson, Squared
-from onlinear.rows import Rows, Source, checks
+from onlinear.rows import InOrder, Rows, Source, checks
 from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.rows.centring import scaler_of
-from onlinear.solvers.core.engine import Engine, Problem, State, T, can_multiply, is_joint
+from onlinear.solvers.core.engine import NEAR, Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
 from onlinear.solvers.packs.team import Output, Team, scores_means, threads_of
@@ -427,10 +427,19 @@ class Core(Guarded):
             self._team = Team(self.outputs(), self.threads)
         return self._team
 
-    def pieces(self, source: Source, scales: Any = None) -> Iterator[tuple[slice, Rows]]:
+    @property
+    def reads_anywhere(self) -> bool:
+        """Whether one loop learns rows where they stand, in any order. They are copied where it asks for the states of entries
+        to come, which stand elsewhere, and where a race looks at rows."""
+        return self.n_outputs == 1 and self.race is None and self.engine.reads_anywhere and self.size <= NEAR
+
+    def pieces(self, source: Source, scales: Any = None, anywhere: bool = False) -> Iterator[tuple[slice, Rows | InOrder]]:
         """The rows as they are learned, as (which rows, those rows): so few at a time that their scaled copy stays at hand.
-        ``scales``: those in which the loop over rows puts them (``scales_in_loop``)."""
-        return source.blocks() if self.scaler is None or self.centres_rows or scales is not None else source.pieces()
+        ``scales``: those in which the loop over rows puts them (``scales_in_loop``); ``anywhere``: whether it takes rows where
+        they stand."""
+        if self.scaler is not None and not self.centres_rows and scales is None:
+            return source.pieces()
+        return source.blocks_anywhere() if anywhere else source.blocks()
 
     @property
     def scales_in_loop(self) -> tuple[Any, ...] | None:

@@ -31,14 +31,15 @@ class SideBySide:
         Give the scores before each step, (2, outputs of all cores, n): of the last iterates, and of what predicted. Where
         predictions are clipped (4, outputs, n): then the same scores before the clip.
         """
-        scales = self._cores[0].scales_in_loop if self._team is None else None
+        lead, alone = self._cores[0], self._team is None
+        scales, anywhere = (lead.scales_in_loop, lead.reads_anywhere) if alone else (None, False)
         blocks = [
             self._learn_block(rows, source.largest, y[which], weights[which], which.start, scales)
-            for which, rows in self._by_passes(self._cores[0].pieces(source, scales), weights)
+            for which, rows in self._by_passes(lead.pieces(source, scales, anywhere), weights)
         ]
         return blocks[0] if len(blocks) == 1 else np.concatenate([self._no_scores(0), *blocks], axis=2)
 
-    def _by_passes(self, pieces: Iterable[tuple[slice, Rows]], weights: np.ndarray) -> Iterator[tuple[slice, Rows]]:
+    def _by_passes(self, pieces: Iterable[tuple[slice, Any]], weights: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """The pieces, one of which is cut where its rows show that a later pass has begun: the cores are told there."""
         for which, rows in pieces:
             first = min(self._first_pass(core, rows, weights[which]) for core in self._cores)
@@ -85,7 +86,7 @@ class SideBySide:
         for part in lead.units.split(y, weights, lead.t):
             for core in self._cores:
                 core.follow_units(lead.units)
-            piece = block._replace(indptr=block.indptr[part.start : part.stop + 1])
+            piece = block if part == slice(0, block.count) else block.cut(part)
             scores[:, :, part] = self.learn_rows(piece, largest, y[part], s[part], first + part.start, scales)
         return lead.units.add_zero(scores)
 

@@ -13,6 +13,7 @@ from onlinear.rows import Source
 from onlinear.training.tasks import BLOCK, PASS, Attributes, Tasks
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
+TAKEN = 1 << 16  # rows of a shuffle whose places, targets and weights are looked up together
 
 
 class Progress:
@@ -60,17 +61,24 @@ class Feed(NamedTuple):
 
     def _blocks(self, order: np.ndarray | None, tasks: Tasks) -> Blocks:
         """Rows, targets and weights, ``ROWS`` rows at a time."""
-        for first in range(0, self.source.n, ROWS):
-            part = slice(first, first + ROWS)
-            tasks.begin(BLOCK)
-            if order is None:
-                yield self.source.cut(part), np.asfortranarray(self.y[part]), self.weights[part]
-            else:
-                which = order[part]
-                y = np.stack([targets.take(which) for targets in self.y.T])
-                yield self.source.take(which), y.T, self.weights.take(which)
-            if tasks.end(BLOCK):
-                return
+        for source, y, weights in self._stretches(order):
+            for first in range(0, source.n, ROWS):
+                part = slice(first, first + ROWS)
+                tasks.begin(BLOCK)
+                yield source.cut(part), np.asfortranarray(y[part]), weights[part]
+                if tasks.end(BLOCK):
+                    return
+
+    def _stretches(self, order: np.ndarray | None) -> Blocks:
+        """Rows, targets and weights in order. Those in an order of their own are looked up ``TAKEN`` at a time, while what is
+        looked up in stays in the cache: the rows of a block would drive it out."""
+        if order is None:
+            yield self.source, self.y, self.weights
+            return
+        for first in range(0, len(order), TAKEN):
+            which = order[first : first + TAKEN]
+            y = np.stack([targets.take(which) for targets in self.y.T])
+            yield self.source.take(which), y.T, self.weights.take(which)
 
 
 class ScoredBefore:

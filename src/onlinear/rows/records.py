@@ -34,6 +34,8 @@ BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 PERMUTED = 3 << 18  # the same of rows in another order, of which each copy takes a call of the loop over rows
 PIECE = 1 << 19  # the same of those in the scales of their columns, each of whose pieces takes several calls
 ASKED = np.uint64(1 << 11)  # entries between asking for a row that is to be copied and its copy
+IN_LINE = np.uint64(LINE // 8)  # values of eight bytes in a line of memory
+EARLY = 600  # the same of rows that are learned where they stand, between asking and learning
 LARGEST_COLUMN = 2**31 - 2
 LARGEST_VALUE = 1e150  # of a value: its square, and the sum of many, is finite
 
@@ -82,7 +84,18 @@ class Rows(NamedTuple):
 
     def take(self, order: np.ndarray) -> InOrder:
         """The rows in another order."""
-        return InOrder(self, order)
+        begins = self.indptr[:-1].take(order)
+        return InOrder(self, begins, self.indptr[1:].take(order))
+
+    @property
+    def begun(self) -> Rows:
+        """The rows, for a loop that is told where each ends."""
+        return self
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Where each row ends."""
+        return self.indptr[1:]
 
     def held(self) -> Rows:
         """The same rows, which stand as they are read."""
@@ -98,30 +111,48 @@ class Rows(NamedTuple):
 
 
 class InOrder(NamedTuple):
-    """Rows in an order of their own, copied a block at a time to where the processor has them at hand."""
+    """Rows in an order of their own: for a loop that takes them where they stand, or copied a block at a time to where the
+    processor has them at hand."""
 
     data: Rows
-    order: np.ndarray  # (n,) integers
+    begins: np.ndarray  # (n,) uint64, where each row begins in ``data``
+    ends: np.ndarray  # (n,) uint64, and where it ends
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return len(self.begins)
+
+    @property
+    def longest(self) -> int:
+        """The most entries of a row."""
+        return int((self.ends - self.begins).max(initial=0))
+
+    @property
+    def begun(self) -> Rows:
+        """The rows where they stand, for a loop that is told where each ends."""
+        return self.data._replace(indptr=self.begins)
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
-        begins = self.data.indptr[:-1].take(self.order)
-        lengths = self.data.indptr[1:].take(self.order) - begins
-        ends = np.append(np.uint64(0), np.cumsum(lengths, dtype=np.uint64))
-        size = min(max(PERMUTED, int(lengths.max(initial=0))), int(ends[-1]))
+        all_starts = self._starts()
+        size = min(max(PERMUTED, self.longest), int(all_starts[-1]))
         indices, values = np.empty(size, np.uint32), np.empty(size, self.data.values.dtype)
-        for which in Rows(ends, indices, values).parts(size):
-            starts = ends[which.start : which.stop + 1] - ends[which.start]
-            _copy(self.data, begins[which], starts, indices, values)
+        for which in Rows(all_starts, indices, values).parts(size):
+            starts = all_starts[which.start : which.stop + 1] - all_starts[which.start]
+            _copy(self.data, self.begins[which], starts, indices, values)
             yield which, Rows(starts, indices[: int(starts[-1])], values[: int(starts[-1])])
+
+    def _starts(self) -> np.ndarray:
+        """Where each row begins, and where the last one ends, of the rows copied one after the other."""
+        return np.append(np.uint64(0), np.cumsum(self.ends - self.begins, dtype=np.uint64))
 
     def cut(self, which: slice) -> InOrder:
         """Some consecutive rows."""
-        return InOrder(self.data, self.order[which])
+        return InOrder(self.data, self.begins[which], self.ends[which])
 
     def take(self, order: np.ndarray) -> InOrder:
         """The rows in another order."""
-        return InOrder(self.data, self.order[order])
+        return InOrder(self.data, self.begins.take(order), self.ends.take(order))
 
     def held(self) -> Rows:
         """The rows, copied."""
@@ -129,11 +160,15 @@ class InOrder(NamedTuple):
 
     def stored(self) -> Rows:
         """The rows, copied."""
-        return take_rows(self.data, self.order)
+        starts = self._starts()
+        indices = np.empty(int(starts[-1]), np.uint32)
+        values = np.empty(int(starts[-1]), self.data.values.dtype)
+        _copy(self.data, self.begins, starts, indices, values)
+        return Rows(starts, indices, values)
 
     @property
     def nnz(self) -> int:
-        return int(np.diff(self.data.indptr)[self.order].sum())
+        return int((self.ends - self.begins).sum())
 
 
 class Source(NamedTuple):
@@ -153,6 +188,13 @@ class Source(NamedTuple):
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
         return self.data.blocks()  # type: ignore[no-any-return]
+
+    def blocks_anywhere(self) -> Iterator[tuple[slice, Rows | InOrder]]:
+        """``blocks`` for a loop that takes rows where they stand: those in an order of their own are not copied."""
+        if isinstance(self.data, InOrder):
+            yield slice(0, self.n), self.data
+        else:
+            yield from self.blocks()
 
     def pieces(self) -> Iterator[tuple[slice, Rows]]:
         """``blocks``, cut so that a copy of each stays where the processor has it at hand."""
@@ -278,12 +320,7 @@ def fill_given(first, second, kinds, vectors, bound, starts, columns, entries): 
 
 def take_rows(rows: Rows, order: np.ndarray) -> Rows:
     """Rows ``order`` of ``rows``, copied."""
-    starts = np.zeros(len(order) + 1, np.uint64)
-    np.cumsum(np.diff(rows.indptr)[order], out=starts[1:])
-    indices = np.empty(int(starts[-1]), np.uint32)
-    values = np.empty(int(starts[-1]), rows.values.dtype)
-    _copy(rows, rows.indptr[:-1][order], starts, indices, values)
-    return Rows(starts, indices, values)
+    return rows.take(order).stored()
 
 
 # Rows that are copied from anywhere are asked for some way ahead, into the second cache: the processor foresees only those that
@@ -327,6 +364,23 @@ def _ask_for(array, begin, end):  # type: ignore[no-untyped-def]
         ask(array, k)
     if begin < end:
         ask(array, end - np.uint64(1))
+
+
+@function
+def ask_for_row(indices, values, begin, end):  # type: ignore[no-untyped-def]
+    """Ask for the entries of a row. One loop for both arrays compiles in less time; places behind their ends cost nothing."""
+    for k in range(begin, end + IN_LINE, IN_LINE):
+        ask(indices, k)
+        ask(values, k)
+
+
+@function
+def rows_between(begins, ends):  # type: ignore[no-untyped-def]
+    """How many rows of this size are between asking for one and learning it: of ``EARLY`` entries, within bounds."""
+    entries, n = np.int64(0), ends.shape[0]
+    for i in range(n):
+        entries += np.int64(ends[i] - begins[i])
+    return max(4, min(256, EARLY * n // max(1, entries)))
 
 
 def permuted_rows(parts: Sequence[Rows], order: np.ndarray) -> Rows:

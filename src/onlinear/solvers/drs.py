@@ -398,6 +398,7 @@ class SplittingEngine(PotentialEngine):
 
     keeps_clock = reads_next = True
     joins = False  # what is kept of the last row is each output's own
+    reads_anywhere = False
 
     @property
     def packs(self) -> bool:

@@ -309,6 +309,11 @@ class Job(NamedTuple):
         """What a kernel is given first."""
         return self[:4]
 
+    @property
+    def given_with_ends(self) -> tuple[Any, ...]:
+        """What a kernel that takes rows where they stand is given first."""
+        return self.rows.begun, self.largest, self.y, self.s, self.rows.ends
+
     def cut(self, part: slice) -> Job:
         """Some consecutive rows."""
         means = None if self.means is None else self.means[..., part]
@@ -332,6 +337,7 @@ class Engine(ABC):
     scores_means = False  # whether the kernel can also score rows by the average before each step
     stepped = False  # whether the step size may change from row to row by a multiplier (``multiply_steps``)
     scales_rows = False  # whether its loop puts rows in their scales itself (``learn_unscaled``)
+    reads_anywhere = False  # whether its loop takes rows that stand in any order
     metric = False  # whether steps are divided by the size of the gradients so far: what they move is in units of eta alone
     scales_columns = False  # whether it divides columns by running scales of its own
     alone = False  # whether its step sizes are its own, so that its output is never learned together with others

@@ -52,7 +52,7 @@ from onlinear.compiled import (
     untouched,
 )
 from onlinear.losses import weighted
-from onlinear.rows import Rows
+from onlinear.rows import Rows, ask_for_row, rows_between
 from onlinear.rows.scaling import scale_entries
 from onlinear.solvers.core.dense import all_finite
 from onlinear.solvers.core.engine import (
@@ -80,17 +80,16 @@ def room_to_search(rows: Rows) -> np.ndarray:
 
 
 @function
-def add_gain(gains, rows, i, before, y, s, one, eta, after, loss, penalty, solver, V):
-    """Add what the step on row i gained to gains[0] + gains[1], compensated (Neumaier), and eta |g|^2 / 2 to gains[2].
+def add_gain(gains, rows, begin, end, before, y, s, one, eta, after, loss, penalty, solver, V):
+    """Add what the step on a row gained to gains[0] + gains[1], compensated (Neumaier), and eta |g|^2 / 2 to gains[2].
 
         s [l(p_new) - l(p)] - g_p (p_new - p),     g = g_p (x, 1),     g_p = s l'(p)
 
     with the row's scores p before the step and p_new after it; ``after``: the next step. A gain is never below 0: one that is
     not finite may be left out of a bound.
     """
-    indptr, indices, values = rows
+    _, indices, values = rows
     sums, squares = empty(solver.terms(untouched(V), nothing(), after, penalty)), nothing()
-    begin, end = indptr[i], indptr[i + 1]
     for k in range(begin, end, LANES):
         at, x = four(indices, values, k, end)
         sums = added(sums, solver.terms(gather(V, at), x, after, penalty))
@@ -107,11 +106,12 @@ def add_gain(gains, rows, i, before, y, s, one, eta, after, loss, penalty, solve
 
 @kernel
 def learn_rows(
-    rows, largest, y, s, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts, scales,
+    rows, largest, y, s, ends, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts, scales,
     V, B, A, S, M, work, aims, listed, gains, table, now, scores, means,
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
 
+    ends: where each row ends; ``indptr`` says where it begins. Rows may stand in any order, and are asked for ahead.
     V: the state of every column, one vector or several side by side. B, A, table: the companion of an average (averages.py).
     S: the sums of an average that needs no table, and the steps up to which they go. M: the sums of -theta x. The next are
     True or None. clocked: potentials are visited at times. explicit: a step can overshoot, so that numbers must be watched.
@@ -119,12 +119,13 @@ def learn_rows(
     numbers of its own. drifts: weights that rest move, so that sums take a search; True or None. scales: where rows are not in
     their scales yet, counts and moments of the columns, whether of squares, and room for two rows; no means are asked for then.
     """
-    indptr, indices, values = rows
+    begins, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
     known = entries_to_fetch(first_of(V), indices)
     before, done = clock, y.shape[0]
+    early = rows_between(begins, ends)
     if work is not None:
         most = len(work) // 6
         xs, ws, points, owner = room(work, 0), room(work, most), room(work, 2 * most), room(work, 4 * most)
@@ -138,13 +139,15 @@ def learn_rows(
         moments, squared, pair = scales
         scaled, ahead, held = room(pair, 0), room(pair, len(pair) // 2), rooms(moments)
         if y.shape[0] > 0:
-            scale_entries(rows, indptr[0], indptr[1], s[0] > 0.0, held, None, 0.0, squared, None, scaled, np.uint64(0))
+            scale_entries(rows, begins[0], ends[0], s[0] > 0.0, held, None, 0.0, squared, None, scaled, np.uint64(0))
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, now[VISIT], clock[0], B):
             clock = visit(penalty, clock, V, B, A, table, t, now)
         c, moves = solver.begin_step(t + 1, clock, b, penalty), False
 
-        begin, end = indptr[i], indptr[i + 1]
+        begin, end = begins[i], ends[i]
+        if i + early < y.shape[0]:
+            ask_for_row(indices, values, begins[i + early], ends[i + early])
         sums, falls, mean_sum = empty(solver.terms(untouched(V), nothing(), c, penalty)), nothing(), nothing()
         asks = end < known
         for k in range(begin, end, LANES):
@@ -173,16 +176,16 @@ def learn_rows(
         if means is not None:
             means[i] = row[0]
             if B is not None:
-                means[i] = mean_of_row(average, t, table, V, B, A, rows, i, now, row[0])
+                means[i] = mean_of_row(average, t, table, V, B, A, rows, begin, end, now, row[0])
             if S is not None:
                 if drifts is not None:
-                    means[i] = mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, row[0])
+                    means[i] = mean_of_resting(solver, penalty, average, t, V, S, rows, begin, end, now, row[0])
                 else:
                     means[i] = mean_of_sums(average, t, total(mean_sum), now, row[0])
         finite = isfinite(sum(row))
         if scales is not None and i + 1 < y.shape[0]:  # while theta is found: its numbers wait for each other
             learns = s[i + 1] > 0.0
-            scale_entries(rows, end, indptr[i + 2], learns, held, None, 0.0, squared, None, ahead, np.uint64(0))
+            scale_entries(rows, begins[i + 1], ends[i + 1], learns, held, None, 0.0, squared, None, ahead, np.uint64(0))
         theta = solver.pull(row, y[i], s[i], c, loss) if finite else 0.0
         if own is not None:
             c, after = solver.measured(theta, row, s[i], one, c, kept)
@@ -274,7 +277,7 @@ def learn_rows(
             scaled, ahead = ahead, scaled
         if gains is not None:
             after = solver.begin_step(t + 1, clock, b, penalty)
-            add_gain(gains, rows, i, row[0], y[i], s[i], one, c.eta, after, loss, penalty, solver, V)
+            add_gain(gains, rows, begin, end, row[0], y[i], s[i], one, c.eta, after, loss, penalty, solver, V)
     now[T], now[BIAS] = t, b
     store(clock, now, CLOCK)
     if keeps_clock is not None:

@@ -93,6 +93,7 @@ class PlainEngine(Engine):
 
     implicit = False
     scores_means = True
+    reads_anywhere = True
     measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be learned side by side
     shares_metric: bool | None = None  # whether outputs that one loss joins have one metric
     own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
@@ -126,7 +127,7 @@ class PlainEngine(Engine):
         kind = (None, True, True, None, self.own_numbers, drifts, None)
         sums, aims = self.kept_sums(state), self.aims(job.rows)
         arrays = (self.numbers(state), None, None, sums, None, None, aims, *3 * (None,), state.now)
-        return learn_rows, (*job.given, *parts, *kind, *arrays, job.scores, job.means)
+        return learn_rows, (*job.given_with_ends, *parts, *kind, *arrays, job.scores, job.means)
 
     @property
     def packs(self) -> bool:

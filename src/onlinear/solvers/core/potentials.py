@@ -222,6 +222,7 @@ adopt(Still)
 class PotentialEngine(Engine):
     """Runs the loop of loop.py over (V, B, A)."""
 
+    reads_anywhere = True
     explicit: bool | None = None  # whether a step can overshoot, so that the loop watches for numbers that are not finite
     keeps_clock: bool | None = None  # whether the clock before the last step is kept
     reads_next = False  # whether the predictor is read from the next clock
@@ -265,7 +266,7 @@ class PotentialEngine(Engine):
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, drifts, scales)
         listed = None if B is None else room_to_close(job.rows.longest)
         arrays = (V, B, A, None, M, self.work(job.rows), None, listed, state.kept.get(GAINS), state.table, state.now)
-        return learn_rows, (*job.given, *parts, *kind, *arrays, job.scores, job.means)
+        return learn_rows, (*job.given_with_ends, *parts, *kind, *arrays, job.scores, job.means)
 
     def learn_unscaled(self, state: State, job: Job, scales: Any) -> int:
         room = np.empty(2 * (job.rows.longest + BEHIND))

@@ -64,11 +64,11 @@ def visit(penalty, clock, V, B, A, table, t, now):
 
 
 @function
-def mean_of_row(average, t, table, V, B, A, rows, i, now, p):
-    """The score of row i by the average of the predictors before the first t steps."""
-    indptr, indices, values = rows
+def mean_of_row(average, t, table, V, B, A, rows, begin, end, now, p):
+    """The score of a row by the average of the predictors before the first t steps."""
+    _, indices, values = rows
     c, sums, steps = t - int(now[VISIT]), 0.0, room(table, 0)
-    for k in range(indptr[i], indptr[i + 1]):
+    for k in range(begin, end):
         j = indices[k]
         sums += (A[j] + (B[j] + part_sum(steps, c, V[j]))) * values[k]
     return mean_of_sums(average, t, sums, now, p)
@@ -81,11 +81,11 @@ def mean_of_sums(average, t, sums, now, p):
 
 
 @function
-def mean_of_resting(solver, penalty, average, t, V, S, rows, i, now, p):
-    """The score of row i by the average of the predictors before the first t steps, where sums need no table."""
-    indptr, indices, values = rows
+def mean_of_resting(solver, penalty, average, t, V, S, rows, begin, end, now, p):
+    """The score of a row by the average of the predictors before the first t steps, where sums need no table."""
+    _, indices, values = rows
     sums = 0.0
-    for k in range(indptr[i], indptr[i + 1]):
+    for k in range(begin, end):
         j = np.uint64(indices[k])
         so_far = average.faded(S[0][j], float(t) - S[1][j])
         sums += (so_far + solver.idle_sum(at_column(V, j), S[1][j], t, average, penalty)) * values[k]
