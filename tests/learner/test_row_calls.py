@@ -200,6 +200,7 @@ def test_a_learner_that_nobody_has_is_freed_and_a_function_keeps_its_own():
     assert gone() is None
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_no_reference_is_lost_or_kept():
     learner = made()
     row, values, y = ROWS[1].copy(), VALUES[1].copy(), 1.0 - float(N) / N + 1.0

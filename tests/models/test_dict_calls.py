@@ -194,6 +194,7 @@ def test_a_class_of_its_own_keeps_its_methods():
     assert not built_in(model)
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_no_reference_is_lost_or_kept():
     model, row = trained(MODELS[0], 20), dict(ROWS[3])
     watched = model, model.learner_, row, True, False, None, *row.values()
