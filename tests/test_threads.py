@@ -30,6 +30,7 @@ from onlinear.solvers.packs import team
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.svmlight import Svmlight
 from onlinear.threads import Pool
+from onlinear.training.training import Training
 
 HOME = Path(onlinear.__file__).parent.parent
 N, D = 240, 12
@@ -235,6 +236,28 @@ def test_wrong_input_in_one_thread_takes_nothing_from_another():
 
     at_once(lambda: [model.partial_fit(X, y) for _ in range(20)], wrong, wrong)
     assert model.t_ == 20 * N
+
+
+def test_first_rows_of_a_stream_show_no_model_before_one_is_learned(monkeypatch):
+    seen = []
+
+    class Watched(Training):
+        def __iter__(self):
+            seen.append(model.is_fitted)
+            return super().__iter__()
+
+    monkeypatch.setattr("onlinear.models.online.Training", Watched)
+
+    def tell(progress):
+        seen.append((model.is_fitted, model.encoding_["format"], model.classes_.tolist()))
+
+    model = OnlineClassifier(callbacks=[tell])
+    with pytest.raises(ValueError, match="missing value"):
+        model.partial_fit([{"a": None}, {"a": 1.0}], [1, 0], classes=[0, 1])
+    assert vars(model).keys() <= vars(clone(model)).keys() | {"_turn_" + str(os.getpid())}
+    model.partial_fit([{"a": 2.0}, {"a": 1.0}], [1, 0], classes=[0, 1])
+    assert model.t_ == 2
+    assert seen == [False, (True, "columns", [0, 1])]
 
 
 def test_a_path_of_penalties_learns_every_row_once_and_is_read_meanwhile(tmp_path):

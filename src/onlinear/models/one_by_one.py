@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
-from onlinear.models.turns import in_turn, lock_of
+from onlinear.models.turns import in_turn, lock_of, twin_of
 from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
 
@@ -156,8 +156,7 @@ class OneByOne:
         if hasattr(self, "learner_"):
             self.learn_known(*given)
         else:
-            twin = object.__new__(type(self))
-            vars(twin).update(vars(self))
+            twin = twin_of(self)
             twin.start_rows(*given)
             vars(self).update(without_rows(vars(twin)) | {READER: vars(twin)[READER]})
             with self.learner_.lock:

@@ -55,7 +55,7 @@ from onlinear.models.tables import (
 )
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
-from onlinear.models.turns import forget, in_turn, put_back, unchanged_on_error, without_turn
+from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
 from onlinear.rows import checks, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
@@ -276,7 +276,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         shuffled: Shuffled | None = None,
         tasks: Tasks = NOBODY,
     ) -> Self:
-        """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands."""
+        """Learn the rows of a stream in its order; after an error, what was learned before the wrong block stands.
+
+        Where there was no learner a twin begins: other threads find no model, or one that has learned a block.
+        """
         refuse_targets_of_stream(y, sample_weight)
         if shuffled is None:
             self._refuse_shuffle()
@@ -286,12 +289,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
         passes = check_passes(passes, stream.rows if stream.rereadable else None)
         before = dict(vars(self))
+        model = self if anew or self.is_fitted else twin_of(self)
         with unchanged_on_error(self):
             if anew:
                 forget(self)
             options = self._options_of_run(stream, classes, passes, anew, shuffled)
-            training = Training(stream, options, lambda task: self, shuffled=shuffled, tasks=tasks)
-            describe = partial(self._describe_stream, stream, training, before, anew)
+            training = Training(stream, options, lambda task: model, shuffled=shuffled, tasks=tasks)
+            describe = partial(self._take_over, model, stream, training, before, anew)
 
             def copied() -> Attributes:
                 describe()
@@ -328,8 +332,15 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         with ExitStack() as stack:
             shown = show_passes() if self.verbose and certifies else None
             if self.verbose and not certifies:
-                callbacks = [stack.enter_context(show_bar(self.t_, total)), *callbacks]
-            training.watch = partial(tell, callbacks, Progress(self, total))
+                callbacks = [stack.enter_context(show_bar(training.learner.t, total)), *callbacks]
+            progress = Progress(self, total)
+
+            def watch() -> None:
+                if training.rows and not self.is_fitted:
+                    describe()
+                tell(callbacks, progress)
+
+            training.watch = watch
             try:
                 for event in training:
                     if shown is not None and isinstance(event, Reached):
@@ -361,6 +372,12 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
         """By what the rows of a stream count beside their own weights."""
         return None
+
+    def _take_over(self, model: Self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
+        """Have what the rows have shown, which the estimator itself learned, or a twin of it."""
+        model._describe_stream(stream, training, before, anew)
+        if model is not self:
+            self.__dict__.update(without_rows(without_turn(model.__dict__)))
 
     def _describe_stream(self, stream: Stream, training: Training, before: dict[str, Any], anew: bool) -> None:
         """Take what the rows have shown: features, their names, classes. The history is that of ``fit``."""

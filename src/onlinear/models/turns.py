@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Estimator = TypeVar("Estimator")
 TURN = "_turn"  # begins the name of an attribute that copies do not have
 OF_CALLBACKS = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")  # scikit-learn's, which end with the fit
 
@@ -40,6 +41,13 @@ def forget(estimator: Any) -> None:
     """Drop all that was learned, and the names that came with it."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
+
+
+def twin_of(estimator: Estimator) -> Estimator:
+    """Another estimator of the same attributes. It begins in place of one that other threads may read."""
+    twin = object.__new__(type(estimator))
+    vars(twin).update(vars(estimator))
+    return twin
 
 
 @contextmanager
