@@ -463,3 +463,12 @@ def test_numbered_rows_for_a_model_of_names_are_said_to_be_so(tmp_path):
         found = CliRunner().invoke(app, ["predict", str(tmp_path / f"rows.{model}.model"), str(tmp_path / f"rows.{rows}")])
         assert found.exit_code == 0
         assert ("numbers its columns" in found.stderr) == said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help_that_cannot_be_written_is_told_in_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "onlinear: No space left on device.\n"

@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 from onlinear.cli import convert, evaluate, explain, inspect, parts, predict, report, reproduce, train
-from onlinear.cli.command import app
+from onlinear.cli.command import app, words
 
 __all__ = ["app", "convert", "evaluate", "explain", "inspect", "main", "parts", "predict", "report", "reproduce", "train"]
 
@@ -21,7 +21,10 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     logging.getLogger("onlinear.compiling").disabled = True
     warnings.formatwarning = plainly  # type: ignore[assignment]
-    app()
+    try:
+        app()
+    except OSError as error:  # of a help page, which no command has written
+        sys.exit(plainly(words(error)).strip())
 
 
 def plainly(message: Any, *where: Any) -> str:
