@@ -276,6 +276,12 @@ def test_a_first_row_that_is_refused_leaves_no_model():
             assert set(without_turn(vars(model))) == set(model.get_params())
 
 
+def test_columns_and_values_in_place_of_a_dict_are_told():
+    for model in (OnlineClassifier(), OnlineRegressor()):
+        with pytest.raises(TypeError, match="row: expected a dict from names to values, got ndarray"):
+            model.learn_one(np.array([0]), np.array([1.0]), 1.0)
+
+
 @pytest.mark.parametrize("y", [None, "1.5", b"1", 10**400, [1.0, 2.0], np.nan])
 def test_targets_and_weights_of_one_row_are_numbers(y):
     model = OnlineRegressor(solver="ftrl", average="none").learn_one({"a": 1.0}, 1.5)
@@ -303,8 +309,10 @@ def test_what_is_refused_changes_nothing():
     assert not hasattr(model, "classes_")
     model.learn_one({"a": 1.0}, True)
     for row, words in [
-        ({"b": np.nan}, "NaN"),
-        ({"b": np.inf}, "infinity"),
+        ({"b": np.nan}, "a finite number for 'b', got nan"),
+        ({"b": np.inf}, "a finite number for 'b', got inf"),
+        ({"a": 1.0, "c": -1e200}, r"at most 1e\+150 in size for 'c', got -1e\+200"),
+        (np.ones(1), "a dict from names to values, got ndarray; learner_.learn_one takes columns and values"),
         ({"b": [1]}, "expected a number"),
         ({1: 2}, "name"),
     ]:

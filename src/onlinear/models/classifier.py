@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
 from onlinear.models.base import Classifier, gives_probabilities
-from onlinear.models.one_by_one import QUICK
+from onlinear.models.one_by_one import QUICK, check_record
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import names_target
@@ -415,6 +415,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
                 target = None
             if target is not None and quick.learn(self, row, target):
                 return self
+        check_record(row)
         if self.is_fitted:
             self.learn_known(row, y, weight)
         else:

@@ -164,8 +164,7 @@ class OneByOne:
 
     def learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
         """Learn a row whose target is that of the outputs."""
-        if not is_record(row):
-            raise TypeError(f"row: expected a dict from names to values, got {type(row).__name__}.")
+        check_record(row)
         learner, reader = self.learner_, self._reader()
         if isinstance(learner, Final):
             learner.learn()  # which refuses
@@ -219,6 +218,13 @@ class OneByOne:
             indptr.append(len(columns))
         columns_of_all, values_of_all = as_arrays((columns, values))
         return sp.csr_matrix((values_of_all, columns_of_all, indptr), shape=(len(rows), size))
+
+
+def check_record(row: Any) -> None:
+    """Raise TypeError for a row that is no dict."""
+    if not is_record(row):
+        other = "; learner_.learn_one takes columns and values" if isinstance(row, np.ndarray) else ""
+        raise TypeError(f"row: expected a dict from names to values, got {type(row).__name__}{other}.")
 
 
 def without_rows(state: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
+from onlinear.models.one_by_one import check_record
 from onlinear.models.online import Online
 from onlinear.models.tables import names_target
 from onlinear.rows import checks
@@ -351,6 +352,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         >>> model.get_feature_names_out().tolist()
         ['rooms', 'city=Graz']
         """
+        if type(row) is not dict:
+            check_record(row)
         quick, target = self._row_quick, y if type(y) is float else checks.one_target(y)
         if quick is None or weight != 1.0 or not quick.learn(self, row, target):
             if self.is_fitted:

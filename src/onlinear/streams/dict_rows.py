@@ -20,6 +20,7 @@ import numpy as np
 
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import REAL, Names, names_in, names_of
+from onlinear.rows import LARGEST_VALUE
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
 from onlinear.streams.encoding import HASH, INDICATOR, OMIT, Encoding
@@ -159,6 +160,8 @@ class NamedRow:
                 value = plain_number(name, value)
                 if isinstance(value, str):
                     name, value = f"{name}={value}", 1.0
+            if type(value) is float:
+                check_size(name, value, grow)
             column = place.get(name, -1)
             if column < 0:
                 check_writable(name)
@@ -204,6 +207,14 @@ def check_writable(name: str) -> None:
         name.encode()
     except UnicodeEncodeError:
         raise ValueError(f"row: expected text that UTF-8 has, got {name!a}.") from None
+
+
+def check_size(name: str, value: float, learns: bool) -> None:
+    """Raise ValueError for a number that is not finite, or too large to be learned."""
+    if not abs(value) < inf:
+        raise ValueError(f"row: expected a finite number for {name!r}, got {value}.")
+    if learns and abs(value) > LARGEST_VALUE:
+        raise ValueError(f"row: expected a number of at most {LARGEST_VALUE:g} in size for {name!r}, got {value:g}.")
 
 
 def plain_number(name: str, value: Any) -> Any:
