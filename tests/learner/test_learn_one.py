@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from single_rows import CLASSIFIER, REGRESSOR
 
 from onlinear import DivergenceError, Learner
 from onlinear.compiled import bind_loss
@@ -22,26 +23,11 @@ Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 PRICES = 1e4 + 30.0 * X[:, 0] + np.where(np.arange(N) == 20, 1e6, np.arange(N))  # with an outlier, and a trend
 
 # A race of the last iterate with the average, targets and weights in running units, predictions that are clipped.
-# The first is what the classifier does by default, which tests of single rows have in common: it is compiled for all of them.
-DEFAULT = {
-    "solver": "implicit-ftrl",
-    "loss": "logistic",
-    "average": "adaptive,calibrated=true",
-    "scale": "tempered",
-    "weights": "relative",
-}
 RACES = [
-    DEFAULT,
+    CLASSIFIER,
     {"solver": "implicit-sgd", "loss": "squared", "average": "adaptive", "targets": "relative", "clip": True},
     {"solver": "fiol", "loss": "huber", "penalty": "l1,l1=0.01", "targets": "relative", "weights": "relative"},
-    {
-        "solver": "implicit-ftrl",
-        "loss": "squared",
-        "penalty": "l1,l1=0.01",
-        "targets": "relative",
-        "clip": True,
-        "scale": "dense",
-    },
+    REGRESSOR,
     {"solver": "mixture", "loss": "squared", "targets": "relative", "clip": True, "scale": "centred"},
     {"solver": "comid", "average": "adaptive", "fit_intercept": False, "weights": "relative"},
 ]

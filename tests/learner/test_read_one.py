@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from single_rows import CLASSIFIER, REGRESSOR
 
 from onlinear import Learner
 from onlinear.rows.centring import KINDS
@@ -13,21 +14,8 @@ X = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.6)
 X[:, :3] = RNG.standard_normal((N, 3)) + 5.0
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 SETTINGS = [
-    {
-        "solver": "implicit-ftrl",
-        "loss": "logistic",
-        "average": "adaptive,calibrated=true",
-        "scale": "tempered",
-        "weights": "relative",
-    },
-    {
-        "solver": "implicit-ftrl",
-        "loss": "squared",
-        "penalty": "l1,l1=0.01",
-        "targets": "relative",
-        "clip": True,
-        "scale": "dense",
-    },
+    CLASSIFIER,
+    REGRESSOR,
     {"solver": "implicit-sgd", "loss": "quantile", "average": "adaptive", "scale": "centred", "targets": "relative"},
     {"solver": "ftrl", "loss": "logistic", "penalty": "l1,l1=0.01", "scale": "rms"},
     {"solver": "adagrad-rda", "loss": "hinge", "average": "uniform", "scale": "max-abs"},

@@ -12,6 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
+from single_rows import CLASSIFIER
 
 from onlinear import DivergenceError, Learner
 from onlinear.compiled.calls import TAKES_CALLS
@@ -25,18 +26,10 @@ D, N = 12, 60
 ROWS = [np.flatnonzero(RNG.random(D) < 0.5) for _ in range(N)]
 VALUES = [RNG.standard_normal(len(row)) for row in ROWS]
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0).tolist()
-CALIBRATED = "adaptive,calibrated=true"
 SETTINGS = [
     {"solver": "comid", "penalty": "l1,l1=0.01"},
     {"solver": "odrs", "penalty": "l1,l1=0.01", "average": "uniform"},
-    {
-        "solver": "implicit-ftrl",
-        "loss": "logistic",
-        "average": CALIBRATED,
-        "scale": "tempered",
-        "weights": "relative",
-        "fit_intercept": True,
-    },
+    CLASSIFIER | {"fit_intercept": True},
     {"solver": "ftrl", "penalty": "l1,l1=0.01", "scale": "rms", "forget": 50.0},
 ]
 
