@@ -53,7 +53,7 @@ def onlinear(classes: np.ndarray | None, step: float | None) -> Tool:
 
 
 def mixture(classes: np.ndarray | None, step: float | None) -> Tool:
-    return Onlinear(classes, solver="mixture", **({"clip": True} if classes is None else {}))
+    return Onlinear(classes, solver="mixture")
 
 
 def sklearn(classes: np.ndarray | None, step: float | None) -> Tool:

@@ -39,7 +39,7 @@ def ours(classes: np.ndarray | None, step: float) -> Tool:
 
 
 def mixture(classes: np.ndarray | None, step: float) -> Tool:
-    return Onlinear(classes, solver=f"mixture,eta={step!r}", **({"clip": True} if classes is None else {}))
+    return Onlinear(classes, solver=f"mixture,eta={step!r}")
 
 
 def first(classes: np.ndarray | None, step: float) -> Tool:

@@ -130,7 +130,7 @@ def test_without_a_clip_there_is_one_loss(rows):
     assert "loss_linear" not in OnlineRegressor(clip=False).fit([rows]).history_[-1]
 
 
-def test_it_is_the_default_where_no_solver_is_named(rows):
+def test_it_is_the_default_but_for_solvers_of_papers(rows):
     X, y = rows
     for params, clips in (
         ({}, True),
@@ -139,9 +139,18 @@ def test_it_is_the_default_where_no_solver_is_named(rows):
         ({"solver": "fiol", "clip": True}, True),
         ({"loss": "absolute"}, False),
         ({"penalty": "l2=1e-3"}, True),
-        ({"solver": "rda", "clip": True}, False),
+        ({"solver": "rda"}, False),
+        ({"solver": "mixture,eta=2"}, True),
+        ({"solver": "mixture", "clip": False}, False),
+        ({"solver": "mixture", "penalty": "l2=0.1", "tol": 1e-2}, False),
     ):
         assert (OnlineRegressor(**params).fit(X, y).learner_.bounds() is not None) == clips, params
+
+
+def test_it_is_refused_where_it_could_not_act(rows):
+    for params in ({"solver": "rda"}, {"loss": "absolute"}):
+        with pytest.raises(ValueError, match="clip=True"):
+            OnlineRegressor(clip=True, **params).fit(*rows)
 
 
 def test_targets_that_grow_lose_little():

@@ -38,7 +38,7 @@ CLASSIFIERS = [
     OnlineClassifier("hinge", penalty="l2=1e-2", solver="sdca", max_passes=2000),
 ]
 REGRESSORS = [
-    OnlineRegressor(solver="mixture", clip=True, passes=5),
+    OnlineRegressor(solver="mixture", passes=5),
     OnlineRegressor(),
     OnlineRegressor("huber", penalty="l1,l1=1e-4", passes=2),
     OnlineRegressor(penalty="l2,l2=1e-3", solver="sgd,eta=0.02", scale="rms"),

@@ -105,7 +105,7 @@ def train(
         bool | None,
         typer.Option(
             "--clip/--no-clip",
-            help="Squared, poisson: predict within the labels seen. Default: yes where no solver is named.",
+            help="Squared, poisson: predict within the labels seen. Default: yes, but for a named solver other than mixture.",
             show_default=False,
             rich_help_panel=MODEL,
         ),

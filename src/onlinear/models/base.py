@@ -155,7 +155,7 @@ class Model(Certifying, ABC):
             n_outputs=outputs,
             targets=RELATIVE if follows and self.task == REGRESS and has_units(build_loss(self.loss)) else RAW,
             weights=RELATIVE if follows else RAW,
-            clip=follows and self.clips(),
+            clip=self.clips(follows),
             forget=self.forget,
             uncertainty=self._uncertain() if check_flag("uncertainty", self.uncertainty) else NONE,
             total=total,
@@ -267,8 +267,8 @@ class Model(Certifying, ABC):
         engine = self._engine(solver, average)
         return engine is not None and can_multiply(engine)
 
-    def clips(self) -> bool:
-        """Whether predictions are clipped to the targets seen."""
+    def clips(self, follows: bool) -> bool:
+        """Whether predictions are clipped to the targets seen; ``follows``: whether the steps may follow their units."""
         return False
 
     def chosen_scale(self) -> Any:
@@ -611,10 +611,16 @@ class Regressor(Model):
         )
         self.clip = clip
 
-    def clips(self) -> bool:
-        if self.clip is None:
-            return self.solver is None and self.forget is None and type(build_loss(self.loss)) in CLIPPED
-        return check_flag("clip", self.clip)
+    def clips(self, follows: bool) -> bool:
+        if self.clip is not None:
+            if check_flag("clip", self.clip) and not follows:
+                raise ValueError(
+                    f"clip=True, and the steps of solver {self.solver!r} cannot follow the targets: leave it out, or "
+                    "name another solver, such as 'comid'."
+                )
+            return bool(self.clip)
+        ours = self.solver is None or getattr(preset_of(self.solver).solver, "clips", False)
+        return follows and ours and self.forget is None and not self.certifies and type(build_loss(self.loss)) in CLIPPED
 
     def means_of(self, scores: np.ndarray) -> np.ndarray:
         """The predictions that scores stand for."""

@@ -452,6 +452,7 @@ class Mixture(NamedTuple):
     stable = True  # every step is implicit in the loss
     scales = False  # its models divide the columns by scales of their own
     centres = True  # columns far from 0 it would have to learn like any other
+    clips = True  # where estimators clip by default: no paper says how it predicts
     no_batch = "its implicit steps and shares are those of single rows"
 
     def step(self, U, x, y, s, t, loss, penalty):
