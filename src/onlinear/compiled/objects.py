@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled.home import COMPILED
+from onlinear.compiled.methods import function
 
 # Bytes from the address of an object to that of its type; and of an array to its data, the number of its axes, its shape, its
 # strides, its type of numbers and its flags.
@@ -177,3 +178,21 @@ def columns_named(names: Any) -> Any:
 def values_named(names: Any) -> Any:
     """The values of the dict that was taken."""
     return names.row[1]
+
+
+@function
+def given_to(take, refused, first, second, kinds, *others):  # type: ignore[no-untyped-def]
+    """What ``take`` makes of a row as Python has it (columns and values, or a dict and its ``Names``), given its columns, its
+    values and others; ``refused`` for any other row."""
+    way = way_of(first, second, kinds)
+    if way == LONG_DOUBLE:
+        return take(longs(first), doubles(second), *others)
+    if way == NAMED:
+        return take(columns_named(second), values_named(second), *others)
+    if way == SHORT_DOUBLE:
+        return take(shorts(first), doubles(second), *others)
+    if way == LONG_SINGLE:
+        return take(longs(first), singles(second), *others)
+    if way == SHORT_SINGLE:
+        return take(shorts(first), singles(second), *others)
+    return refused

@@ -1,7 +1,7 @@
 """One row after another by one compiled call each, with the checks, scales, step and running loss of a block of rows.
 
 ``learn_row`` is compiled for each solver's kernel. The arguments are held in memory (``compiled.Held``): a call passes the row
-and one address. The caller handles all other cases: rows that are not plain (``rows.fill_given``), refused targets, messages.
+and one address. The caller handles all other cases: rows that are not plain (``rows.fill_row``), refused targets, messages.
 Several outputs: ``learn_outputs.py``.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from onlinear.averages import room_for_steps
 from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
-from onlinear.compiled.objects import KINDS, TYPES, AnyObject
+from onlinear.compiled.objects import KINDS, TYPES, AnyObject, given_to
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
@@ -26,7 +26,7 @@ from onlinear.learner.race import compare_row, watch
 from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, READING, tell
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.units import take_in
-from onlinear.rows import LARGEST_COLUMN, Rows, fill_given
+from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, Job, LastRow, State, T
@@ -64,7 +64,7 @@ def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-unty
     report[0], report[1] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
-    largest = fill_given(pair[0], pair[1], kinds, vectors, bound, starts, columns, entries)
+    largest = given_to(fill_row, -1.0, pair[0], pair[1], kinds, vectors, bound, starts, columns, entries)
     if largest < 0.0:
         return -1.0
     if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size[0]:

@@ -9,23 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import Held, function, kept_function, opened
-from onlinear.compiled.objects import (
-    KINDS,
-    LONG_DOUBLE,
-    LONG_SINGLE,
-    NAMED,
-    READABLE,
-    SHORT_DOUBLE,
-    SHORT_SINGLE,
-    AnyObject,
-    columns_named,
-    doubles,
-    longs,
-    shorts,
-    singles,
-    values_named,
-    way_of,
-)
+from onlinear.compiled.objects import KINDS, READABLE, AnyObject, given_to
 from onlinear.learner.clip import clip_row
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.solvers.core.engine import T
@@ -35,7 +19,7 @@ PATIENCE = 16  # rows by the way of single rows, which take a tenth as long
 
 
 @function
-def add_entries(bound, weights, out, indices, values):  # type: ignore[no-untyped-def]
+def add_entries(indices, values, bound, weights, out):  # type: ignore[no-untyped-def]
     """Add a row's entries to its scores; whether it is a plain one."""
     n, before, (size, outputs) = indices.shape[0], -1, weights.shape
     first = out[0]
@@ -54,23 +38,6 @@ def add_entries(bound, weights, out, indices, values):  # type: ignore[no-untype
     return True
 
 
-@function
-def add_given(bound, kinds, weights, out, first, second):  # type: ignore[no-untyped-def]
-    """``add_entries`` of a row as Python has it: columns and values, or a dict and its ``Names``."""
-    way = way_of(first, second, kinds)
-    if way == LONG_DOUBLE:
-        return add_entries(bound, weights, out, longs(first), doubles(second))
-    if way == NAMED:
-        return add_entries(bound, weights, out, columns_named(second), values_named(second))
-    if way == SHORT_DOUBLE:
-        return add_entries(bound, weights, out, shorts(first), doubles(second))
-    if way == LONG_SINGLE:
-        return add_entries(bound, weights, out, longs(first), singles(second))
-    if way == SHORT_SINGLE:
-        return add_entries(bound, weights, out, shorts(first), singles(second))
-    return False
-
-
 @kept_function
 def score(limits, weights, biases, ranges, now, out, first, second):  # type: ignore[no-untyped-def]
     """Fill the row's scores and give the first; NaN for a row that is not plain, and where rows were learned since."""
@@ -79,7 +46,7 @@ def score(limits, weights, biases, ranges, now, out, first, second):  # type: ig
         return nan
     for o in range(out.shape[0]):
         out[o] = biases[o]
-    if not add_given(bound, kinds, weights, out, first, second):
+    if not given_to(add_entries, False, first, second, kinds, bound, weights, out):
         return nan
     if ranges is not None:
         clip_row(ranges, out)

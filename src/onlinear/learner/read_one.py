@@ -16,22 +16,7 @@ import numpy as np
 from onlinear.averages import Average, Fading
 from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
-from onlinear.compiled.objects import (
-    KINDS,
-    LONG_DOUBLE,
-    LONG_SINGLE,
-    NAMED,
-    SHORT_DOUBLE,
-    SHORT_SINGLE,
-    AnyObject,
-    columns_named,
-    doubles,
-    longs,
-    shorts,
-    singles,
-    values_named,
-    way_of,
-)
+from onlinear.compiled.objects import KINDS, AnyObject, given_to
 from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
 from onlinear.learner.learn_one import plus
@@ -71,7 +56,7 @@ def to_own_units(scales, columns, weights, first, end):  # type: ignore[no-untyp
 
 
 @function
-def plain_columns(bound, size, first, columns, x, indices, values):  # type: ignore[no-untyped-def]
+def plain_columns(indices, values, bound, size, first, columns, x):  # type: ignore[no-untyped-def]
     """Take a row: the columns that are known, behind ``first`` others, and their values. Their end; -1 for a row not plain."""
     n, before, end = indices.shape[0], -1, first
     if values.shape[0] != n or first + n > x.shape[0]:
@@ -89,20 +74,9 @@ def plain_columns(bound, size, first, columns, x, indices, values):  # type: ign
 
 @kept_function
 def columns_given(limits, begin, columns, x, first, second):  # type: ignore[no-untyped-def]
-    """``plain_columns`` of a row as Python has it: columns and values, or a dict and its ``Names``."""
+    """``plain_columns`` of a row as Python has it; -1 for any other."""
     bound, size, _, kinds = limits
-    way = way_of(first, second, kinds)
-    if way == LONG_DOUBLE:
-        return plain_columns(bound, size, begin, columns, x, longs(first), doubles(second))
-    if way == NAMED:
-        return plain_columns(bound, size, begin, columns, x, columns_named(second), values_named(second))
-    if way == SHORT_DOUBLE:
-        return plain_columns(bound, size, begin, columns, x, shorts(first), doubles(second))
-    if way == LONG_SINGLE:
-        return plain_columns(bound, size, begin, columns, x, longs(first), singles(second))
-    if way == SHORT_SINGLE:
-        return plain_columns(bound, size, begin, columns, x, shorts(first), singles(second))
-    return NOT_PLAIN
+    return given_to(plain_columns, NOT_PLAIN, first, second, kinds, bound, size, begin, columns, x)
 
 
 @function

@@ -15,20 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.compiled import LINE, ask, function, kernel
-from onlinear.compiled.objects import (
-    LONG_DOUBLE,
-    LONG_SINGLE,
-    NAMED,
-    SHORT_DOUBLE,
-    SHORT_SINGLE,
-    columns_named,
-    doubles,
-    longs,
-    shorts,
-    singles,
-    values_named,
-    way_of,
-)
 
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 PERMUTED = 3 << 18  # the same of rows in another order, of which each copy takes a call of the loop over rows
@@ -276,7 +262,7 @@ def ask_for_column(vectors, j):  # type: ignore[no-untyped-def]
 
 
 @function
-def fill_row(vectors, indices, values, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
+def fill_row(indices, values, vectors, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
     """Take one row into the arrays of a ``Rows`` if it is a plain one, and give its largest absolute value; else -1.
 
     Plain: columns ascending and below ``bound``, values that can be learned, no more of them than there is room for. What
@@ -299,23 +285,6 @@ def fill_row(vectors, indices, values, bound, starts, columns, entries):  # type
             end += np.uint64(1)
     starts[1] = end
     return np.int64(largest).view(np.float64)
-
-
-@function
-def fill_given(first, second, kinds, vectors, bound, starts, columns, entries):  # type: ignore[no-untyped-def]
-    """``fill_row`` of a row as Python has it: columns and values, or a dict and its ``Names``; -1 for any other."""
-    way = way_of(first, second, kinds)
-    if way == LONG_DOUBLE:
-        return fill_row(vectors, longs(first), doubles(second), bound, starts, columns, entries)
-    if way == NAMED:
-        return fill_row(vectors, columns_named(second), values_named(second), bound, starts, columns, entries)
-    if way == SHORT_DOUBLE:
-        return fill_row(vectors, shorts(first), doubles(second), bound, starts, columns, entries)
-    if way == LONG_SINGLE:
-        return fill_row(vectors, longs(first), singles(second), bound, starts, columns, entries)
-    if way == SHORT_SINGLE:
-        return fill_row(vectors, shorts(first), singles(second), bound, starts, columns, entries)
-    return -1.0
 
 
 def take_rows(rows: Rows, order: np.ndarray) -> Rows:
