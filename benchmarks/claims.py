@@ -19,7 +19,7 @@ from onlinear.papers.report import WHAT_A_VERDICT_COUNTS
 
 NOT_RUN = "**not run**"
 VERDICTS = ("reproduced", "mostly", "partly", "not reproduced", "not decided", "not run")
-KINDS = {
+MARKS = {
     "Statements of the papers": "",
     "Statements that cannot fail": " (identity)",
     "Statements of our own": " (ours)",
@@ -64,7 +64,7 @@ def merged(tables: list[list[str]]) -> list[str]:
 def counts(rows: list[str]) -> list[str]:
     """How many claims have which verdict, a line for each kind of claim."""
     lines = []
-    for label, mark in KINDS.items():
+    for label, mark in MARKS.items():
         found = {verdict: sum(f"| **{verdict}**{mark} |" in row for row in rows) for verdict in VERDICTS}
         lines.append(f"- {label}: {', '.join(f'{count} {verdict}' for verdict, count in found.items() if count) or 'none'}.")
     return lines

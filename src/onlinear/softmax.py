@@ -29,7 +29,7 @@ from onlinear.compiled import adopt, function, kernel
 from onlinear.losses import FIELDS, METHODS, Logistic, nearer_omega, wright_omega
 from onlinear.text.describe import describe
 
-SCORE, START, SIZE, THETA, LOG, ROWS = range(6)  # of the numbers of a row's outputs: z before the step, a, C, theta, log C
+SCORE, START, STEP_SIZE, THETA, LOG, ROWS = range(6)  # of the numbers of a row's outputs: z before the step, a, C, theta, log C
 NEAR, EXACT = 0.5, 0.01  # how far from an argument of omega one step finds its next value, and finds it exactly
 NEGLIGIBLE = -30.0  # the argument below which omega is exp
 SMALL = 1e-8  # C below which C p is too small a number for p to follow from it
@@ -77,11 +77,11 @@ class Softmax(NamedTuple):
 
 @function
 def find_thetas(numbers, outputs, own):  # type: ignore[no-untyped-def]
-    """Fill row THETA of a row's numbers (ROWS, outputs at least) from START and SIZE, for the class ``own``."""
+    """Fill row THETA of a row's numbers (ROWS, outputs at least) from START and STEP_SIZE, for the class ``own``."""
     level, least = first_level(numbers, outputs, own)
     for k in range(outputs):
-        c = numbers[SIZE, k]
-        same = k > 0 and c == numbers[SIZE, k - 1]
+        c = numbers[STEP_SIZE, k]
+        same = k > 0 and c == numbers[STEP_SIZE, k - 1]
         numbers[LOG, k] = numbers[LOG, k - 1] if same else (log(c) if c > 0.0 else 0.0)
     change = inf  # of the arguments of omega since its last values
     for _ in range(MOST_STEPS):
@@ -107,7 +107,7 @@ def find_thetas(numbers, outputs, own):  # type: ignore[no-untyped-def]
 @function
 def share(numbers, k, own, level, change):  # type: ignore[no-untyped-def]
     """p = omega(x) / C of class k, with x = b - L + log C, and -dp/dL. Row THETA keeps omega; x changed by ``change``."""
-    c = numbers[SIZE, k]
+    c = numbers[STEP_SIZE, k]
     b = numbers[START, k] + (c if k == own else 0.0)
     if c == 0.0:
         p = exp(b - level)
@@ -124,7 +124,7 @@ def first_level(numbers, outputs, own):  # type: ignore[no-untyped-def]
     """Where to look for L first: the level of the scores that one step of Newton from a gives; and a bound below L."""
     here, least = log_sum(numbers, START, outputs), numbers[START, own]
     for k in range(outputs):
-        a, c = numbers[START, k], numbers[SIZE, k]
+        a, c = numbers[START, k], numbers[STEP_SIZE, k]
         p = exp(a - here)
         numbers[THETA, k] = a - c * (p - 1.0 if k == own else p) / (1.0 + c * p)
         if k != own:

@@ -10,7 +10,6 @@ import pytest
 
 from onlinear.compiled import Held, kept_function, opened
 from onlinear.compiled.objects import (
-    KINDS,
     LONG_DOUBLE,
     LONG_SINGLE,
     LONGEST,
@@ -19,6 +18,7 @@ from onlinear.compiled.objects import (
     READABLE,
     SHORT_DOUBLE,
     SHORT_SINGLE,
+    TYPE_ADDRESSES,
     AnyObject,
     Names,
     columns_named,
@@ -60,7 +60,7 @@ def _put(out, columns, values):
 @pytest.fixture(scope="module")
 def taken():
     out = np.zeros(D)
-    held = Held(KINDS, out)
+    held = Held(TYPE_ADDRESSES, out)
     run = held.compile(_taken, {"_put": _put}, AnyObject(), AnyObject())
 
     def call(first, second):
@@ -73,7 +73,7 @@ def taken():
 
 def interpreted(first, second):
     """The row by the texts themselves, which Python runs."""
-    out, way = np.zeros(D), way_of(first, second, KINDS)
+    out, way = np.zeros(D), way_of(first, second, TYPE_ADDRESSES)
     if way == NAMED:
         out[columns_named(second)] = values_named(second)
     elif way != OTHER:

@@ -12,7 +12,7 @@ from onlinear import DivergenceError, Learner
 from onlinear.compiled import bind_loss
 from onlinear.learner.loss_sums import add_losses
 from onlinear.losses import Absolute
-from onlinear.rows.centring import KINDS
+from onlinear.rows.centring import CENTRED_KINDS
 
 RNG = np.random.default_rng(11)
 N, D = 90, 12
@@ -63,7 +63,7 @@ def one_by_one(learner, X, y):
 )
 def test_every_kind_of_state(settings):
     settings = {"loss": "hinge", "n_features": D, "fit_intercept": True} | settings
-    rows = np.where(np.arange(D) < D // 2, X + 5.0, X) if settings.get("scale") in KINDS else X
+    rows = np.where(np.arange(D) < D // 2, X + 5.0, X) if settings.get("scale") in CENTRED_KINDS else X
     targets = PRICES if settings["loss"] in ("squared", "huber") else Y
     whole, single = Learner(**settings).learn(rows, targets), Learner(**settings)
     one_by_one(single, rows[:40], targets[:40])

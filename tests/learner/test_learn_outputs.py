@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onlinear import DivergenceError, Learner
-from onlinear.rows.centring import KINDS
+from onlinear.rows.centring import CENTRED_KINDS
 from onlinear.solvers import SOLVERS
 
 RNG = np.random.default_rng(6)
@@ -55,7 +55,7 @@ def frozen(learner):
 )
 def test_rows_one_by_one_are_a_block(settings, outputs):
     Y = targets(outputs, settings)
-    rows = X if settings.get("scale") in KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
+    rows = X if settings.get("scale") in CENTRED_KINDS else X * (np.arange(N)[:, None] % 7 > 0)  # some empty ones
     one, block = (Learner(**{"fit_intercept": True, "n_outputs": outputs} | settings) for _ in range(2))
     quick = 0
     for i, (row, y) in enumerate(zip(rows, Y, strict=True)):

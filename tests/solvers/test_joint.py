@@ -15,7 +15,7 @@ from test_golden import Case
 from onlinear import Learner, load
 from onlinear.compiled import kernel
 from onlinear.errors import DivergenceError
-from onlinear.softmax import ROWS, SIZE, START, THETA, Softmax, find_thetas
+from onlinear.softmax import ROWS, START, STEP_SIZE, THETA, Softmax, find_thetas
 
 D, N = 30, 160
 NET = "elastic-net,l1=0.004,l2=0.02"
@@ -30,7 +30,7 @@ def each(numbers, own):
 def thetas(a, c, own):
     """theta of rows of scores a (n, K) and sizes c."""
     numbers = np.zeros((len(a), ROWS, a.shape[1]))
-    numbers[:, START], numbers[:, SIZE] = a, c
+    numbers[:, START], numbers[:, STEP_SIZE] = a, c
     each(numbers, own)
     return numbers[:, THETA]
 

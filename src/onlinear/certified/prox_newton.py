@@ -35,7 +35,7 @@ SEARCHES = 40
 STRETCHED, CUTS = 3, 8  # models of one step with curvatures raised, and steps that need them before a start is left
 STEEPEST = 1e6  # no curvature is raised above it
 FACTORS, STEPS = 3, 150  # of a fine model: systems that are solved with H at hand, steps of conjugate gradients without
-FAR = 8.0  # times the largest weight: no model without curvature is believed farther away
+FARTHEST_STEP = 8.0  # times the largest weight: no model without curvature is believed farther away
 CHEAPER = 0.2  # a pair of entries of dense rows to another
 SAMPLED, SHARE = 100, 8  # with so many rows to a column, a coarse solution for one row in SHARE comes first
 
@@ -95,7 +95,7 @@ def penalised(strengths: Strengths, w: np.ndarray) -> float:
 def near(strengths: Strengths, w: np.ndarray) -> Strengths:
     """l1, l2, and the bounds within which a model is believed that may have no curvature."""
     l1, l2, lower, upper = strengths
-    far = FAR * float(np.abs(w).max(initial=0.0)) or inf
+    far = FARTHEST_STEP * float(np.abs(w).max(initial=0.0)) or inf
     return l1, l2, max(lower, -far), min(upper, far)
 
 

@@ -93,7 +93,7 @@ def _new_names(names: Any, count: int, most: float) -> Names:
 
 REAL = (float, np.float64, int, bool)  # the types of numbers that are taken from dicts
 # What tells the types of objects and of arrays' numbers.
-KINDS = tuple(map(id, (np.ndarray, Names, dict, str, *REAL, *TYPES)))
+TYPE_ADDRESSES = tuple(map(id, (np.ndarray, Names, dict, str, *REAL, *TYPES)))
 
 
 def _is_readable() -> bool:

@@ -21,7 +21,7 @@ from onlinear.files import writing
 
 FORMAT = "onlinear-model"
 VERSION = 1
-KINDS = ("F64", "I64", "U64", "U32", "U8", "BOOL")  # of arrays, as safetensors names them
+DTYPES = ("F64", "I64", "U64", "U32", "U8", "BOOL")  # of arrays, as safetensors names them
 DEEPEST = 32  # lists and objects inside one another in a header
 Arrays = dict[str, np.ndarray]
 
@@ -79,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 def _array(file: Any, key: str) -> np.ndarray:
     kind = file.get_slice(key).get_dtype()
-    if kind not in KINDS:
+    if kind not in DTYPES:
         raise ModelFileError(f"an array of the type {kind}, which no model file holds.")
     return file.get_tensor(key)
 

@@ -29,7 +29,7 @@ LOW, HIGH = range(2)
 EXACT = 64  # moves of the range of the loss without a margin
 MARGIN = 0.1  # of the width of the range, for the moves after these
 ROOM = 3.0  # a factor by which means of counts may lie beyond the counts seen
-FAR = 12.0  # deviations: a range that is wider has outliers at its ends
+WIDEST_RANGE = 12.0  # deviations: a range that is wider has outliers at its ends
 
 
 class Clipped(NamedTuple):
@@ -144,7 +144,7 @@ class Clip:
         After an outlier at one end, scores lie far beyond the other. The slope at that edge is a common target's: it would lead
         back in as many rows as the outlier is far."""
         low, high = np.minimum(self.ranges[:, LOW], y), np.maximum(self.ranges[:, HIGH], y)
-        width = np.where(high - low > FAR * sizes, high - low, 0.0)
+        width = np.where(high - low > WIDEST_RANGE * sizes, high - low, 0.0)
         self.rooms[:, LOW] = np.where(width > 0.0, np.minimum(low - width, self.rooms[:, LOW]), self.rooms[:, LOW])
         self.rooms[:, HIGH] = np.where(width > 0.0, np.maximum(high + width, self.rooms[:, HIGH]), self.rooms[:, HIGH])
 

@@ -36,13 +36,11 @@ from onlinear.learner.parts import (
 from onlinear.learner.race import ROWS_OF_RACE, Race, has_size
 from onlinear.learner.row_calls import LOCK, MOVES, new_words
 from onlinear.learner.turns import Guarded, changes
-from onlinear.learner.uncertainty import COPIES, NONE, SCORES, Spread, refuse_uncertainty
-from onlinear.learner.uncertainty import KINDS as UNCERTAINTIES
-from onlinear.learner.units import KINDS, RAW, RELATIVE, Units, has_units
+from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
+from onlinear.learner.units import RAW, RELATIVE, UNITS, Units, has_units
 from onlinear.losses import Poisson, Squared
 from onlinear.rows import InOrder, Rows, Source, checks
-from onlinear.rows.centring import KINDS as CENTRING
-from onlinear.rows.centring import scaler_of
+from onlinear.rows.centring import CENTRED_KINDS, scaler_of
 from onlinear.solvers.core.engine import NEAR, Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
@@ -81,7 +79,7 @@ class Core(Guarded):
     ) -> None:
         super().__init__()
         self.threads = threads_of(n_jobs)
-        choices = (("scale", scale, SCALES), ("targets", targets, KINDS), ("weights", weights, KINDS))
+        choices = (("scale", scale, SCALES), ("targets", targets, UNITS), ("weights", weights, UNITS))
         for name, choice, known in (*choices, ("uncertainty", uncertainty, UNCERTAINTIES)):
             if choice not in known:
                 raise unknown(name, str(choice), known)
@@ -131,13 +129,13 @@ class Core(Guarded):
                 f"gain=True needs the solver 'fiol', one row to a step, and a loss of one score; {name} has no gains."
             )
         self.engines = [self.engine]  # one for all outputs, or each its own where their steps differ
-        if self.engine.scales_columns and scale not in ("none", *CENTRING):
+        if self.engine.scales_columns and scale not in ("none", *CENTRED_KINDS):
             raise ValueError(
                 f"{problem.name} divides the columns by scales of its own; use scale='none', or 'dense' where columns lie "
                 f"far from 0, got {scale!r}."
             )
         self.scaler = scaler_of(scale, len(first))
-        if scale in CENTRING and not self.fit_intercept:
+        if scale in CENTRED_KINDS and not self.fit_intercept:
             raise ValueError(
                 f"scale={scale!r} needs fit_intercept=True: the means of the columns have a share in the intercept."
             )

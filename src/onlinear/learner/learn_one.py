@@ -18,7 +18,7 @@ import numpy as np
 from onlinear.averages import room_for_steps
 from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
-from onlinear.compiled.objects import KINDS, TYPES, AnyObject, given_to
+from onlinear.compiled.objects import TYPE_ADDRESSES, TYPES, AnyObject, given_to
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
@@ -247,7 +247,7 @@ class RowRoom(ABC):
         watched = None if self._core.race is None else self._core.race.watched
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
         self._follow_reach()
-        return bound, self._reach, self._rule, float(min(full, turn, scales)), KINDS, self._vectors(state), watched
+        return bound, self._reach, self._rule, float(min(full, turn, scales)), TYPE_ADDRESSES, self._vectors(state), watched
 
     def _follow_reach(self) -> None:
         self._reach[0] = min(map(self._engine.reach, self._core.states))

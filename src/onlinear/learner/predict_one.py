@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import Held, function, kept_function, opened
-from onlinear.compiled.objects import KINDS, READABLE, AnyObject, given_to
+from onlinear.compiled.objects import READABLE, TYPE_ADDRESSES, AnyObject, given_to
 from onlinear.learner.clip import clip_row
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.solvers.core.engine import T
@@ -74,7 +74,7 @@ class OneScore:
         self.moves, self.t = moves, float(now[T])
         self._several = weights.shape[1] > 1
         self._out, self._lock = np.empty(weights.shape[1]), threading.Lock()
-        self._held = Held((bound, self.t, KINDS), np.ascontiguousarray(weights), biases, bounds, now, self._out)
+        self._held = Held((bound, self.t, TYPE_ADDRESSES), np.ascontiguousarray(weights), biases, bounds, now, self._out)
         self.here = self._held.here
         self._run = self._held.compile(score_row, {}, AnyObject(), AnyObject()) if READABLE else None
         self.address = self._held.address(score_row, {}, AnyObject(), AnyObject()) if READABLE else 0

@@ -31,12 +31,12 @@ from onlinear.compiled.calls import (
 )
 
 # The moves of the learner's arrays; whether code failed that learned, that scored; the learner's lock; the types of targets.
-MOVES, FAILED, UNREAD, LOCK, KINDS = range(5)
+MOVES, FAILED, UNREAD, LOCK, TYPES_OF_TARGETS = range(5)
 # Of what learns, of what scores by weights that are listed, and of what scores between rows: the moves for which it was made,
 # its code and what that holds. LAST, GIVEN: where the number of columns of the last row is, if that is kept, and how many the
 # state knows of. What scores between rows has a form for the last iterate and one for the average, each with its output, and
 # the losses of a race.
-LEARNING, LAST, GIVEN, LISTED, READING, RACE, SIZE = 7, 10, 11, 12, 15, 22, 23
+LEARNING, LAST, GIVEN, LISTED, READING, RACE, WORD_COUNT = 7, 10, 11, 12, 15, 22, 23
 CODE, HERE, OUTPUT = 1, 2, 3
 # What a function owns: the words, the learner's lock, how that is taken and freed, the method of its name, what ends a row.
 WORDS, LOCKED, ACQUIRE, RELEASE, METHOD, END, OTHERS = range(FIRST, FIRST + 7)
@@ -44,8 +44,8 @@ WORDS, LOCKED, ACQUIRE, RELEASE, METHOD, END, OTHERS = range(FIRST, FIRST + 7)
 
 def new_words(lock: Any) -> np.ndarray:
     """The words of a learner of that lock for which nothing is compiled. A final model has no lock, as nothing changes it."""
-    words = np.zeros(SIZE, np.int64)
-    words[KINDS:LEARNING] = list(map(id, TARGETS))
+    words = np.zeros(WORD_COUNT, np.int64)
+    words[TYPES_OF_TARGETS:LEARNING] = list(map(id, TARGETS))
     words[[LEARNING, LISTED, READING]] = -1
     words[LOCK] = id(lock)
     return words
@@ -80,7 +80,7 @@ def learned(words, first, second, y):  # type: ignore[no-untyped-def]
 def learn_one(own, args, count, names):  # type: ignore[no-untyped-def]
     """``Learner.learn_one``."""
     words = word_at(word_at(own, WORDS), DATA)
-    y = target_of(word_at(args, 2), words + 8 * KINDS) if count == 3 and names == 0 else nan
+    y = target_of(word_at(args, 2), words + 8 * TYPES_OF_TARGETS) if count == 3 and names == 0 else nan
     if y != y or not stands(own, words, LEARNING):
         return passed_on(word_at(own, METHOD), args, count, names)
     if take_lock(word_at(own, ACQUIRE)) == 0:

@@ -35,7 +35,7 @@ MORE_THAN = np.cumsum(np.exp(-1.0) / np.cumprod([1.0, *range(1, 18)]))  # P(Pois
 
 
 NONE, TARGETS, SCORES = "none", "targets", "scores"
-KINDS = (NONE, TARGETS, SCORES)
+UNCERTAINTIES = (NONE, TARGETS, SCORES)
 
 
 class Spread:
@@ -220,7 +220,7 @@ def interval_of(model: Any, source: Source, predicted: np.ndarray, coverage: flo
 
 def thawed(kind: Any, arrays: dict[str, np.ndarray], outputs: int, size: int, t: int) -> Spread | None:
     """The spread that a file of a final model holds; raises ModelFileError for what no model gives."""
-    trust.must(kind in KINDS, f"uncertainty of {kind!r}")
+    trust.must(kind in UNCERTAINTIES, f"uncertainty of {kind!r}")
     if kind == NONE:
         return None
     spread = Spread(outputs, [], kind=kind, half_life=None)

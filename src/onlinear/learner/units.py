@@ -44,7 +44,7 @@ from onlinear.losses import Poisson
 from onlinear.solvers.core.engine import Steps
 
 RAW, RELATIVE = "raw", "relative"
-KINDS = (RAW, RELATIVE)
+UNITS = (RAW, RELATIVE)
 POWER = 0.75
 BAND = 1.25
 LONE = 0.95  # of the sum of squares, beyond which a single target is an outlier

@@ -40,9 +40,8 @@ from onlinear.models.predictor import Final
 from onlinear.models.stored_model import MADE, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
 from onlinear.penalties import ElasticNet, is_bare
-from onlinear.rows.centring import DENSE
+from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
-from onlinear.rows.centring import KINDS as CENTRING
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.solvers.forgetting import forgetful
 from onlinear.streams import encoding
@@ -199,7 +198,7 @@ class Model(Certifying, ABC):
         if self.solver is not None or self.certifies or not self._adapts() or type(build_loss(self.loss)) is not Poisson:
             return False
         free = self.average is None and self.forget is None and not self.uncertainty
-        return free and build_penalty(self.chosen_penalty()).l1 == 0.0 and self.scale in (None, "none", *CENTRING)
+        return free and build_penalty(self.chosen_penalty()).l1 == 0.0 and self.scale in (None, "none", *CENTRED_KINDS)
 
     def chosen_penalty(self) -> Any:
         """The penalty, with the strengths that are given as numbers."""
@@ -283,7 +282,7 @@ class Model(Certifying, ABC):
         if not adapts and not getattr(solver, "scales", True):
             return DENSE if getattr(solver, "centres", False) and self.fit_intercept else "none"
         chosen = self.choice.adaptive_scale if adapts and self._is_bare() else self.choice.scale
-        return "rms" if chosen in CENTRING and not self.fit_intercept else chosen
+        return "rms" if chosen in CENTRED_KINDS and not self.fit_intercept else chosen
 
     def fitted_learner(self) -> Any:
         """The learner; raises NotFittedError where there is none yet."""

@@ -13,7 +13,7 @@ from onlinear.solvers.core.engine import is_joint
 from onlinear.text.form import join_names
 from onlinear.text.hints import advise_on_argument
 
-FAR = 1e9  # a residual beyond the settings of any loss
+BEYOND_SETTINGS = 1e9  # a residual beyond the settings of any loss
 JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
 JOINT_ADAPTIVE = 4.0  # the same in the metric of the gradients, which for softmax is that of all classes together
 
@@ -60,7 +60,9 @@ def natural_eta(choice: Choice, loss: Any) -> float:
         return choice.step / slope if slope > 0.0 else choice.step
     if hasattr(loss, "q"):
         return choice.quantile
-    return choice.bounded if is_residual(loss) and abs(float(loss.slope(FAR, 0.0))) < FAR else choice.step
+    return (
+        choice.bounded if is_residual(loss) and abs(float(loss.slope(BEYOND_SETTINGS, 0.0))) < BEYOND_SETTINGS else choice.step
+    )
 
 
 def adaptive_eta(choice: Choice, loss: Any, averaged: bool) -> float:

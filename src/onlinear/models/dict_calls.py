@@ -48,9 +48,9 @@ from onlinear.losses import Logistic
 NAMES = frozenset({"learn_one", "predict_one", "predict_proba_one"})  # attributes that copies do not have
 # Of the words of a ``Quick``: the names of the row that was learned and scored last, 0 where there are none; the moves of the
 # learner that the model has followed; the types of labels that are looked up; where NumPy's tanh is.
-LEARNED, SCORED, FOLLOWED, TANH, KINDS = range(5)
+LEARNED, SCORED, FOLLOWED, TANH, TYPES_OF_LABELS = range(5)
 LABELS = (bool, int, str, float, np.bool_, np.int64)
-SIZE = KINDS + len(LABELS)
+WORD_COUNT = TYPES_OF_LABELS + len(LABELS)
 # What a function owns besides: the words, the attributes of the model, what three of them must be, the model, the targets of
 # the classes, and these.
 OWN, ATTRIBUTES, PARTS, MODEL, TARGETS, NO, YES = (OTHERS + k for k in (0, 1, 2, 8, 9, 10, 11))
@@ -59,8 +59,8 @@ CHECKED = ("learner_", "encoding_", "classes_")
 
 def new_words() -> np.ndarray:
     """The words of a ``Quick`` that has seen no row."""
-    words = np.zeros(SIZE, np.int64)
-    words[FOLLOWED], words[TANH], words[KINDS:] = -1, tanh_address(), list(map(id, LABELS))
+    words = np.zeros(WORD_COUNT, np.int64)
+    words[FOLLOWED], words[TANH], words[TYPES_OF_LABELS:] = -1, tanh_address(), list(map(id, LABELS))
     return words
 
 
@@ -80,7 +80,7 @@ def is_row(own, args, count, names, target):  # type: ignore[no-untyped-def]
     if names != 0 or count < 2 or count > 3 or target != target:
         return False
     weight = word_at(args, 2) if count == 3 else 0
-    return weight == 0 or (word_at(weight, KIND) == word_at(own, KINDS + 3) and real_of(weight) == 1.0)
+    return weight == 0 or (word_at(weight, KIND) == word_at(own, TYPES_OF_LABELS + 3) and real_of(weight) == 1.0)
 
 
 @function
@@ -107,7 +107,7 @@ def learn_class(own, args, count, names):  # type: ignore[no-untyped-def]
     if count >= 2 and serves(own, 3):
         label = word_at(args, 1)
         kind, known = word_at(label, KIND), False
-        for k in range(KINDS, SIZE):
+        for k in range(TYPES_OF_LABELS, WORD_COUNT):
             known = known or kind == word_at(words, k)
         entry = entry_of(word_at(own, TARGETS), label) if known else 0
         if entry != 0:
@@ -120,7 +120,7 @@ def learn_number(own, args, count, names):  # type: ignore[no-untyped-def]
     words, target = word_at(word_at(own, OWN), DATA), nan
     if count >= 2 and serves(own, 2):
         number = word_at(args, 1)
-        if word_at(number, KIND) == word_at(words, KINDS + 3):
+        if word_at(number, KIND) == word_at(words, TYPES_OF_LABELS + 3):
             target = real_of(number)
     return learn(own, words, args, count, names, target)
 

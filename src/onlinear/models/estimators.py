@@ -16,9 +16,9 @@ from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.loading import load as load_as
 from onlinear.models.regressor import OnlineRegressor
 
-__all__ = ["KINDS", "OnlineClassifier", "OnlineRegressor", "load"]
+__all__ = ["ESTIMATORS", "OnlineClassifier", "OnlineRegressor", "load"]
 
-KINDS = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
+ESTIMATORS = {"classifier": OnlineClassifier, "regressor": OnlineRegressor}
 
 
 def load(path: str | os.PathLike[str], **parts: Any) -> Any:
@@ -54,4 +54,4 @@ def load(path: str | os.PathLike[str], **parts: Any) -> Any:
     >>> load(path).t_
     2
     """
-    return load_as(path, KINDS, **parts)
+    return load_as(path, ESTIMATORS, **parts)

@@ -15,7 +15,7 @@ from onlinear.models.predictor import Final
 from onlinear.models.stored_model import OBJECT, is_setting, must
 from onlinear.text.form import unknown
 
-KINDS: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
+MODEL_CLASSES: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
 
 
 def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **parts: Any) -> Any:
@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
             raise unknown("part", role, ROLES)
     header, arrays = model_file.read(path)
     try:
-        return _restore(header, arrays, kinds or KINDS, parts)
+        return _restore(header, arrays, kinds or MODEL_CLASSES, parts)
     except PartNeeded:
         raise
     except ModelFileError as error:

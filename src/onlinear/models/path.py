@@ -32,7 +32,7 @@ from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.models.arguments import check_passes, fix_scales, make_generator, refuse_no_weight
-from onlinear.models.estimators import KINDS, OnlineClassifier
+from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.online import Online
@@ -264,7 +264,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def _new_models(self) -> list[Online]:
-        if not isinstance(self.estimator, tuple(KINDS.values())):
+        if not isinstance(self.estimator, tuple(ESTIMATORS.values())):
             raise TypeError(f"estimator must be an OnlineClassifier or OnlineRegressor, got {self.estimator!r}.")
         if self.estimator.uncertainty:
             raise ValueError("a path tells no uncertainty: fit an estimator of the chosen penalty with uncertainty=True.")
@@ -443,6 +443,6 @@ def _model(k: int, header: Header, arrays: Arrays) -> Online:
     own = arrays_below(arrays, f"{k}/")
     if "0/scales" in arrays:
         own.setdefault("scales", arrays["0/scales"])
-    model = KINDS[header["kind"]](**header["estimator"]["params"])
+    model = ESTIMATORS[header["kind"]](**header["estimator"]["params"])
     model.restore(header["estimator"], Learner.thaw(header, own))
     return model

@@ -15,7 +15,7 @@ from onlinear.streams.labels import shown
 from onlinear.text.form import parse
 
 INTERVALS = "intervals"
-KINDS = ("labels", "scores", "probabilities", INTERVALS)
+PREDICTIONS = ("labels", "scores", "probabilities", INTERVALS)
 COVERAGE = 0.9
 Write = Callable[[Any], None]
 
@@ -48,8 +48,8 @@ def columns(model: Any, kind: str) -> list[str]:
 def check_kind(kind: str) -> tuple[str, float]:
     """The name of a kind, and the coverage of its intervals; raises ValueError for one that is not known."""
     name, settings = parse(kind, "kind")
-    if name not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    if name not in PREDICTIONS:
+        raise ValueError(f"kind must be one of {', '.join(PREDICTIONS)}, got {kind!r}.")
     coverage = settings.pop("coverage", COVERAGE) if name == INTERVALS else COVERAGE
     if settings:
         raise ValueError(f"kind {kind!r}: only {INTERVALS} has a setting, coverage=0.9.")

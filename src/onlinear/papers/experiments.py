@@ -20,7 +20,7 @@ from onlinear.text.form import unknown
 PAPERS = ("p1", "p2", "p3", "p4", "p5", "ours")
 PARTS = ("train",)
 ORDERS = ("replacement", "permutation", "rows")
-KINDS, BANDS, LOGS = ("curves", "grid", "problems", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
+PANELS, BANDS, LOGS = ("curves", "grid", "problems", "map"), ("sd", "quantiles", "none"), ("", "x", "y", "xy")
 ROWS, OVERS = ("methods", "problems"), ("problems", "once")
 STATEMENTS = ("paper", "identity", "ours", "repeat")  # whose statement a claim is
 BOUND = ("measured", "bound", "trivial")
@@ -360,7 +360,7 @@ def _check_measures(experiment: Experiment, where: str) -> None:
 def _check_figures(experiment: Experiment, where: str) -> None:
     series = {"samples", "steps", "time", *experiment.measures, *experiment.series}
     for panel in (panel for figure in experiment.figure for panel in figure.panel):
-        one_of(where, "a panel's kind", panel.kind, KINDS)
+        one_of(where, "a panel's kind", panel.kind, PANELS)
         one_of(where, "a panel's band", panel.band, BANDS)
         one_of(where, "a panel's log", panel.log, LOGS)
         for name in (*(() if panel.kind == "problems" else (panel.x,)), panel.y, *panel.bounds):

@@ -33,7 +33,7 @@ TITLES = {
     "ours": "All solvers on all sets",
 }
 FEW = 3  # checks whose numbers stand in a table's cell as they are
-FAR = 2.0  # standard deviations from the paper's value beyond which the report says why
+EXPLAINED_BEYOND = 2.0  # standard deviations from the paper's value beyond which the report says why
 PACKAGES = ("onlinear", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 
 
@@ -361,12 +361,12 @@ def table(study: Study, spec: TableSpec) -> tuple[list[str], list[list[str]]]:
 
 
 def reasons(study: Study, spec: TableSpec) -> list[str]:
-    """Why values are further from the paper's than FAR standard deviations, each reason once with its rows."""
+    """Why values are further from the paper's than EXPLAINED_BEYOND standard deviations, each reason once with its rows."""
     found: dict[str, list[str]] = {}
     for column in spec.column:
         for problem, method in rows_of(study, spec):
             away = difference(study, column, problem, method) if column.compared else None
-            if away is not None and abs(away) > FAR:
+            if away is not None and abs(away) > EXPLAINED_BEYOND:
                 why = str(entry(column.reason, problem, method) or "not known.")
                 found.setdefault(why, []).append(
                     f"{column.title}, {problem.title}{', ' + method if method else ''} ({away:+.1f})"

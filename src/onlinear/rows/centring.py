@@ -33,7 +33,7 @@ from onlinear.rows.records import Rows, Source
 from onlinear.rows.scaling import BEHIND, MOST_TEMPERED, NOT_TEMPERED, SQUARE, Scaler, root_of, scale_entries, tempered
 
 KIND, TEMPERED, DENSE = "centred", "tempered", "dense"
-KINDS = (KIND, TEMPERED, DENSE)
+CENTRED_KINDS = (KIND, TEMPERED, DENSE)
 FIRST_ROWS = 2  # whose columns may be centred
 EARLY = 1024  # rows after which a column stays centred while half the rows have it
 CONSTANT = 1e-24  # share of the squared mean below which a variance is what rounding leaves of none
@@ -270,7 +270,7 @@ def scaler_of(kind: str, size: int) -> Scaler | None:
     """The scales of this kind for so many columns; None for 'none'."""
     if kind == "none":
         return None
-    return (Centring if kind in KINDS else Scaler)(kind, size)
+    return (Centring if kind in CENTRED_KINDS else Scaler)(kind, size)
 
 
 @function

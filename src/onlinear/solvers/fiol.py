@@ -79,7 +79,7 @@ from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 200
-FAR = 1e300  # a score where a loss has its last slope
+LAST_SCORE = 1e300  # a score where a loss has its last slope
 EXPECTED, LOW, HIGH = range(SEARCH, SEARCH + 3)  # rows of a pack's room: the score expected, the bracket
 
 
@@ -308,7 +308,7 @@ class RandomPivots(NamedTuple):
     def root(self, x, v, m, theta, expected, eta, penalty, loss, s, y, b, D_b, points, owner):
         x, v, points, owner = numbers(x, m), numbers(v, m), numbers(points, 2 * m), numbers(owner, 2 * m)
         breakpoints(x, v, m, eta, penalty, points, owner)
-        low, high = s * loss.slope(-FAR, y), s * loss.slope(FAR, y)
+        low, high = s * loss.slope(-LAST_SCORE, y), s * loss.slope(LAST_SCORE, y)
         last, _ = parted(points, owner, 0, 2 * m, high)  # those from the end of the range on
         _, first = parted(points, owner, 0, last, low)
         c, D = b, D_b

@@ -27,7 +27,7 @@ VERSION = 1
 CROSSED = 2  # the version of a description with crosses, which a reader of version 1 would leave out
 EXPANDED = 3  # the version of a description with n-grams or bins, which a reader of version 2 would leave out
 NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"
-KINDS = (NUMBER, BOOLEAN, DATE, TEXT)
+FEATURE_TYPES = (NUMBER, BOOLEAN, DATE, TEXT)
 HASH, ONE_HOT = "hash", "one-hot"
 ERROR, OMIT, INDICATOR = "error", "omit", "indicator"
 POLICIES = (ERROR, OMIT, INDICATOR)
@@ -150,7 +150,9 @@ def read(description: Mapping[str, Any]) -> Encoding:
         _must(description["format"] == "columns" and description["seed"] == SEED)
         interactions = _read_interactions(description)
         features = [Feature(name, kind) for name, kind in description["features"]]
-        _must(all(isinstance(f.name, str) and f.kind in KINDS for f in features) and len(set(features)) == len(features))
+        _must(
+            all(isinstance(f.name, str) and f.kind in FEATURE_TYPES for f in features) and len(set(features)) == len(features)
+        )
         ngrams, bins = _read_expansions(description, features)
         texts = sum((feature.kind == TEXT) != (feature.name in ngrams or feature.name in bins) for feature in features)
         values = [(place, value) for place, value in description["values"]]

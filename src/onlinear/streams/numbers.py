@@ -23,7 +23,7 @@ DIGIT0, LOW_BITS, EXACT = np.uint64(48), np.uint64(2047), np.uint64(2**53)
 PLUS, MINUS, POINT, LOWER_E = (ord(c) for c in "+-.e")
 LOWEST_POWER, HIGHEST_POWER = -250, 280
 SPLIT = 134217729.0  # 2^27 + 1
-FAR = np.int64(1 << 40)
+MOST_EXPONENT = np.int64(1 << 40)
 FINE, LATE, BAD = 0, 1, 2
 EIGHT, SIXTEEN, MOST_DIGITS = np.uint64(8), np.uint64(16), np.uint64(19)  # digits of one word and of two; of a mantissa
 DIGITS = np.uint64(ZEROS)
@@ -133,7 +133,7 @@ def _exponent(text, i):  # type: ignore[no-untyped-def]
     exponent = np.int64(0)
     digit = np.uint64(text[i]) - DIGIT0
     while digit < TEN:
-        exponent = min(exponent * 10 + np.int64(digit), FAR)
+        exponent = min(exponent * 10 + np.int64(digit), MOST_EXPONENT)
         i += ONE
         digit = np.uint64(text[i]) - DIGIT0
     return -exponent if down else exponent, i, i == start

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlinear.rows import Rows
 
-FAR = 10.0  # deviations from 0: there an l2 counts a hundred times
+OFFSET_DEVIATIONS = 10.0  # deviations from 0: there an l2 counts a hundred times
 ROWS = 1000  # that are looked at; of fewer nothing is said, as of a model's quality
 SHOWN = 3  # columns that are named
 SAME = 1e-9  # of its mean: what varies less does not vary
@@ -37,7 +37,7 @@ def far_from_zero(rows: Rows) -> list[Offset]:
     with np.errstate(all="ignore"):  # of the largest values: no comparison is true then
         means = np.bincount(places, values) / counts
         deviations = np.sqrt(np.bincount(places, (values - means[places]) ** 2) / counts)
-        far = (counts == n) & (np.abs(means) > FAR * deviations) & (deviations > SAME * np.abs(means))
+        far = (counts == n) & (np.abs(means) > OFFSET_DEVIATIONS * deviations) & (deviations > SAME * np.abs(means))
         found = [Offset(int(columns[k]), float(abs(means[k]) / deviations[k])) for k in np.flatnonzero(far)]
     return sorted(found, key=lambda offset: (-offset.times, offset.column))
 

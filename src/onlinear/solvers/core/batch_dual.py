@@ -30,7 +30,7 @@ REPRODUCED = 1e-14
 WANTED, ENOUGH, PATIENCE = 2.5e-13, 1e-12, 8
 MOST_ROUNDS, MOST_ROWS_TAKEN, MOST_SEGMENTS = 200, 1 << 15, 60
 DAMPINGS = 0.0, 1e-9, 1e-6, 1e-4, 1e-2, 1.0
-STEP = 1e-7  # of the difference that stands for the slope of P
+DIFFERENCE = 1e-7  # of z: how far apart the two points are whose difference quotient is the slope of P
 FAST = 0.1  # a step of Newton's after which the next needs no epoch brings the rows so much closer
 
 
@@ -46,7 +46,7 @@ class Start(NamedTuple):
     at: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
 
 
-B, ONE, SIZE, THRESHOLD, SHRINK = range(5)  # shared by the rows: the intercept, its feature, c/k, c l1, 1/(1 + c l2)
+B, ONE, STEP_SIZE, THRESHOLD, SHRINK = range(5)  # shared by the rows: the intercept, its feature, c/k, c l1, 1/(1 + c l2)
 # Numbers of rows. Behind THETA and TRIED stand the answers and their slopes. Typed, so that code is compiled once for both.
 Y, S, Q, THETA, ANSWER, SLOPE, TRIED, MORE = map(np.int64, (0, 1, 2, 3, 4, 5, 6, 9))
 
@@ -77,19 +77,19 @@ class DualRoom(NamedTuple):
 def point(room, penalty, j):  # type: ignore[no-untyped-def]
     """The weight at place j, and whether it follows the sum of theta x there."""
     sizes = room.sizes
-    return penalty.land(room.v[j] - sizes[SIZE] * room.G[j], sizes[THRESHOLD], sizes[SHRINK])
+    return penalty.land(room.v[j] - sizes[STEP_SIZE] * room.G[j], sizes[THRESHOLD], sizes[SHRINK])
 
 
 @function
 def score_of(room, places, values, penalty, i, total):  # type: ignore[no-untyped-def]
     """z_i, from the sums of theta x at each place and of theta; and -dz_i / dtheta_i at these pieces of the prox."""
     sizes, indptr = room.sizes, room.indptr
-    z, D = (sizes[B] - sizes[SIZE] * total) * sizes[ONE], sizes[ONE]
+    z, D = (sizes[B] - sizes[STEP_SIZE] * total) * sizes[ONE], sizes[ONE]
     for k in range(indptr[i], indptr[i + 1]):
         w, free = point(room, penalty, places[k])
         z += w * values[k]
         D += sizes[SHRINK] * free * values[k] * values[k]
-    return z, sizes[SIZE] * D
+    return z, sizes[STEP_SIZE] * D
 
 
 @function
@@ -146,7 +146,7 @@ def look(room, places, values, loss, penalty, at):  # type: ignore[no-untyped-de
     for i in range(numbers.shape[1]):
         theta, D = numbers[at, i], numbers[Q, i]
         z, _ = score_of(room, places, values, penalty, i, total)
-        h = STEP * max(1.0, abs(z + D * theta))
+        h = DIFFERENCE * max(1.0, abs(z + D * theta))
         rise = -0.0
         for side in range(3):  # below, above, and here
             found = answer(room, loss, i, z + (h if side == 1 else -h if side == 0 else 0.0), theta, D)
@@ -178,7 +178,7 @@ def sort_entries(room, places, values):  # type: ignore[no-untyped-def]
             room.owners[to], room.values[to] = i, x
             ends[places[k]] = to + np.uint64(1)
             D += sizes[SHRINK] * x * x
-        room.numbers[Q, i] = sizes[SIZE] * D
+        room.numbers[Q, i] = sizes[STEP_SIZE] * D
 
 
 @kernel
@@ -188,13 +188,13 @@ def products(room, penalty, straight):  # type: ignore[no-untyped-def]
     n = K.shape[0]
     for i in range(n):
         for j in range(i, n):
-            K[i, j] = sizes[SIZE] * sizes[ONE]
+            K[i, j] = sizes[STEP_SIZE] * sizes[ONE]
     for p in range(room.ends.shape[0]):
         end = room.ends[p]
         _, free = point(room, penalty, p)
         if straight or free != 0.0:
             for a in range(begin, end):
-                x, row = sizes[SIZE] * sizes[SHRINK] * values[a], K[owners[a]]
+                x, row = sizes[STEP_SIZE] * sizes[SHRINK] * values[a], K[owners[a]]
                 if end - begin == n:
                     for e in range(a, end):
                         row[e - begin] += x * values[e]
@@ -336,7 +336,7 @@ def batch_thetas(  # type: ignore[no-untyped-def]
     for i in range(k):
         room.numbers[Y, i], room.numbers[S, i] = y[first + i], s[first + i]
     sizes, end = room.sizes, start + room.indptr[k]
-    sizes[B], sizes[ONE], sizes[SIZE], sizes[THRESHOLD], sizes[SHRINK] = (
+    sizes[B], sizes[ONE], sizes[STEP_SIZE], sizes[THRESHOLD], sizes[SHRINK] = (
         b,
         one,
         c / k,

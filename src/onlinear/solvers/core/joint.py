@@ -51,7 +51,7 @@ from onlinear.compiled import (
     some,
 )
 from onlinear.rows import Rows
-from onlinear.softmax import ROWS, SCORE, SIZE, START, THETA, find_thetas
+from onlinear.softmax import ROWS, SCORE, START, STEP_SIZE, THETA, find_thetas
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
@@ -182,8 +182,8 @@ def learn_joined(
                 its, c_its, o = of_output(row_apart, place), of_output(c_apart, place), int(p) * WIDTH + place
                 numbers[SCORE, o] = its[0]
                 numbers[START, o] = solver.pull(its, 0.0, 1.0, c_its, START_OF)
-                numbers[SIZE, o] = s[i] * solver.pull(its, 0.0, 1.0, c_its, SIZE_OF)
-                finite = finite and isfinite(sum(its)) and isfinite(numbers[SIZE, o])
+                numbers[STEP_SIZE, o] = s[i] * solver.pull(its, 0.0, 1.0, c_its, SIZE_OF)
+                finite = finite and isfinite(sum(its)) and isfinite(numbers[STEP_SIZE, o])
         for o in range(outputs):
             scores[o, i], numbers[THETA, o] = numbers[SCORE, o], 0.0
             if means is not None and t == 0:
@@ -201,8 +201,8 @@ def learn_joined(
                 measured, _ = solver.measured(same_lanes(norm), row, s[i], one, c, kept)
                 size = shared_size(measured, one, V, wide, like, indices, values, begin, end, packs, solver, penalty)
                 for o in range(outputs):
-                    numbers[SIZE, o] = s[i] * size
-                finite = finite and isfinite(numbers[SIZE, 0])
+                    numbers[STEP_SIZE, o] = s[i] * size
+                finite = finite and isfinite(numbers[STEP_SIZE, 0])
                 if finite and norm > 0.0:
                     find_thetas(numbers, outputs, y[i])
             for o in range(outputs):
@@ -301,7 +301,7 @@ def terms_at(indices, values, k, memory, wide, like, packs, solver, c, penalty):
 def first_astray(numbers, outputs):
     """The first output whose numbers are not finite."""
     for o in range(outputs):
-        if not isfinite(numbers[SCORE, o] + numbers[START, o] + numbers[SIZE, o] + numbers[THETA, o]):
+        if not isfinite(numbers[SCORE, o] + numbers[START, o] + numbers[STEP_SIZE, o] + numbers[THETA, o]):
             return o
     return 0
 
@@ -347,13 +347,13 @@ def keep_weights(indices, begin, end, V, wide, work, packs, solver, c, penalty):
 def search(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solver, penalty):
     """Turn the thetas of the segments at 0 into those of the segments on which they lie."""
     for o in range(outputs):
-        numbers[BEFORE, o], numbers[AIMED, o] = 0.0, numbers[START, o] - numbers[SIZE, o] * numbers[THETA, o]
+        numbers[BEFORE, o], numbers[AIMED, o] = 0.0, numbers[START, o] - numbers[STEP_SIZE, o] * numbers[THETA, o]
     for _ in range(MOST_TURNS):
         look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty)
         found, rise = True, 0.0
         for o in range(outputs):
             error = numbers[START, o] - numbers[AIMED, o]
-            found = found and abs(error) <= REPRODUCED * numbers[SIZE, o] * abs(numbers[THETA, o])
+            found = found and abs(error) <= REPRODUCED * numbers[STEP_SIZE, o] * abs(numbers[THETA, o])
             rise += error * (numbers[THETA, o] - numbers[BEFORE, o])
         if found:
             break
@@ -370,21 +370,21 @@ def search(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solve
             halvings += 1
         for o in range(outputs):
             numbers[BEFORE, o] = numbers[THETA, o]
-            numbers[START, o] += numbers[SIZE, o] * numbers[THETA, o]
+            numbers[START, o] += numbers[STEP_SIZE, o] * numbers[THETA, o]
         find_thetas(numbers, outputs, own)
         for o in range(outputs):
-            numbers[AIMED, o] = numbers[START, o] - numbers[SIZE, o] * numbers[THETA, o]
+            numbers[AIMED, o] = numbers[START, o] - numbers[STEP_SIZE, o] * numbers[THETA, o]
 
 
 @function
 def look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty):
-    """Write A and C of the segments at theta to START and SIZE."""
+    """Write A and C of the segments at theta to START and STEP_SIZE."""
     for p in range(packs):
         theta = s * lanes(flat, THETA * packs + p)
         b = lanes(now, BIAS * packs + p) * one
         A, D = solver.on_segment(work, p * np.uint64(m), x, m, theta, b, one, c, penalty)
         put_lanes(flat, START * packs + p, A)
-        put_lanes(flat, SIZE * packs + p, s * D)
+        put_lanes(flat, STEP_SIZE * packs + p, s * D)
 
 
 # --- averages --------------------------------------------------------------------------------------------------------
