@@ -1,11 +1,11 @@
-"""The size of a calibrated predictor: its formula, when it stays, what it changes, and files."""
+"""The temperature of a calibrated predictor: its formula, when it stays, what it changes, and files."""
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, load
-from onlinear.learner.race import AT_FIRST, HELD, LARGEST, SIZE, SMALLEST
+from onlinear.learner.race import AT_FIRST, HELD, INVERSE_TEMPERATURE, LARGEST, SMALLEST
 
 RNG = np.random.default_rng(3)
 N, D = 200, 6
@@ -48,37 +48,37 @@ def row_loss(scores, y, loss):
     return -sum(log_chance(np.array([m]), np.array([t])) for m, t in zip(scores, y, strict=True))
 
 
-def derivatives(scores, y, size, loss):
-    """The slope of minus the log chance in the size, by differences, and its expected square."""
+def derivatives(scores, y, a, loss):
+    """The slope of minus the log chance in a, by differences, and its expected square."""
 
     def slope(y):
-        return (log_chance((size - 1e-6) * scores, y, loss) - log_chance((size + 1e-6) * scores, y, loss)) / 2e-6
+        return (log_chance((a - 1e-6) * scores, y, loss) - log_chance((a + 1e-6) * scores, y, loss)) / 2e-6
 
     ends = [np.array([-1.0]), np.array([1.0])] if len(y) == 1 else list(np.where(np.eye(len(y)) > 0.0, 1.0, -1.0))
-    return slope(y), sum(np.exp(log_chance(size * scores, end, loss)) * slope(end) ** 2 for end in ends)
+    return slope(y), sum(np.exp(log_chance(a * scores, end, loss)) * slope(end) ** 2 for end in ends)
 
 
 @pytest.mark.parametrize(("loss", "targets"), SETS)
-def test_the_size_is_the_formula(loss, targets):
+def test_the_temperature_is_the_formula(loss, targets):
     outputs = targets.shape[1]
     y = targets[:, 0] if outputs == 1 else targets
     plain, found = made("adaptive", loss=loss, n_outputs=outputs), made(loss=loss, n_outputs=outputs)
-    size, curved, total = 1.0, 0.0, 0.0
+    a, curved, total = 1.0, 0.0, 0.0
     for i in range(N):
         scores = np.atleast_1d(plain.predict(X[i : i + 1])[0])
-        total += S[i] * row_loss(size * scores, targets[i], loss)
+        total += S[i] * row_loss(a * scores, targets[i], loss)
         if S[i] > 0.0:
-            slope, square = derivatives(scores, targets[i], size, loss)
+            slope, square = derivatives(scores, targets[i], a, loss)
             curved += S[i] * square
-            size = min(max(size - S[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
+            a = min(max(a - S[i] * slope / (curved + AT_FIRST), SMALLEST), LARGEST)
         plain.learn(X[i : i + 1], y[i : i + 1], S[i : i + 1])
     found.learn(X, y, S)
-    np.testing.assert_allclose(found.race.losses[SIZE : SIZE + 2], [size, curved], rtol=1e-5)
+    np.testing.assert_allclose(found.race.losses[INVERSE_TEMPERATURE : INVERSE_TEMPERATURE + 2], [a, curved], rtol=1e-5)
     np.testing.assert_allclose(found.race.predicted_loss, total, rtol=1e-6)
     np.testing.assert_array_equal(found.race.losses[:2], plain.race.losses[:2])
     np.testing.assert_array_equal(found.weights(), plain.weights())
-    np.testing.assert_array_equal(found.weights(average=True), found.race.size * plain.weights(average=True))
-    np.testing.assert_allclose(found.predict(X), found.race.size * plain.predict(X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(found.weights(average=True), found.race.inverse_temperature * plain.weights(average=True))
+    np.testing.assert_allclose(found.predict(X), found.race.inverse_temperature * plain.predict(X), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("loss", "targets"), SETS)
@@ -103,8 +103,8 @@ def test_scores_of_rows_learned_before_do_not_count(loss, targets):
         OnlineClassifier(loss, passes=passes, shuffle=False, average=average).fit(X, y)
         for passes, average in ((1, None), (3, None), (3, "adaptive"))
     )
-    assert once.learner_.race.size != 1.0
-    np.testing.assert_array_equal(again.learner_.race.losses[[SIZE, HELD]], 1.0)
+    assert once.learner_.race.inverse_temperature != 1.0
+    np.testing.assert_array_equal(again.learner_.race.losses[[INVERSE_TEMPERATURE, HELD]], 1.0)
     np.testing.assert_array_equal(again.learner_.race.losses[:2], plain.learner_.race.losses[:2])
     np.testing.assert_array_equal(again.coef_, plain.coef_)
 
@@ -113,20 +113,20 @@ def test_labels_of_noise_are_not_believed_and_separable_ones_are():
     rng = np.random.default_rng(0)
     wide = rng.standard_normal((300, 900))
     noise = OnlineClassifier(shuffle=False).fit(wide, rng.random(300) < 0.5)
-    assert noise.learner_.race.size < 0.5
+    assert noise.learner_.race.inverse_temperature < 0.5
     parted = OnlineClassifier(shuffle=False).fit(X, Y)
-    assert parted.learner_.race.size > 1.2
+    assert parted.learner_.race.inverse_temperature > 1.2
     plain = OnlineClassifier(shuffle=False, average="adaptive").fit(X, Y)
     np.testing.assert_array_equal(parted.predict(X), plain.predict(X))
     assert np.all(np.max(parted.predict_proba(X), axis=1) >= np.max(plain.predict_proba(X), axis=1))
 
 
-def test_scores_of_any_size_leave_a_size():
+def test_scores_of_any_size_leave_a_temperature():
     rows = np.array([[1e150], [1e-150], [-1e150], [0.0]] * 20)
     classes = np.where(RNG.integers(0, 3, 80)[:, None] == np.arange(3), 1.0, -1.0)
     for loss, y in (("logistic", classes[:, 0]), ("logistic", classes), ("softmax", classes)):
         learner = made(loss=loss, n_outputs=y.size // 80, n_features=1).learn(rows, y)
-        assert SMALLEST <= learner.race.size <= LARGEST
+        assert SMALLEST <= learner.race.inverse_temperature <= LARGEST
         assert np.all(np.isfinite(learner.race.losses))
 
 
@@ -139,7 +139,7 @@ def test_scores_of_any_size_leave_a_size():
         ({"average": "uniform,calibrated=true"}, "calibrated"),
     ],
 )
-def test_what_has_no_size_is_refused(options, message):
+def test_what_has_no_temperature_is_refused(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         made(**options)
 
@@ -156,13 +156,16 @@ TOLD = [{"l2": 1e-3}, {"forget": 100}, {"solver": "fiol"}]
     ],
 )
 def test_estimators_that_are_told_more_keep_the_average_as_it_is(loss, settings):
-    assert OnlineClassifier(loss, **settings).fit(X, CLASSES.argmax(axis=1)).learner_.predictor_size == 1.0
+    assert OnlineClassifier(loss, **settings).fit(X, CLASSES.argmax(axis=1)).learner_.inverse_temperature == 1.0
 
 
-@pytest.mark.parametrize(("place", "value"), [(SIZE, 9.0), (SIZE, np.nan), (SIZE + 1, -1.0), (HELD, 0.5)])
-def test_files_of_a_size_that_cannot_be_are_refused(place, value, tmp_path):
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(INVERSE_TEMPERATURE, 9.0), (INVERSE_TEMPERATURE, np.nan), (INVERSE_TEMPERATURE + 1, -1.0), (HELD, 0.5)],
+)
+def test_files_of_a_temperature_that_cannot_be_are_refused(place, value, tmp_path):
     learner = made().learn(X, Y)
     learner.race.losses[place] = value
     learner.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="size"):
+    with pytest.raises(ModelFileError, match="temperature"):
         load(tmp_path / "model")

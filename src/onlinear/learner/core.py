@@ -33,7 +33,7 @@ from onlinear.learner.parts import (
     solver_name,
     steps_of,
 )
-from onlinear.learner.race import ROWS_OF_RACE, Race, has_size
+from onlinear.learner.race import ROWS_OF_RACE, Race, has_temperature
 from onlinear.learner.row_calls import LOCK, MOVES, new_words
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
@@ -178,7 +178,7 @@ class Core(Guarded):
                 "separable penalty, or another average."
             )
         calibrated = is_calibrated(self.spec["average"])
-        if calibrated and not has_size(self.loss):
+        if calibrated and not has_temperature(self.loss):
             raise ValueError(f"average {CALIBRATED!r} is for the losses logistic and softmax, got {type(self.loss).__name__}.")
         if calibrated and self.forget is not None:
             raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
@@ -275,13 +275,13 @@ class Core(Guarded):
 
     @property
     def calibrates(self) -> bool:
-        """Whether the predictor is multiplied by a size that is learned."""
+        """Whether the predictor is multiplied by an inverse temperature that is learned."""
         return self.race is not None and self.race.calibrated
 
     @property
-    def predictor_size(self) -> float:
+    def inverse_temperature(self) -> float:
         """What the predictor is multiplied by."""
-        return 1.0 if self.race is None else self.race.size
+        return 1.0 if self.race is None else self.race.inverse_temperature
 
     def end_first_pass(self) -> None:
         """Say that the rows to come were learned before: scores of them do not tell how sure the predictor may be."""
@@ -524,7 +524,7 @@ class Core(Guarded):
         """Output k's weights of some columns in scaled units: after the last row, or of the average where it predicts."""
         use = self.engine.mean if average and self.averages else self.engine.weights
         found = self.must_be_finite(self.compute(use, self.states[k], columns))
-        return found * self.predictor_size if average and self.calibrates else found
+        return found * self.inverse_temperature if average and self.calibrates else found
 
     def weights_at(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
         """``scaled_weights`` in the columns' own units."""
@@ -547,7 +547,7 @@ class Core(Guarded):
         if not isfinite(bias):
             self.diverge("", self.t)
         if average:
-            bias *= self.predictor_size
+            bias *= self.inverse_temperature
         if self.units is not None:
             bias += float(self.units.offset[k])
         if self.scaler is not None and centred is not None:

@@ -57,8 +57,8 @@ class Learner(Core):
     average : str or Average, default=None
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
         ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
-        ``"adaptive,calibrated=true"``, for the losses logistic and softmax, is that times a number, so that its probabilities
-        are neither too sure nor too unsure. The number is learned from the scores that rows had before they were learned.
+        ``"adaptive,calibrated=true"``, for the losses logistic and softmax, is that times an inverse temperature, so that its
+        probabilities are neither too sure nor too unsure. It is learned from the scores that rows had before they were learned.
         Several outputs are then the classes of one target. With ``masked=true`` behind another name, as in
         ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
     scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"

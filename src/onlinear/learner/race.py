@@ -1,7 +1,7 @@
 """The race of ``average="adaptive"``: the average predicts, except while the last iterate scores the recent rows better.
 
-With ``calibrated=true`` what predicts is multiplied by a number, its size a, learned from the scores m that it gave rows before
-they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
+With ``calibrated=true`` what predicts is multiplied by an inverse temperature a, learned from the scores m that it gave rows
+before they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
 
     H <- H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
 
@@ -32,10 +32,10 @@ from onlinear.rows import Rows
 from onlinear.softmax import Softmax, subtract_level
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
-PLAIN = 4  # numbers of a race without a size
-SIZE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # the size, the sum of second derivatives, and whether the size stays 1
-SMALLEST, LARGEST = 0.125, 8.0  # sizes
-AT_FIRST = 30.0  # second derivatives that a size of 1 is taken to rest on
+PLAIN = 4  # numbers of a race without a temperature
+INVERSE_TEMPERATURE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, the sum of second derivatives, and whether a stays 1
+SMALLEST, LARGEST = 0.125, 8.0  # inverse temperatures
+AT_FIRST = 30.0  # second derivatives that a = 1 is taken to rest on
 ROWS_OF_RACE = 3.0 / log(2.0)  # times a half-life: sums that lose 3 in so many rows fade by it
 
 
@@ -43,28 +43,28 @@ class Race:
     """The losses of the two predictors over the recent rows, summed over outputs.
 
     ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
-    ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a size is learned.
-    ``joint``: whether the scores are log-probabilities. ``rules``: what ``compare`` has to know of these.
+    ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a temperature is
+    learned. ``joint``: whether the scores are log-probabilities. ``rules``: what ``compare`` has to know of these.
     """
 
     def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False) -> None:
         self.losses, self.calibrated = np.zeros(PLAIN + 3 * calibrated), calibrated
         self.rules = float(longest), int(joint)
-        self.losses[SIZE : SIZE + calibrated] = 1.0
+        self.losses[INVERSE_TEMPERATURE : INVERSE_TEMPERATURE + calibrated] = 1.0
         self.repeats = Repeats() if calibrated else None
 
     @property
-    def size(self) -> float:
+    def inverse_temperature(self) -> float:
         """What the predictor is multiplied by."""
-        return self.losses.item(SIZE) if self.calibrated else 1.0
+        return self.losses.item(INVERSE_TEMPERATURE) if self.calibrated else 1.0
 
     @property
     def held(self) -> bool:
-        """Whether there is no size to learn."""
+        """Whether there is no temperature to learn."""
         return not self.calibrated or self.losses.item(HELD) > 0.0
 
     def hold(self) -> None:
-        """Make the size 1 from now on."""
+        """Make the temperature 1 from now on."""
         if self.calibrated:
             hold(self.losses)
 
@@ -108,55 +108,55 @@ class Race:
         """Raise ModelFileError for losses that no rows have."""
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
         if self.calibrated:
-            size, curved, held = self.losses[SIZE:].tolist()
-            fits = SMALLEST <= size <= LARGEST and 0.0 <= curved <= MOST and held in (0.0, 1.0)
-            trust.must(fits, "a size of the predictor that no rows give")
+            a, curved, held = self.losses[INVERSE_TEMPERATURE:].tolist()
+            fits = SMALLEST <= a <= LARGEST and 0.0 <= curved <= MOST and held in (0.0, 1.0)
+            trust.must(fits, "a temperature that no rows give")
         if self.repeats is not None:
             self.repeats.check()
 
 
 @function
 def hold(race):  # type: ignore[no-untyped-def]
-    """Make the size 1 from now on."""
-    race[SIZE] = race[HELD] = 1.0
+    """Make the temperature 1 from now on."""
+    race[INVERSE_TEMPERATURE] = race[HELD] = 1.0
 
 
 @function
 def watch(watched, rows):  # type: ignore[no-untyped-def]
-    """Hold the size if the single row ``rows`` shows that a later pass has begun."""
+    """Hold the temperature if the single row ``rows`` shows that a later pass has begun."""
     if watched is not None:
         known, race = watched
         if race[HELD] == 0.0 and comes_again(rows, 0, known):
             hold(race)
 
 
-def has_size(loss: Any) -> bool:
-    """Whether there is a size to learn for a loss."""
+def has_temperature(loss: Any) -> bool:
+    """Whether there is a temperature to learn for a loss."""
     return type(loss) in (Logistic, Softmax)
 
 
 @function
-def of_one(m, y, size):  # type: ignore[no-untyped-def]
-    """The first and second derivative, in the size, of the loss of a score m."""
-    wrong = sigmoid(-y * size * m)
+def of_one(m, y, a):  # type: ignore[no-untyped-def]
+    """The first and second derivative, in a, of the loss of a score m."""
+    wrong = sigmoid(-y * a * m)
     return -wrong * y * m, wrong * (1.0 - wrong) * m * m
 
 
 @function
-def of_class(m, size, joint):  # type: ignore[no-untyped-def]
-    """What the probability of a class of score m is proportional to, and the derivative of its logarithm in the size."""
+def of_class(m, a, joint):  # type: ignore[no-untyped-def]
+    """What the probability of a class of score m is proportional to, and the derivative of its logarithm in a."""
     if joint:
-        return exp(size * m), m
-    q = sigmoid(size * m)
+        return exp(a * m), m
+    q = sigmoid(a * m)
     return q, m * (1.0 - q)
 
 
 @function
-def of_classes(means, y, i, size, joint):  # type: ignore[no-untyped-def]
-    """The first derivative, in the size, of -log of the probability of row i's class, and the expected square of it."""
+def of_classes(means, y, i, a, joint):  # type: ignore[no-untyped-def]
+    """The first derivative, in a, of -log of the probability of row i's class, and the expected square of it."""
     total, first, second, own = 0.0, 0.0, 0.0, 0.0
     for k in range(y.shape[1]):
-        p, slope = of_class(means[k, i], size, joint)
+        p, slope = of_class(means[k, i], a, joint)
         total += p
         first += p * slope
         second += p * slope * slope
@@ -168,23 +168,24 @@ def of_classes(means, y, i, size, joint):  # type: ignore[no-untyped-def]
 
 
 @function
-def learn_size(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
-    """Learn the size of the predictor from row i, whose scores at size 1 are ``means``."""
-    g, h = of_one(means[0, i], y[i, 0], race[SIZE]) if y.shape[1] == 1 else of_classes(means, y, i, race[SIZE], joint)
+def learn_temperature(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
+    """Learn a from row i, whose scores at a = 1 are ``means``."""
+    a = race[INVERSE_TEMPERATURE]
+    g, h = of_one(means[0, i], y[i, 0], a) if y.shape[1] == 1 else of_classes(means, y, i, a, joint)
     curved = race[CURVED] + s[i] * h
     if curved < MOST:  # so it is a number
         race[CURVED] = curved
-        race[SIZE] = min(max(race[SIZE] - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
+        race[INVERSE_TEMPERATURE] = min(max(a - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
 
 
 @function
-def sized(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
-    """Multiply the scores of row i by the size, which then learns from them."""
-    size = race[SIZE]
+def at_temperature(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
+    """Multiply the scores of row i by a, which then learns from them."""
+    a = race[INVERSE_TEMPERATURE]
     if s[i] > 0.0 and race[HELD] == 0.0:
-        learn_size(means, y, s, i, joint, race)
+        learn_temperature(means, y, s, i, joint, race)
     for k in range(y.shape[1]):
-        means[k, i] *= size
+        means[k, i] *= a
     if joint:
         subtract_level(means, i)
 
@@ -203,7 +204,7 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, ra
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
     if race.shape[0] > PLAIN:
-        sized(means, y, s, i, joint, race)
+        at_temperature(means, y, s, i, joint, race)
     for k in range(y.shape[1]):
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:

@@ -29,7 +29,7 @@ from onlinear.learner.parts import (
     is_none,
     preset_of,
 )
-from onlinear.learner.race import has_size
+from onlinear.learner.race import has_temperature
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
@@ -244,10 +244,13 @@ class Model(Certifying, ABC):
         return CALIBRATED if self._calibrates() else ADAPTIVE
 
     def _calibrates(self) -> bool:
-        """Whether what predicts is multiplied by a number that makes its probabilities right: for logistic and softmax, where
-        nothing is asked for by which the weights should be small, nor how far they may be off."""
+        """Whether what predicts is multiplied by an inverse temperature that makes its probabilities right.
+
+        It is for logistic and softmax, where nothing is asked for by which the weights should be small, nor how far they may
+        be off.
+        """
         free = self.solver is None and self.forget is None and not self.uncertainty
-        return free and self.task == CLASSIFY and self._is_bare() and has_size(build_loss(self.loss))
+        return free and self.task == CLASSIFY and self._is_bare() and has_temperature(build_loss(self.loss))
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
