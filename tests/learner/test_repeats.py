@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from onlinear import Learner, ModelFileError, OnlineClassifier, load
-from onlinear.learner.race import HELD, INVERSE_TEMPERATURE
+from onlinear.learner.race import HELD, SLOPE
 from onlinear.learner.repeats import EMPTY, ENOUGH, FOUND, KEPT, Repeats
 from onlinear.rows import read
 
@@ -85,7 +85,7 @@ def test_all_ways_of_learning_see_the_same(outputs, tmp_path):
     y = np.tile(Y[:600], 2) if outputs == 1 else np.where(np.arange(3) == np.tile(np.arange(600) % 3, 2)[:, None], 1.0, -1.0)
     whole, cut, single = (made(n_outputs=outputs) for _ in range(3))
     whole.learn(twice, y)
-    assert whole.race.losses[HELD] == 1.0 == whole.race.losses[INVERSE_TEMPERATURE]
+    assert whole.race.losses[HELD] == 1.0 == whole.race.losses[SLOPE]
     for first in range(0, 1200, 77):
         cut.learn(sp.csr_matrix(twice[first : first + 77]), y[first : first + 77])
         cut.save(tmp_path / "model")
@@ -110,7 +110,7 @@ def test_files_without_a_sample_go_on(tmp_path):
     header, arrays = learner.freeze()
     del arrays["race.rows"]
     old = Learner.thaw(header, arrays)
-    assert old.race.inverse_temperature == learner.race.inverse_temperature
+    assert old.race.calibration_slope == learner.race.calibration_slope
     old.learn(X[:10], Y[:10])
 
 

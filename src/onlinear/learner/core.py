@@ -33,7 +33,7 @@ from onlinear.learner.parts import (
     solver_name,
     steps_of,
 )
-from onlinear.learner.race import ROWS_OF_RACE, Race, has_temperature
+from onlinear.learner.race import ROWS_OF_RACE, Race, can_calibrate
 from onlinear.learner.row_calls import LOCK, MOVES, new_words
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
@@ -178,12 +178,15 @@ class Core(Guarded):
                 "separable penalty, or another average."
             )
         calibrated = is_calibrated(self.spec["average"])
-        if calibrated and not has_temperature(self.loss):
-            raise ValueError(f"average {CALIBRATED!r} is for the losses logistic and softmax, got {type(self.loss).__name__}.")
+        if calibrated and not can_calibrate(self.loss, self.n_outputs):
+            raise ValueError(
+                f"average {CALIBRATED!r} is for the losses logistic and softmax, and for squared with one output, got "
+                f"{type(self.loss).__name__} and {self.n_outputs}."
+            )
         if calibrated and self.forget is not None:
             raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")
         longest = inf if self.forget is None else ROWS_OF_RACE * self.forget
-        return Race(longest, calibrated=calibrated, joint=is_joint(self.loss))
+        return Race(longest, calibrated=calibrated, joint=is_joint(self.loss), numbers=getattr(self.loss, "residual", False))
 
     def _start_units(self, targets: str, weights: str, clips: bool, started: bool) -> Units | None:
         """The running units of targets and weights, or None where both are taken as they are."""
@@ -275,13 +278,20 @@ class Core(Guarded):
 
     @property
     def calibrates(self) -> bool:
-        """Whether the predictor is multiplied by an inverse temperature that is learned."""
+        """Whether the predictor is multiplied by a calibration slope that is learned."""
         return self.race is not None and self.race.calibrated
 
     @property
-    def inverse_temperature(self) -> float:
+    def calibration_slope(self) -> float:
         """What the predictor is multiplied by."""
-        return 1.0 if self.race is None else self.race.inverse_temperature
+        return 1.0 if self.race is None else self.race.calibration_slope
+
+    @property
+    def centre(self) -> np.ndarray | None:
+        """The level that scores count from, (1,), where a calibration slope of numbers is learned; else None."""
+        if self.race is None or not self.race.numbers:
+            return None
+        return np.zeros(1) if self.units is None else self.units.level
 
     def end_first_pass(self) -> None:
         """Say that the rows to come were learned before: scores of them do not tell how sure the predictor may be."""
@@ -524,7 +534,7 @@ class Core(Guarded):
         """Output k's weights of some columns in scaled units: after the last row, or of the average where it predicts."""
         use = self.engine.mean if average and self.averages else self.engine.weights
         found = self.must_be_finite(self.compute(use, self.states[k], columns))
-        return found * self.inverse_temperature if average and self.calibrates else found
+        return found * self.calibration_slope if average and self.calibrates else found
 
     def weights_at(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
         """``scaled_weights`` in the columns' own units."""
@@ -547,7 +557,7 @@ class Core(Guarded):
         if not isfinite(bias):
             self.diverge("", self.t)
         if average:
-            bias *= self.inverse_temperature
+            bias *= self.calibration_slope
         if self.units is not None:
             bias += float(self.units.offset[k])
         if self.scaler is not None and centred is not None:

@@ -132,21 +132,35 @@ def finish(limits, done, loss, score, target, s, now, losses, report):  # type: 
 
 
 @function
-def clipped(ranges, scores, means, target):  # type: ignore[no-untyped-def]
-    """Clip the scores to the range of the targets before, which takes in the row's; of counts with its edges."""
+def clipped(ranges, scores, means):  # type: ignore[no-untyped-def]
+    """Clip the scores to the range of the targets before; of counts to its edges."""
     if ranges is not None:
         targets, edges = ranges
         clip_row(targets if edges is None else edges, scores[0])
         clip_row(targets if edges is None else edges, means[0])
-        widen_row(targets, edges, target)
 
 
 @function
-def raced(race, loss, scores, means, linear, s, t):  # type: ignore[no-untyped-def]
+def widened(ranges, target):  # type: ignore[no-untyped-def]
+    """Take the row's target into the range, where there is one."""
+    if ranges is not None:
+        widen_row(*ranges, target)
+
+
+@function
+def frame_of(level, ranges):  # type: ignore[no-untyped-def]
+    """The level that a number counts from, and the range to which its score is clipped."""
+    if ranges is None:
+        return plus(0.0, level, 1.0), -inf, inf
+    return plus(0.0, level, 1.0), ranges[0][0, 0], ranges[0][0, 1]
+
+
+@function
+def raced(race, loss, scores, means, linear, s, t, ranges):  # type: ignore[no-untyped-def]
     """Add the row to the race, where there is one."""
     if race is not None:
-        y, rules, sums = race
-        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, rules, sums)
+        y, rules, sums, level = race
+        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, rules, sums, frame_of(level, ranges))
 
 
 @kept_function
@@ -155,10 +169,11 @@ def finish_race(limits, done, loss, score, target, s, now, losses, report, other
     (scores, means, linear), zero, level, ranges, race = others
     scores[0, 0], means[0, 0] = plus(scores[0, 0], level, 1.0), plus(means[0, 0], level, 1.0)
     linear[0, 0], linear[1, 0] = scores[0, 0], means[0, 0]
-    clipped(ranges, scores, means, target)
+    clipped(ranges, scores, means)
     found = finish(limits, done, loss, score, target, s, now, losses, report)
     if done > 0:
-        raced(race, loss, scores, means, linear, s, report[1])
+        raced(race, loss, scores, means, linear, s, report[1], ranges)
+    widened(ranges, target)
     return plus(found, zero, 1.0)
 
 
@@ -424,5 +439,5 @@ class OneRow(RowRoom):
             zero, level = units.zero if units.shifts else None, units.level if units.raises else None
             if units.clip is not None:
                 ranges = units.clip.ranges, units.clip.edges if units.counts else None
-        raced = None if race is None else (target, race.rules, race.losses)
+        raced = None if race is None else (target, race.rules, race.losses, self._core.centre)
         return self._ways_of_moves(target), ((scores, self._means, self._linear), zero, level, ranges, raced)

@@ -57,7 +57,7 @@ def raced(race, loss, last, means, y, s, t):  # type: ignore[no-untyped-def]
     """Add the row to the race, where there is one."""
     if race is not None:
         rules, sums = race
-        compare_row(loss, last, means, last, means, y, s, 0, t, rules, sums)
+        compare_row(loss, last, means, last, means, y, s, 0, t, rules, sums, (0.0, -inf, inf))
 
 
 def end_row(here):  # type: ignore[no-untyped-def]

@@ -1,24 +1,36 @@
 """The race of ``average="adaptive"``: the average predicts, except while the last iterate scores the recent rows better.
 
-With ``calibrated=true`` what predicts is multiplied by an inverse temperature a, learned from the scores m that it gave rows
+With ``calibrated=true`` what predicts is multiplied by its calibration slope a, learned from the scores m that it gave rows
 before they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
 
     H <- H + s h,      a <- a - s g / (H + 30),      within [1/8, 8]
 
-(temperature scaling, Guo, Pleiss, Sun, Weinberger, ICML 2017, online). Of several classes l is minus the logarithm of the
-probability of the row's, and h the expected square of its derivative: with p_k proportional to q_k and d_k = d log q_k / da,
+(Cox, Biometrika 1958; 1/a is the temperature of Guo, Pleiss, Sun, Weinberger, ICML 2017, here learned online). Of several
+classes l is minus the logarithm of the probability of the row's, and h the expected square of its derivative: with p_k
+proportional to q_k and d_k = d log q_k / da,
 
     g = sum_k p_k d_k - d_own,      h = sum_k p_k d_k^2 - (sum_k p_k d_k)^2,
 
 where q_k = sigmoid(a m_k), d_k = m_k (1 - q_k) of one against the rest, and q_k = exp(a m_k), d_k = m_k of softmax. That has
-log-probabilities for scores; multiplied by a they are those of a z up to a number for the row, which is then taken off. Rows
-that are learned again say nothing of rows to come: a is 1 from the second pass on, which the caller says or the rows show
+log-probabilities for scores; multiplied by a they are those of a z up to a number for the row, which is then taken off.
+
+For the squared loss scores m and targets y count from the level of the targets (``units.py``), m clipped where predictions are.
+r is the slope of their least squares line through 0, by weights that grow like the cube of the rows: early scores say little. A
+residual u counts up to 20 times its usual size, so that one outlier decides nothing. The n-th row, of weight s, does
+
+    u = y - r m, within 20 sqrt(v) of 0,      v <- v + max(3/(n + 2), 1/100) (u^2 - v),      w = s / (v + m^2/100),
+    D <- max(0, 1 - 3/n) D + w m^2,      r <- r + w m u / D, within [0, 2],      a = 1 + (r - 1) / (1 + 20/n), at least 1/8.
+
+and begins anew where the other predictor takes the lead. Predictions are clipped after a. The least squares line itself is not
+taken: one target of 1e6 among targets near 1 would make it any line for thousands of rows.
+
+Rows that are learned again say nothing of rows to come: a is 1 from the second pass on, which the caller says or the rows show
 (``repeats.py``).
 """
 
 from __future__ import annotations
 
-from math import exp, inf, log
+from math import exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,15 +39,21 @@ from onlinear.compiled import borrowed, function, kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.repeats import Repeats, comes_again
-from onlinear.losses import Logistic, sigmoid
+from onlinear.losses import Logistic, Squared, sigmoid
 from onlinear.rows import Rows
 from onlinear.softmax import Softmax, subtract_level
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
-PLAIN = 4  # numbers of a race without a temperature
-INVERSE_TEMPERATURE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, the sum of second derivatives, and whether a stays 1
-SMALLEST, LARGEST = 0.125, 8.0  # inverse temperatures
+PLAIN = 4  # numbers of a race without a calibration slope
+SLOPE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, H or D, and whether a stays 1
+RATIO, COUNTED, RESIDUAL, LEADER = range(HELD + 1, HELD + 5)  # of numbers also r, n, v, and whether the last iterate led
+SMALLEST, LARGEST, LARGEST_OF_NUMBERS = 0.125, 8.0, 2.0  # slopes
 AT_FIRST = 30.0  # second derivatives that a = 1 is taken to rest on
+ROWS_AT_FIRST = 20.0  # the same in rows, of numbers
+OUTLYING = 20.0  # usual residuals up to which one counts
+MEMORY = 100.0  # rows after which the usual residual is another
+WEIGHTIEST = 100.0  # squares of a usual residual up to which that of a score counts
+TINIEST = 1e-300  # squares below which there are no quotients
 ROWS_OF_RACE = 3.0 / log(2.0)  # times a half-life: sums that lose 3 in so many rows fade by it
 
 
@@ -43,28 +61,31 @@ class Race:
     """The losses of the two predictors over the recent rows, summed over outputs.
 
     ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
-    ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a temperature is
-    learned. ``joint``: whether the scores are log-probabilities. ``rules``: what ``compare`` has to know of these.
+    ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a slope is
+    learned, and ``numbers``: of predictions that are numbers. ``joint``: whether the scores are log-probabilities. ``rules``:
+    what ``compare`` has to know of these.
     """
 
-    def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False) -> None:
-        self.losses, self.calibrated = np.zeros(PLAIN + 3 * calibrated), calibrated
+    def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False, numbers: bool = False) -> None:
+        self.calibrated, self.numbers = calibrated, calibrated and numbers
+        self.losses = np.zeros(PLAIN + 3 * calibrated + 4 * self.numbers)
         self.rules = float(longest), int(joint)
-        self.losses[INVERSE_TEMPERATURE : INVERSE_TEMPERATURE + calibrated] = 1.0
+        if calibrated:
+            self.losses[[SLOPE, *([RATIO] if self.numbers else [])]] = 1.0
         self.repeats = Repeats() if calibrated else None
 
     @property
-    def inverse_temperature(self) -> float:
+    def calibration_slope(self) -> float:
         """What the predictor is multiplied by."""
-        return self.losses.item(INVERSE_TEMPERATURE) if self.calibrated else 1.0
+        return self.losses.item(SLOPE) if self.calibrated else 1.0
 
     @property
     def held(self) -> bool:
-        """Whether there is no temperature to learn."""
+        """Whether there is no slope to learn."""
         return not self.calibrated or self.losses.item(HELD) > 0.0
 
     def hold(self) -> None:
-        """Make the temperature 1 from now on."""
+        """Make the slope 1 from now on."""
         if self.calibrated:
             hold(self.losses)
 
@@ -96,43 +117,51 @@ class Race:
         y: np.ndarray,
         s: np.ndarray,
         t: int,
+        levels: tuple[float, float],
+        ranges: np.ndarray | None,
     ) -> None:
         """Run over rows that follow the first t: scores of the last iterate and of the average (K, n), y (n, K).
 
         A row's means become the scores of what predicted it. ``linear``: the same scores before a clip, which follow; without
-        a clip these very arrays.
+        a clip these very arrays. ``levels``: from which scores of the first row count, and those of the others. ``ranges``: to
+        which each row's are clipped (2, n, K), or None.
         """
-        compare(loss, scores, means, *linear, y, s, t, self.rules, self.losses)
+        compare(loss, scores, means, *linear, y, s, t, self.rules, self.losses, levels, ranges if self.numbers else None)
 
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
         trust.must(np.all(np.abs(self.losses[:2]) <= MOST), "losses of a race that no rows have")
         if self.calibrated:
-            a, curved, held = self.losses[INVERSE_TEMPERATURE:].tolist()
-            fits = SMALLEST <= a <= LARGEST and 0.0 <= curved <= MOST and held in (0.0, 1.0)
-            trust.must(fits, "a temperature that no rows give")
+            a, curved, held, *others = self.losses[SLOPE:].tolist()
+            most = LARGEST_OF_NUMBERS if self.numbers else LARGEST
+            fits = SMALLEST <= a <= most and 0.0 <= curved <= MOST and held in (0.0, 1.0)
+            if self.numbers:
+                ratio, counted, residual, leader = others
+                fits = fits and 0.0 <= ratio <= most and 0.0 <= counted <= MOST
+                fits = fits and 0.0 <= residual < inf and leader in (0.0, 1.0)
+            trust.must(fits, "a calibration slope that no rows give")
         if self.repeats is not None:
             self.repeats.check()
 
 
 @function
 def hold(race):  # type: ignore[no-untyped-def]
-    """Make the temperature 1 from now on."""
-    race[INVERSE_TEMPERATURE] = race[HELD] = 1.0
+    """Make the slope 1 from now on."""
+    race[SLOPE] = race[HELD] = 1.0
 
 
 @function
 def watch(watched, rows):  # type: ignore[no-untyped-def]
-    """Hold the temperature if the single row ``rows`` shows that a later pass has begun."""
+    """Hold the slope if the single row ``rows`` shows that a later pass has begun."""
     if watched is not None:
         known, race = watched
         if race[HELD] == 0.0 and comes_again(rows, 0, known):
             hold(race)
 
 
-def has_temperature(loss: Any) -> bool:
-    """Whether there is a temperature to learn for a loss."""
-    return type(loss) in (Logistic, Softmax)
+def can_calibrate(loss: Any, outputs: int) -> bool:
+    """Whether there is a calibration slope to learn for a loss and so many outputs: several numbers have no common one."""
+    return type(loss) in (Logistic, Softmax) or (type(loss) is Squared and outputs == 1)
 
 
 @function
@@ -168,31 +197,71 @@ def of_classes(means, y, i, a, joint):  # type: ignore[no-untyped-def]
 
 
 @function
-def learn_temperature(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
+def learn_slope(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
     """Learn a from row i, whose scores at a = 1 are ``means``."""
-    a = race[INVERSE_TEMPERATURE]
+    a = race[SLOPE]
     g, h = of_one(means[0, i], y[i, 0], a) if y.shape[1] == 1 else of_classes(means, y, i, a, joint)
     curved = race[CURVED] + s[i] * h
     if curved < MOST:  # so it is a number
         race[CURVED] = curved
-        race[INVERSE_TEMPERATURE] = min(max(a - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
+        race[SLOPE] = min(max(a - s[i] * g / (curved + AT_FIRST), SMALLEST), LARGEST)
 
 
 @function
-def at_temperature(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
-    """Multiply the scores of row i by a, which then learns from them."""
-    a = race[INVERSE_TEMPERATURE]
-    if s[i] > 0.0 and race[HELD] == 0.0:
-        learn_temperature(means, y, s, i, joint, race)
-    for k in range(y.shape[1]):
-        means[k, i] *= a
-    if joint:
-        subtract_level(means, i)
+def learn_ratio(m, y, s, race):  # type: ignore[no-untyped-def]
+    """Learn a from a row's score at a = 1 and its number, both from the level on."""
+    n, ratio, usual = race[COUNTED] + 1.0, race[RATIO], race[RESIDUAL]
+    residual = y - ratio * m
+    if usual > 0.0:
+        residual = min(max(residual, -OUTLYING * sqrt(usual)), OUTLYING * sqrt(usual))
+        usual += max(3.0 / (n + 2.0), 1.0 / MEMORY) * (residual * residual - usual)
+    else:
+        usual = residual * residual
+    size = usual + m * m / WEIGHTIEST
+    weight = s / size if size > TINIEST else 0.0
+    curved = race[CURVED] * max(0.0, 1.0 - 3.0 / n) + weight * m * m
+    if curved < MOST:  # so it is a number
+        race[COUNTED], race[CURVED], race[RESIDUAL] = n, curved, usual
+        if curved > 0.0:
+            race[RATIO] = min(max(ratio + weight * m * residual / curved, 0.0), LARGEST_OF_NUMBERS)
+        race[SLOPE] = max(1.0 + (race[RATIO] - 1.0) / (1.0 + ROWS_AT_FIRST / n), SMALLEST)
 
 
 @function
-def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, race):  # type: ignore[no-untyped-def]
-    """Add row i, before which there were t, to a race; see ``compare``."""
+def begin_anew(race, ahead):  # type: ignore[no-untyped-def]
+    """Forget the slope of numbers where another predictor takes the lead."""
+    leader = 1.0 if ahead else 0.0
+    if race[LEADER] != leader:
+        race[SLOPE] = race[RATIO] = 1.0
+        race[CURVED] = race[COUNTED] = race[RESIDUAL] = 0.0
+        race[LEADER] = leader
+
+
+@function
+def calibrate(means, linear_means, y, s, i, ahead, joint, race, frame):  # type: ignore[no-untyped-def]
+    """Multiply the scores of row i by a, which then learns from them; ``frame``: of a number its level and its range."""
+    learns = s[i] > 0.0 and race[HELD] == 0.0
+    if race.shape[0] > LEADER:
+        begin_anew(race, ahead)
+        a, (level, low, high) = race[SLOPE], frame
+        if learns:
+            learn_ratio(means[0, i] - level, y[i, 0] - level, s[i], race)
+        if a != 1.0:
+            linear_means[0, i] = level + a * (linear_means[0, i] - level)
+            means[0, i] = min(max(linear_means[0, i], low), high) if low <= high else linear_means[0, i]
+    else:
+        a = race[SLOPE]
+        if learns:
+            learn_slope(means, y, s, i, joint, race)
+        for k in range(y.shape[1]):
+            means[k, i] *= a
+        if joint:
+            subtract_level(means, i)
+
+
+@function
+def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, race, frame):  # type: ignore[no-untyped-def]
+    """Add row i, before which there were t, to a race; see ``compare`` and ``calibrate``."""
     longest, joint = rules
     ahead = race[0] < race[1]
     last, mean, kept = 0.0, 0.0, remembered(min(t + 1.0, longest))
@@ -204,15 +273,24 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, ra
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
     if race.shape[0] > PLAIN:
-        at_temperature(means, y, s, i, joint, race)
+        calibrate(means, linear_means, y, s, i, ahead, joint, race, frame)
     for k in range(y.shape[1]):
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
         race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
 
 
+@function
+def frame_of(levels, ranges, i):  # type: ignore[no-untyped-def]
+    """The level that the score of row i counts from, and the range to which it is clipped."""
+    level = levels[0] if i == 0 else levels[1]
+    if ranges is None:
+        return level, -inf, inf
+    return level, ranges[0, i, 0], ranges[1, i, 0]
+
+
 @kernel
-def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race):  # type: ignore[no-untyped-def]
+def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race, levels, ranges):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means, clipped and linear, are (K, n), y is (n, K), t rows came before.
 
     The sums forget: what is older counts less by 1 - 3/t a row, where t is at most the longest of ``rules``. A row's means
@@ -220,4 +298,4 @@ def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race):  #
     """
     scores, means, linear, linear_means, y, s, race = borrowed((scores, means, linear, linear_means, y, s, race))
     for i in range(y.shape[0]):
-        compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, rules, race)
+        compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, rules, race, frame_of(levels, ranges, i))

@@ -21,7 +21,7 @@ from onlinear.learner.clip import HIGH, LOW
 from onlinear.learner.core import Core
 from onlinear.learner.learn_one import plus
 from onlinear.learner.predict_one import PATIENCE, WORTH
-from onlinear.learner.race import INVERSE_TEMPERATURE
+from onlinear.learner.race import SLOPE
 from onlinear.learner.row_calls import RACE, READING, tell
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.rows.centring import COLUMNS, scale_at
@@ -183,12 +183,12 @@ def less_means(bias, means, dot, weights, count):  # type: ignore[no-untyped-def
 
 
 @function
-def at_temperature(race, bias, weights, end):  # type: ignore[no-untyped-def]
-    """Multiply the weights by the inverse temperature, where one is learned; the intercept times it."""
+def calibrated(race, bias, weights, end):  # type: ignore[no-untyped-def]
+    """Multiply the weights by the calibration slope, where one is learned; the intercept times it."""
     if race is not None:
         for e in range(end):
-            weights[e] *= race[INVERSE_TEMPERATURE]
-        bias *= race[INVERSE_TEMPERATURE]
+            weights[e] *= race[SLOPE]
+        bias *= race[SLOPE]
     return bias
 
 
@@ -202,7 +202,7 @@ def scored(k, bias, room, scales, zero, bounds, race):  # type: ignore[no-untype
     for e in range(last):
         if not isfinite(w[e]):
             return False
-    bias = at_temperature(race, bias, w, last)
+    bias = calibrated(race, bias, w, last)
     to_own_units(scales, columns, w, 0, begin)
     to_own_units(scales, columns, w, begin, last)
     bias = less_means(plus(bias, zero, 1.0), means, dot, w, begin)

@@ -107,6 +107,7 @@ class SideBySide:
                 done, culprit = self._team.learn(job)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
+        levels, ranges = self._levels(), None
         self._take_scores(scores[:, :, :done])
         if lead.units is not None and lead.units.clip is not None:
             ranges = lead.units.clip.follow(y, s)
@@ -119,7 +120,8 @@ class SideBySide:
             if core.race is None and not self._last_predicts:
                 scores[1::2, own] = scores[::2, own]
             elif core.race is not None:
-                core.race.run(core.raw_loss, last[own], predicted[own], (scores[-2, own], scores[-1, own]), y[:done], s, before)
+                linear = scores[-2, own], scores[-1, own]
+                core.race.run(core.raw_loss, last[own], predicted[own], linear, y[:done], s, before, levels, ranges)
         if done < len(s):
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores
@@ -130,6 +132,11 @@ class SideBySide:
         if scales is None:
             return lead.engine.learn_outputs(lead.states, job)
         return lead.engine.learn_unscaled(lead.states[0], job.output(0), scales)
+
+    def _levels(self) -> tuple[float, float]:
+        """The levels that scores of the first output count from: those of the row whose step comes next, and of the others."""
+        units = self._cores[0].units
+        return (0.0, 0.0) if units is None else (units.before.item(0), units.level.item(0))
 
     def _take_scores(self, scores: np.ndarray) -> None:
         """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""

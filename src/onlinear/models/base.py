@@ -29,7 +29,7 @@ from onlinear.learner.parts import (
     is_none,
     preset_of,
 )
-from onlinear.learner.race import has_temperature
+from onlinear.learner.race import can_calibrate
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
@@ -141,7 +141,7 @@ class Model(Certifying, ABC):
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
-        solver, average = self._solver(), self._average()
+        solver, average = self._solver(), self._average(outputs)
         follows = self._follows(solver, average)
         return Learner(
             solver,
@@ -224,9 +224,9 @@ class Model(Certifying, ABC):
     def _is_bare(self) -> bool:
         return is_bare(build_penalty(self.chosen_penalty()))
 
-    def _average(self) -> Any:
-        """The average: as named, else that of the preset, else an adaptive one; none where it would fill zeros that the
-        penalty makes, or where the solver has no form for it."""
+    def _average(self, outputs: int = 1) -> Any:
+        """The average of so many outputs: as named, else that of the preset, else an adaptive one; none where it would fill
+        zeros that the penalty makes, or where the solver has no form for it."""
         if self.average is not None:
             return self.average
         solver = self.solver
@@ -241,16 +241,15 @@ class Model(Certifying, ABC):
         joined = engine is not None and is_joint(engine.problem.loss)
         if not usable or (joined and self.forget is not None):
             return "none"
-        return CALIBRATED if self._calibrates() else ADAPTIVE
+        return CALIBRATED if self._calibrates(outputs) else ADAPTIVE
 
-    def _calibrates(self) -> bool:
-        """Whether what predicts is multiplied by an inverse temperature that makes its probabilities right.
+    def _calibrates(self, outputs: int) -> bool:
+        """Whether what predicts is multiplied by its calibration slope, where there is one to learn.
 
-        It is for logistic and softmax, where nothing is asked for by which the weights should be small, nor how far they may
-        be off.
+        Not where something is asked for by which the weights should be small, or how far predictions may be off.
         """
         free = self.solver is None and self.forget is None and not self.uncertainty
-        return free and self.task == CLASSIFY and self._is_bare() and has_temperature(build_loss(self.loss))
+        return free and self._is_bare() and can_calibrate(build_loss(self.loss), outputs)
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
