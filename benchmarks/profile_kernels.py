@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from defaults import table
 from many import METHODS, learn_grid, learn_one
 from onlinear import rows
-from onlinear.solvers.core.engine import Job
+from onlinear.solvers.core.engine import Examples
 from throughput import CASES, Case, bare_hinge, bare_run, bare_squared, engine_of, kernel_run, text_like
 
 MISSED = (
@@ -120,7 +120,7 @@ def cases_of(wanted: str) -> list[Case]:
 def write_code(folder: Path, case: Case, X: rows.Rows, d: int, y: np.ndarray) -> None:
     """The generated code of a kernel, compiled anew, since code from the disk cannot be shown."""
     engine = engine_of(case)
-    call, args = engine.call(engine.start(np.zeros(d), 0.0), Job(X, 1.0, y, np.ones(len(y)), np.empty(len(y))))
+    call, args = engine.call(engine.start(np.zeros(d), 0.0), Examples(X, 1.0, y, np.ones(len(y)), np.empty(len(y))))
     call.fresh(*args)
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"\W+", "-", case[0]).strip("-").lower()

@@ -30,7 +30,7 @@ from sklearn.linear_model import SGDClassifier
 
 from onlinear import Learner, rows
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
-from onlinear.solvers.core.engine import Engine, Job, Problem
+from onlinear.solvers.core.engine import Engine, Examples, Problem
 from pages import fill
 
 Case = tuple[str, str, str, str, str, float | None]  # label, solver, loss, penalty, average, target ratio
@@ -134,7 +134,7 @@ def kernel_run(case: Case, data: rows.Rows, d: int, y: np.ndarray, measure: Meas
 
     def run() -> float:
         state = engine.start(np.zeros(d), 0.0)
-        return measure(lambda: engine.learn(state, Job(data, largest, y, weights, scores)))
+        return measure(lambda: engine.learn(state, Examples(data, largest, y, weights, scores)))
 
     return run
 

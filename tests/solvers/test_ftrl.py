@@ -15,7 +15,7 @@ from onlinear import Learner
 from onlinear.compiled.machine_code import sign
 from onlinear.errors import ModelFileError
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import CLOCK, OWN, Job
+from onlinear.solvers.core.engine import CLOCK, OWN, Examples
 from onlinear.solvers.ftrl import LazyFtrl
 
 VARIABLE = "ONLINEAR_GOLDEN_0_2"
@@ -138,7 +138,7 @@ def test_without_an_average_l1_takes_the_kernel_of_no_penalty(name):
 
     def kernel(penalty):
         learner, one = Learner(name, "logistic", penalty, "none", n_features=3), np.ones(1)
-        run, args = learner.engine.call(learner.states[0], Job(row, 1.0, one, one, np.empty(1)))
+        run, args = learner.engine.call(learner.states[0], Examples(row, 1.0, one, one, np.empty(1)))
         return run, tuple(map(sign, args))
 
     assert kernel("l1=0.01") == kernel("none")

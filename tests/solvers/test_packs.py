@@ -15,7 +15,7 @@ from combinations import engine as build_engine
 from onlinear import DivergenceError, Learner, load, rows
 from onlinear.compiled import COMPILED
 from onlinear.learner.parts import build_average, build_loss, build_penalty, build_solver
-from onlinear.solvers.core.engine import Engine, Job, Problem
+from onlinear.solvers.core.engine import Engine, Examples, Problem
 from onlinear.solvers.packs import team as packs
 from onlinear.solvers.packs.team import InTurn, Output, Pack, Team, pack_sizes, threads_of
 
@@ -106,7 +106,7 @@ def engines(solver, loss, penalties, average="none"):
 def learn_apart(found, data, y, s):
     for engine in found:
         state, scores = engine.start(np.zeros(D), 0.0), np.empty(len(y))
-        engine.learn(state, Job(data, 1.0, y, s, scores))
+        engine.learn(state, Examples(data, 1.0, y, s, scores))
         yield state, scores
 
 
@@ -121,7 +121,7 @@ def test_each_output_has_its_own_penalty_and_clock(average, threads, monkeypatch
     found = list(engines("comid", "hinge", penalties, average))
     team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found], threads)
     scores = np.empty((len(found), N))
-    assert team.learn(Job(data, 1.0, y[None], s, scores)) == (N, -1)
+    assert team.learn(Examples(data, 1.0, y[None], s, scores)) == (N, -1)
     states = [state for group in team._groups for state in group._states]
     for k, (state, alone) in enumerate(learn_apart(found, data, y, s)):
         assert_same_state(states[k], state)
@@ -165,9 +165,9 @@ def test_packs_score_rows_by_their_averages(solver):
     )
     team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found])
     scores, means, alone = np.empty((4, N)), np.empty((4, N)), np.empty(N)
-    assert team.learn(Job(data, 1.0, y[None], s, scores, means)) == (N, -1)
+    assert team.learn(Examples(data, 1.0, y[None], s, scores, means)) == (N, -1)
     for k, engine in enumerate(found):
-        engine.learn(engine.start(np.zeros(D), 0.0), Job(data, 1.0, y, s, np.empty(N), alone))
+        engine.learn(engine.start(np.zeros(D), 0.0), Examples(data, 1.0, y, s, np.empty(N), alone))
         assert means[k].tobytes() == alone.tobytes()
 
 
@@ -196,11 +196,11 @@ def test_a_pack_with_idle_lanes_and_numbers_of_any_size(solver, loss, form, size
     (pack,) = team._groups
     assert isinstance(pack, Pack)
     scores = np.empty((len(found), N))
-    done, culprit = team.learn(Job(data, largest, y[None], s, scores))
+    done, culprit = team.learn(Examples(data, largest, y[None], s, scores))
     ends = []
     for k, engine in enumerate(found):
         state, alone = engine.start(np.zeros(D), 0.0), np.empty(N)
-        ends.append(engine.learn(state, Job(data, largest, y, s, alone)))
+        ends.append(engine.learn(state, Examples(data, largest, y, s, alone)))
         assert scores[k, :done].tobytes() == alone[:done].tobytes()
         if done == N:
             assert_same_state(pack._states[k], state)
@@ -213,10 +213,10 @@ def test_the_output_that_diverges_is_named():
     X, Y, s = stream("squared")
     found = list(engines("sgd,eta=1", "squared", ["l2,l2=0.1"] * 3 + ["l2,l2=1e6"] + ["l2,l2=0.1"] * 2))
     team = Team([Output(engine, engine.start(np.zeros(D), 0.0), 0) for engine in found])
-    done, culprit = team.learn(Job(rows.read(X * 1e100).data, 1e101, Y[:, :1].T, s, np.empty((6, N))))
+    done, culprit = team.learn(Examples(rows.read(X * 1e100).data, 1e101, Y[:, :1].T, s, np.empty((6, N))))
     apart = [np.empty(N) for _ in found]
     rows_done = [
-        engine.learn(engine.start(np.zeros(D), 0.0), Job(rows.read(X * 1e100).data, 1e101, Y[:, 0].copy(), s, scores))
+        engine.learn(engine.start(np.zeros(D), 0.0), Examples(rows.read(X * 1e100).data, 1e101, Y[:, 0].copy(), s, scores))
         for engine, scores in zip(found, apart, strict=True)
     ]
     assert (done, rows_done[culprit]) == (min(rows_done), min(rows_done))

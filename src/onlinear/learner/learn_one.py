@@ -29,7 +29,7 @@ from onlinear.learner.units import take_in
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
 from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
-from onlinear.solvers.core.engine import VISIT, Job, LastRow, State, T
+from onlinear.solvers.core.engine import VISIT, Examples, LastRow, State, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED = range(7)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
@@ -398,7 +398,7 @@ class OneRow(RowRoom):
             keep, kept = engine.keep(state, self._last)
         self._ready = rows
         means = None if core.race is None else self._means[0]
-        kernel, args = engine.call(state, Job(rows, 0.0, self._taken, self._s, self._score, means))
+        kernel, args = engine.call(state, Examples(rows, 0.0, self._taken, self._s, self._score, means))
         self._turn = engine.lasts(state)
         limits = self._limits(self._turn)
         self._until = limits[3]

@@ -21,7 +21,7 @@ from onlinear.learner.loss_sums import add_loss, as_taken
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import Job, is_joint
+from onlinear.solvers.core.engine import Examples, is_joint
 from onlinear.solvers.packs.team import Call
 
 
@@ -123,7 +123,7 @@ class OutputsOfRow(RowRoom):
         means = None if self._core.race is None else self._scores[1]
         team = self._core.team()
         assert team is not None
-        return team.calls(Job(rows, 0.0, self._y, self._s, self._scores[0], means, self._own))
+        return team.calls(Examples(rows, 0.0, self._y, self._s, self._scores[0], means, self._own))
 
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where that is not possible."""

@@ -12,7 +12,7 @@ from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
 from onlinear.rows import Rows, Source
-from onlinear.solvers.core.engine import Job
+from onlinear.solvers.core.engine import Examples
 from onlinear.solvers.packs.team import Team, in_threads
 
 
@@ -99,12 +99,12 @@ class SideBySide:
         last, predicted = scores[:2]
         taken = y if lead.units is None else lead.units.from_level(y)
         means = predicted if any(core.race is not None for core in self._cores) else None
-        job = Job(block, largest, taken.T, s, last, means)
+        examples = Examples(block, largest, taken.T, s, last, means)
         try:
             if self._team is None:
-                done, culprit = self._learn_alone(job, scales), 0
+                done, culprit = self._learn_alone(examples, scales), 0
             else:
-                done, culprit = self._team.learn(job)
+                done, culprit = self._team.learn(examples)
         except NO_NUMBER:
             self._diverge(0, "in this call ", before + 1)
         levels, ranges = self._levels(), None
@@ -126,12 +126,12 @@ class SideBySide:
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores
 
-    def _learn_alone(self, job: Job, scales: Any) -> int:
+    def _learn_alone(self, examples: Examples, scales: Any) -> int:
         """Learn rows of the lead without a team."""
         lead = self._cores[0]
         if scales is None:
-            return lead.engine.learn_outputs(lead.states, job)
-        return lead.engine.learn_unscaled(lead.states[0], job.output(0), scales)
+            return lead.engine.learn_outputs(lead.states, examples)
+        return lead.engine.learn_unscaled(lead.states[0], examples.output(0), scales)
 
     def _levels(self) -> tuple[float, float]:
         """The levels that scores of the first output count from: those of the row whose step comes next, and of the others."""

@@ -21,7 +21,7 @@ import numpy as np
 from onlinear.compiled import kernel
 from onlinear.losses import Squared, weighted
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import ONE, Engine, Job, Problem, State, T, scalars
+from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, T, scalars
 from onlinear.solvers.drs import first_dual
 
 NEWTON_STEPS, NEWTON_ACCURACY = 100, 1e-14
@@ -67,7 +67,7 @@ class Batch(Engine):
         U[0, 1:] = w + self.solver.lam * first_dual(self.penalty, w)
         return State(scalars(self.problem, b), {"U": U}, size=len(w), extra=1)
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         raise ValueError("batch-drs takes all rows at once: use solve(X, y, iterations=...) or an estimator's fit, or 'odrs'.")
 
     def solve(self, state: State, source: Source, y: np.ndarray, s: np.ndarray, iterations: int) -> None:

@@ -62,7 +62,7 @@ from onlinear.solvers.core.engine import (
     OWN,
     VISIT,
     Engine,
-    Job,
+    Examples,
     Preset,
     Problem,
     State,
@@ -361,10 +361,10 @@ class Unconstrained(Engine):
         """p, S, B and A; None for those that are not kept."""
         return [state.arrays.get(name) for name in "pSBA"]
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         p, S, B, A = self.vectors(state)
         pS = (p, S) if S is not None else None
-        return learn_rows_csgd, (*job.given, self.solver, self.average, p, S, pS, B, A, state.now, job.scores)
+        return learn_rows_csgd, (*examples.given, self.solver, self.average, p, S, pS, B, A, state.now, examples.scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))
@@ -395,10 +395,10 @@ class NeedsConstant(Engine):
 
     own_outputs = True
 
-    def learn_outputs(self, states: list[State], job: Job) -> int:
-        if states[0].t == 0 and len(job.s):
-            warn_without_constant(self.problem, job.rows)
-        return super().learn_outputs(states, job)
+    def learn_outputs(self, states: list[State], examples: Examples) -> int:
+        if states[0].t == 0 and len(examples.s):
+            warn_without_constant(self.problem, examples.rows)
+        return super().learn_outputs(states, examples)
 
 
 class Constrained(NeedsConstant, Unconstrained):

@@ -64,7 +64,7 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     Engine,
-    Job,
+    Examples,
     LastRow,
     Preset,
     Problem,
@@ -422,9 +422,9 @@ class SplittingEngine(PotentialEngine):
         super().check(state)
         check_clock(self.penalty, state, OWN)
 
-    def learn(self, state: State, job: Job) -> int:
+    def learn(self, state: State, examples: Examples) -> int:
         learn = super().learn
-        return learn_keeping_last_row([state], job.rows, lambda part: learn(state, job.cut(part)), self.read_u)
+        return learn_keeping_last_row([state], examples.rows, lambda part: learn(state, examples.cut(part)), self.read_u)
 
     def learn_pack(self, states: list[State], side: Abreast) -> tuple[int, int]:
         learn, culprit = super().learn_pack, -1
@@ -524,12 +524,12 @@ class Inexact(SplittingEngine):
         """z of the last row's columns, NaN elsewhere."""
         return state.arrays["VZ"][1::2]
 
-    def call(self, state: State, job: Job) -> Any:
-        state.prepare(len(job.s))
+    def call(self, state: State, examples: Examples) -> Any:
+        state.prepare(len(examples.s))
         V, Z, B, A = self.potentials(state), self.kept_z(state), state.arrays.get("B"), state.arrays.get("A")
-        arrays = V, B, A, Z, (V, Z), state.buffers["tail"], None if B is None else room_to_close(job.rows.longest)
+        arrays = V, B, A, Z, (V, Z), state.buffers["tail"], None if B is None else room_to_close(examples.rows.longest)
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_inexact, (*job.given, *problem, *arrays, state.table, state.now, job.scores)
+        return learn_inexact, (*examples.given, *problem, *arrays, state.table, state.now, examples.scores)
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         both = state.arrays["VZ"]

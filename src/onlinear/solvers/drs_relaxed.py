@@ -33,7 +33,7 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     Engine,
-    Job,
+    Examples,
     LastRow,
     Problem,
     State,
@@ -180,15 +180,15 @@ class Relaxed(Engine):
         table = new_table(FIRST_VISIT) if self.average is not None else None
         return State(scalars(self.problem, b), arrays, kept, table, size=len(w), stamps=("L",))
 
-    def learn(self, state: State, job: Job) -> int:
+    def learn(self, state: State, examples: Examples) -> int:
         learn = super().learn
-        return learn_keeping_last_row([state], job.rows, lambda part: learn(state, job.cut(part)), self.read_u)
+        return learn_keeping_last_row([state], examples.rows, lambda part: learn(state, examples.cut(part)), self.read_u)
 
-    def call(self, state: State, job: Job) -> Any:
-        state.prepare(len(job.s))
+    def call(self, state: State, examples: Examples) -> Any:
+        state.prepare(len(examples.s))
         arrays = (state.arrays.get(name) for name in "VLWBA")
         problem = self.loss, self.penalty, self.solver, self.average
-        return learn_rows_relaxed, (*job.given, *problem, *arrays, state.table, state.now, job.scores)
+        return learn_rows_relaxed, (*examples.given, *problem, *arrays, state.table, state.now, examples.scores)
 
     def keep(self, state: State, room: LastRow) -> Any:
         V, L = state.arrays["V"], state.arrays["L"]

@@ -22,7 +22,7 @@ from onlinear.averages import Average
 from onlinear.compiled import adopt, function, kernel
 from onlinear.schedules import Power
 from onlinear.solvers.core.dense import Dense
-from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Job, Problem, State, everything
+from onlinear.solvers.core.engine import BIAS, BIAS_SUM, BIAS_TOTAL, OWN, Engine, Examples, Problem, State, everything
 from onlinear.solvers.core.scaled_vector import (
     LAG,
     SCALE,
@@ -117,12 +117,12 @@ class Epochs(Scaled):
         state.arrays |= {name: np.zeros(len(w)) for name in ("B", "A", "mean")}
         return state
 
-    def learn(self, state: State, job: Job) -> int:
-        first, n = 0, len(job.s)
+    def learn(self, state: State, examples: Examples) -> int:
+        first, n = 0, len(examples.s)
         while first < n:
             end = self.lasts(state)
             part = slice(first, min(n, first + int(end) - state.t))
-            done = super().learn(state, job.cut(part))
+            done = super().learn(state, examples.cut(part))
             if first + done < part.stop:
                 return first + done
             first = part.stop
@@ -130,11 +130,11 @@ class Epochs(Scaled):
                 self.turn(state)
         return n
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         V, B, A = (state.arrays[name] for name in "VBA")
         sgd = self.solver.sgd_at(state.t + 1, self.penalty)
         parts = (self.loss, self.penalty, sgd, UNIFORM, None)
-        return learn_rows_scaled, (*job.given, *parts, V, B, A, state.now, job.scores, None)
+        return learn_rows_scaled, (*examples.given, *parts, V, B, A, state.now, examples.scores, None)
 
     def lasts(self, state: State) -> float:
         return float(epoch_of(state.t + 1, self.solver.T1)[1])

@@ -42,7 +42,7 @@ from onlinear.solvers.core.engine import (
     ONE,
     Bound,
     Engine,
-    Job,
+    Examples,
     Problem,
     State,
     T,
@@ -564,15 +564,15 @@ class LazyMixture(Engine):
         """How many numbers a model has of a feature, and how many models there are."""
         return self.parts, int(state.kept["table"][KEPT])
 
-    def learn(self, state: State, job: Job) -> int:
-        first = self._first_beyond(state, job.rows)
+    def learn(self, state: State, examples: Examples) -> int:
+        first = self._first_beyond(state, examples.rows)
         if first is None:
-            return super().learn(state, job)
-        done = super().learn(state, job.cut(slice(0, first)))
+            return super().learn(state, examples)
+        done = super().learn(state, examples.cut(slice(0, first)))
         if done < first:
             return done
         self.keep_best(state)
-        return first + super().learn(state, job.cut(slice(first, len(job.s))))
+        return first + super().learn(state, examples.cut(slice(first, len(examples.s))))
 
     def _first_beyond(self, state: State, rows: Rows) -> int | None:
         """The first row that has a column beyond those of the models, or None."""
@@ -608,14 +608,14 @@ class LazyMixture(Engine):
         state.buffers.pop("models", None)
         state.bounded.clear()
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         l2, table, V, (parts, models) = float(self.penalty.l2), state.kept["table"], state.arrays["models"], self.shape(state)
         shape = (-1,) if models == 1 else (-1, WIDTH)
-        room = np.zeros(ENTRIES + (parts - 2) * models * job.rows.longest)
+        room = np.zeros(ENTRIES + (parts - 2) * models * examples.rows.longest)
         arrays = (*(state.arrays[name] for name in COUNTS), V, V.reshape(shape), table, table[:CONSTANT].reshape(shape))
-        rooms = (np.empty(len(job.rows.values) + BEHIND), room, room.reshape(shape))
+        rooms = (np.empty(len(examples.rows.values) + BEHIND), room, room.reshape(shape))
         settings = self.loss, self.solver, l2, True if l2 > 0.0 else None
-        return learn_mixture, (*job.given, *settings, *arrays, *rooms, state.now, job.scores)
+        return learn_mixture, (*examples.given, *settings, *arrays, *rooms, state.now, examples.scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out, arrays = np.empty(len(columns)), (state.arrays[name] for name in ("square", "stamp", "models"))

@@ -38,7 +38,7 @@ from onlinear.solvers.core.engine import (
     THETA,
     VISIT,
     Engine,
-    Job,
+    Examples,
     Preset,
     Problem,
     State,
@@ -293,10 +293,10 @@ class LazyOadm(Engine):
         dual = first_dual(self.penalty, w)
         return State(scalars(self.problem, b), arrays, {"mu": dual} if np.any(dual) else {}, size=len(w), stamps=("L",))
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         arrays = (state.arrays.get(name) for name in "WGLSA")
         parts = self.loss, self.penalty, self.solver, self.average
-        return learn_rows_oadm, (*job.given, *parts, *arrays, state.now, job.scores)
+        return learn_rows_oadm, (*examples.given, *parts, *arrays, state.now, examples.scores)
 
     def settled(self, state: State, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(w, a, sums of z) after the last row."""

@@ -34,7 +34,7 @@ from onlinear.solvers.core.engine import (
     HUGE,
     ONE,
     Engine,
-    Job,
+    Examples,
     Preset,
     Problem,
     State,
@@ -140,9 +140,9 @@ class LazyPa(Scaled):
 
     scores_means = stepped = False
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
-        return learn_rows_pa, (*job.given, self.loss, self.solver, self.average, V, B, A, state.now, job.scores)
+        return learn_rows_pa, (*examples.given, self.loss, self.solver, self.average, V, B, A, state.now, examples.scores)
 
     def check_rows(self, weights: np.ndarray) -> None:
         odd = weights[(weights != 0.0) & (weights != 1.0)]

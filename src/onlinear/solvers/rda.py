@@ -40,7 +40,7 @@ from onlinear.solvers.core.engine import (
     OWN,
     VISIT,
     Engine,
-    Job,
+    Examples,
     Problem,
     State,
     Steps,
@@ -317,11 +317,11 @@ class LazyRda(Engine):
         self.solver.begin(w, self.penalty)
         return vector_state(scalars(self.problem, b), "G", len(w), self.average is not None)
 
-    def call(self, state: State, job: Job) -> Any:
-        state.prepare(len(job.s))
+    def call(self, state: State, examples: Examples) -> Any:
+        state.prepare(len(examples.s))
         G, B, A = (state.vectors().get(name) for name in "GBA")
         parts = (self.loss, self.penalty, self.bounds, self.solver, self.average)
-        return learn_rows_rda, (*job.given, *parts, G, B, A, state.table, state.now, job.scores)
+        return learn_rows_rda, (*examples.given, *parts, G, B, A, state.table, state.now, examples.scores)
 
     def eta(self, t: int) -> float:
         return auxiliary_step(self.solver, self.penalty, t)

@@ -26,7 +26,7 @@ import numpy as np
 from onlinear.compiled import adopt, function, kernel
 from onlinear.files import trust
 from onlinear.files.trust import Span
-from onlinear.solvers.core.engine import ONE, VISIT, Engine, Job, Preset, Problem, State, T, due, scalars
+from onlinear.solvers.core.engine import ONE, VISIT, Engine, Examples, Preset, Problem, State, T, due, scalars
 from onlinear.solvers.csgd import refuse_all_but_least_squares
 
 
@@ -179,26 +179,26 @@ class Triangular(Engine):
             state.kept["R"] = R
         return state.kept["R"]
 
-    def learn_outputs(self, states: list[State], job: Job) -> int:
+    def learn_outputs(self, states: list[State], examples: Examples) -> int:
         if len(states) == 1:
-            return self.learn(states[0], job.output(0))
+            return self.learn(states[0], examples.output(0))
         names = [*states[0].arrays]
         stacked = {name: np.stack([state.arrays[name] for state in states]) for name in names}
         S, A = stacked.get("S"), stacked.get("A")
         R, now = self.factor(states[0]), states[0].now
-        given = job.rows, job.largest, np.ascontiguousarray(job.y.T), job.s
-        done = learn_rows_rls(*given, self.average, R, stacked["z"], stacked["w"], S, A, now, job.scores)
+        given = examples.rows, examples.largest, np.ascontiguousarray(examples.y.T), examples.s
+        done = learn_rows_rls(*given, self.average, R, stacked["z"], stacked["w"], S, A, now, examples.scores)
         for k, state in enumerate(states):
             state.now[:] = now
             for name in names:
                 state.arrays[name] = stacked[name][k].copy()
         return done
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         z, w, S, A = (state.arrays[name][np.newaxis] if name in state.arrays else None for name in "zwSA")
         kept = self.factor(state), z, w, S, A, state.now
-        given = job.rows, job.largest, job.y.reshape(-1, 1), job.s
-        return learn_rows_rls, (*given, self.average, *kept, job.scores.reshape(1, -1))
+        given = examples.rows, examples.largest, examples.y.reshape(-1, 1), examples.s
+        return learn_rows_rls, (*given, self.average, *kept, examples.scores.reshape(1, -1))
 
     def eta(self, t: int) -> float:
         return 1.0 / t

@@ -18,7 +18,7 @@ from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND
 from onlinear.solvers.core.batch_dual import DualRoom, Start, batch_thetas, is_straight, most_rounds
-from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, Job, LastRow, State, T
+from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, Examples, LastRow, State, T
 
 MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
 ONE_MORE, HALF = np.uint64(1), np.uint64(32)
@@ -177,11 +177,11 @@ def keep_nothing(row):  # type: ignore[no-untyped-def]
     """Nothing of a row is needed once it is learned."""
 
 
-def learn_batches(job, room, row, reading, biasing, averaging, starting, keeping, learning, now, ends, report):  # type: ignore[no-untyped-def]
+def learn_batches(examples, room, row, reading, biasing, averaging, starting, keeping, learning, now, ends, report):  # type: ignore[no-untyped-def]
     """Learn batches until one is not finite; how many rows were learned. ``read``, ``bias``, ``read_sums``, ``start``, ``keep``
     and ``learn`` are what ``composed`` is given; ``ends``: the last step before something else is due. ``starting``: of an
     implicit step. ``report``: 1 where none was found."""
-    rows, loss, y, s, scores, means, slopes = job
+    rows, loss, y, s, scores, means, slopes = examples
     k, one = slopes.shape[0], now[ONE]
     for first in range(0, y.shape[0] - k + 1, k):
         if now[T] >= ends:
@@ -231,7 +231,7 @@ class Stepping(NamedTuple):
         bias, biasing = engine.bias_reader(state)
         last = LastRow.of(state, len(row.indices))
         keep, keeping = (keep_nothing, ()) if last is None else engine.keep(state, last)
-        learn, learning = engine.call(state, Job(row, 0.0, np.zeros(1), np.ones(1), np.empty(1)))
+        learn, learning = engine.call(state, Examples(row, 0.0, np.zeros(1), np.ones(1), np.empty(1)))
         functions = {"read": read, "bias": bias, "keep": keep, "learn": learn}
         averaging = starting = None
         if implicit is not None:
@@ -262,11 +262,11 @@ def room_for(entries: int) -> Rows:
     return Rows(np.zeros(2, np.uint64), np.empty(entries, np.uint32), np.empty(entries + BEHIND))
 
 
-def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, job: Job, k: int) -> tuple[int, bool]:
+def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, examples: Examples, k: int) -> tuple[int, bool]:
     """Learn whole batches of k rows by a lazy engine whose rows have slope 1: how many rows were learned, and whether an
     implicit step was not found. ``start``: of implicit steps."""
-    n, entries = len(job.s), entries_of(job.rows, k)
-    total = int(job.rows.indptr[-1] - job.rows.indptr[0])
+    n, entries = len(examples.s), entries_of(examples.rows, k)
+    total = int(examples.rows.indptr[-1] - examples.rows.indptr[0])
     room = Room.of(entries, state.size if state.size <= min(MOST_COLUMNS, FEWEST_VISITS * total) else 0)
     row, slopes, report, first = room_for(entries), np.empty(k), np.zeros(1, np.int64), 0
     implicit = None
@@ -274,8 +274,8 @@ def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, jo
         implicit = Implicit(start.reader, start.penalty, k, DualRoom.of(k, entries))
     while first < n:
         state.prepare((n - first) // k)
-        ends, left = engine.lasts(state), job.cut(slice(first, n))
-        stepping = Stepping.of(engine, state, row, job.means is not None, implicit)
+        ends, left = engine.lasts(state), examples.cut(slice(first, n))
+        stepping = Stepping.of(engine, state, row, examples.means is not None, implicit)
         batches = (left.rows, loss, left.y, left.s, left.scores, left.means, slopes)
         run = composed(learn_batches, **stepping.functions)
         done = run(batches, room, row, *stepping.arguments, state.now, ends, report)

@@ -13,7 +13,7 @@ from onlinear.certified.prox_newton import Limits, Report, Solution, Tell
 from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Source
-from onlinear.solvers.core.engine import BIAS, OWN, Engine, Job, Problem, State, T, scalars
+from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, scalars
 from onlinear.text.form import kebab
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
@@ -38,7 +38,7 @@ class CertifiedEngine(Engine):
     def start(self, w: np.ndarray, b: float) -> State:
         return State(scalars(self.problem, b), {"w": w.copy()}, size=len(w))
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         raise ValueError(
             f"{self.problem.name} takes all rows at once: use fit of an estimator or solve(X, y, iterations=...), or 'fiol'."
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled import function, kernel
-from onlinear.solvers.core.engine import ONE, VISIT, Engine, Job, Problem, State, T, due, scalars
+from onlinear.solvers.core.engine import ONE, VISIT, Engine, Examples, Problem, State, T, due, scalars
 
 
 @function
@@ -146,10 +146,10 @@ class Dense(Engine):
                 arrays["M"] = np.zeros((2, *U.shape))
         return State(scalars(self.problem, b), arrays, size=len(w), extra=1)
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         arrays = (state.arrays.get(name) for name in "USAM")
         parts = self.loss, self.penalty, self.solver, self.average
-        return learn_rows_dense, (*job.given, *parts, *arrays, state.now, job.scores)
+        return learn_rows_dense, (*examples.given, *parts, *arrays, state.now, examples.scores)
 
     def visits(self) -> Callable[[int], bool] | None:
         return due if self.average is not None else None

@@ -293,8 +293,11 @@ def needs_theta(problem: Problem) -> None:
         raise ValueError(f"{problem.name} needs a loss with the method theta (its implicit step); {loss!r} has none.")
 
 
-class Job(NamedTuple):
-    """Rows to learn, and room for their scores before each step. Of several outputs y is (K, n), scores and means (K, n)."""
+class Examples(NamedTuple):
+    """Rows to learn with their targets y and weights s, and room for their scores before each step.
+
+    Of several outputs y, scores and means are (K, n).
+    """
 
     rows: Rows
     largest: float  # absolute value of an entry
@@ -314,15 +317,15 @@ class Job(NamedTuple):
         """What a kernel that takes rows where they stand is given first."""
         return self.rows.begun, self.largest, self.y, self.s, self.rows.ends
 
-    def cut(self, part: slice) -> Job:
+    def cut(self, part: slice) -> Examples:
         """Some consecutive rows."""
         means = None if self.means is None else self.means[..., part]
-        return Job(self.rows.cut(part), self.largest, self.y[..., part], self.s[part], self.scores[..., part], means)
+        return Examples(self.rows.cut(part), self.largest, self.y[..., part], self.s[part], self.scores[..., part], means)
 
-    def output(self, k: int) -> Job:
+    def output(self, k: int) -> Examples:
         """The rows for output k."""
         means = None if self.means is None else self.means[k]
-        return Job(self.rows, self.largest, self.y[k], self.s, self.scores[k], means)
+        return Examples(self.rows, self.largest, self.y[k], self.s, self.scores[k], means)
 
 
 class Engine(ABC):
@@ -360,13 +363,13 @@ class Engine(ABC):
     def start(self, w: np.ndarray, b: float) -> State:
         """The state before the first row, at weights ``w`` and intercept ``b``."""
 
-    def learn(self, state: State, job: Job) -> int:
+    def learn(self, state: State, examples: Examples) -> int:
         """Learn the rows in order and fill in their scores; give the number of rows learned (all, unless the state stopped
         being finite)."""
-        run, args = self.call(state, job)
+        run, args = self.call(state, examples)
         return run(*args)  # type: ignore[no-any-return]
 
-    def learn_unscaled(self, state: State, job: Job, scales: Any) -> int:
+    def learn_unscaled(self, state: State, examples: Examples, scales: Any) -> int:
         """``learn`` of rows that are not in their scales yet: ``Scaler.within_loop``."""
         raise TypeError(f"Rows of {type(self.solver).__name__} are put in their scales before they are learned.")
 
@@ -379,7 +382,7 @@ class Engine(ABC):
         return state.size
 
     @abstractmethod
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         """The kernel that learns the rows, none beyond ``lasts``, and its arguments: rows and largest first."""
 
     def lasts(self, state: State) -> float:
@@ -393,9 +396,9 @@ class Engine(ABC):
         """What keeps a row in ``room`` before it is learned: a function and its arguments after the row. None for nothing."""
         return None
 
-    def learn_outputs(self, states: list[State], job: Job) -> int:
+    def learn_outputs(self, states: list[State], examples: Examples) -> int:
         """``learn`` for each output."""
-        return min(self.learn(state, job.output(k)) for k, state in enumerate(states))
+        return min(self.learn(state, examples.output(k)) for k, state in enumerate(states))
 
     @property
     def packs(self) -> bool:

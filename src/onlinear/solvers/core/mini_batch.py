@@ -23,7 +23,7 @@ from onlinear.files.trust import Span
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
 from onlinear.solvers.core.batch_dual import ENOUGH, DualRoom, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.batch_loop import Room, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
-from onlinear.solvers.core.engine import ONE, Engine, Job, Problem, State, Steps, is_joint
+from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
 ENDS, COLUMNS, VALUES, TARGETS, WEIGHTS, SCORES = (
@@ -168,12 +168,12 @@ class MiniBatchEngine(Engine):
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(self, state: State, job: Job) -> int:
-        waiting, first, n = state.waiting, 0, len(job.s)
+    def learn(self, state: State, examples: Examples) -> int:
+        waiting, first, n = state.waiting, 0, len(examples.s)
         while first < n:
-            whole = self._at_once(state, n - first, job.means is not None)
+            whole = self._at_once(state, n - first, examples.means is not None)
             part = slice(first, min(n, first + (whole or self.rows - waiting.count)))
-            first += (self._learn_whole if whole else self._gather)(state, job.cut(part))
+            first += (self._learn_whole if whole else self._gather)(state, examples.cut(part))
             if first < part.stop:
                 return first
         waiting.give(state)
@@ -187,37 +187,37 @@ class MiniBatchEngine(Engine):
             return 0
         return self.rows if means and mean is None else left // self.rows * self.rows
 
-    def _learn_whole(self, state: State, job: Job) -> int:
+    def _learn_whole(self, state: State, examples: Examples) -> int:
         """Learn whole batches; how many rows were learned."""
-        if job.means is not None and self.inner.readers(state)[1] is None:
-            self._score(state, job)
-            job = job._replace(means=None)
-        rows = job.rows._replace(values=job.rows.values.astype(np.float64, copy=False))
-        job = job._replace(rows=rows, y=np.ascontiguousarray(job.y))
+        if examples.means is not None and self.inner.readers(state)[1] is None:
+            self._score(state, examples)
+            examples = examples._replace(means=None)
+        rows = examples.rows._replace(values=examples.rows.values.astype(np.float64, copy=False))
+        examples = examples._replace(rows=rows, y=np.ascontiguousarray(examples.y))
         start = self._start(self.inner, state) if self._start else None
-        done, state.waiting.unsolved = learn_whole(self.inner, self.loss, start, state, job, self.rows)
+        done, state.waiting.unsolved = learn_whole(self.inner, self.loss, start, state, examples, self.rows)
         return done
 
-    def _gather(self, state: State, job: Job) -> int:
+    def _gather(self, state: State, examples: Examples) -> int:
         """Let rows wait until a batch is full, then take its step; how many rows were learned."""
         waiting = state.waiting
-        self._score(state, job)
-        astray = np.flatnonzero(~np.isfinite(job.scores))
+        self._score(state, examples)
+        astray = np.flatnonzero(~np.isfinite(examples.scores))
         if len(astray):
             return int(astray[0])
-        waiting.take(job.rows, job.y, job.s, job.scores)
-        if waiting.count == self.rows and not self._step(state, job.means is not None):
-            return len(job.s) - 1
-        return len(job.s)
+        waiting.take(examples.rows, examples.y, examples.s, examples.scores)
+        if waiting.count == self.rows and not self._step(state, examples.means is not None):
+            return len(examples.s) - 1
+        return len(examples.s)
 
-    def _score(self, state: State, job: Job) -> None:
+    def _score(self, state: State, examples: Examples) -> None:
         """Fill in the scores of rows by the predictor, and of its average."""
-        rows = job.rows
-        job.scores[:] = self.inner.bias(state)
-        dot_rows(rows, self.inner.weights(state, rows.indices), job.scores)
-        if job.means is not None:
-            job.means[:] = self.inner.mean_bias(state)
-            dot_rows(rows, self.inner.mean(state, rows.indices), job.means)
+        rows = examples.rows
+        examples.scores[:] = self.inner.bias(state)
+        dot_rows(rows, self.inner.weights(state, rows.indices), examples.scores)
+        if examples.means is not None:
+            examples.means[:] = self.inner.mean_bias(state)
+            dot_rows(rows, self.inner.mean(state, rows.indices), examples.means)
 
     def _step(self, state: State, means: bool) -> bool:
         """Take the step of a full batch; whether it is finite."""
@@ -225,7 +225,8 @@ class MiniBatchEngine(Engine):
         y, s, scores = waiting.numbers()
         rows, waiting.count = waiting.rows, 0
         if self._at_once(state, self.rows, means):
-            return self._learn_whole(state, Job(rows, 0.0, y, s, scores, np.empty(self.rows) if means else None)) == self.rows
+            examples = Examples(rows, 0.0, y, s, scores, np.empty(self.rows) if means else None)
+            return self._learn_whole(state, examples) == self.rows
         entries = entries_of(rows, self.rows)
         room, row, slopes = Room.of(entries, 0), room_for(entries), np.empty(self.rows)
         count = int(unite(rows, 0, self.rows, room))
@@ -240,7 +241,7 @@ class MiniBatchEngine(Engine):
         if not isfinite(largest + one):
             return False
         state.now[ONE] = one
-        done = self.inner.learn(state, Job(row, largest, *self._one_row))
+        done = self.inner.learn(state, Examples(row, largest, *self._one_row))
         state.now[ONE] = float(self.problem.fit_intercept)
         return done == 1 and isfinite(self.inner.bias(state))
 
@@ -259,7 +260,7 @@ class MiniBatchEngine(Engine):
             return f"no implicit step for the mean of the batch was found to a duality gap of {ENOUGH:g}"
         return super().why_stopped(states)
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         raise TypeError("Rows of a batch are gathered by learn.")
 
     def check_rows(self, weights: np.ndarray) -> None:

@@ -18,7 +18,7 @@ from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.rows import Rows
-from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Job, Problem, State, T, everything, scalars
+from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Examples, Problem, State, T, everything, scalars
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
@@ -121,13 +121,13 @@ class PlainEngine(Engine):
         """The letters' vectors before the first row, from those of the dense step."""
         return U[1 : 1 + len(self.letters)]
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         parts = (self.loss, self.penalty, self.solver, self.average)
         drifts = None if self.average is None or is_bare(self.penalty) else True
         kind = (None, True, True, None, self.own_numbers, drifts, None)
-        sums, aims = self.kept_sums(state), self.aims(job.rows)
+        sums, aims = self.kept_sums(state), self.aims(examples.rows)
         arrays = (self.numbers(state), None, None, sums, None, None, aims, *3 * (None,), state.now)
-        return learn_rows, (*job.given_with_ends, *parts, *kind, *arrays, job.scores, job.means)
+        return learn_rows, (*examples.given_with_ends, *parts, *kind, *arrays, examples.scores, examples.means)
 
     @property
     def packs(self) -> bool:

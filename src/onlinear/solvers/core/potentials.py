@@ -25,7 +25,7 @@ from onlinear.solvers.core.engine import (
     LONGEST_BLOCK,
     VISIT,
     Engine,
-    Job,
+    Examples,
     Problem,
     State,
     Steps,
@@ -254,23 +254,23 @@ class PotentialEngine(Engine):
         """Every feature's potential."""
         return state.vectors()["V"]
 
-    def call(self, state: State, job: Job) -> Any:
-        return self._call(state, job, None)
+    def call(self, state: State, examples: Examples) -> Any:
+        return self._call(state, examples, None)
 
-    def _call(self, state: State, job: Job, scales: Any) -> Any:
-        state.prepare(len(job.s))
+    def _call(self, state: State, examples: Examples, scales: Any) -> Any:
+        state.prepare(len(examples.s))
         V, B, A, M = (state.vectors().get(name) for name in "VBAM")
         still = self.rests and is_bare(self.penalty)
         parts = (self.loss, Still() if still else self.penalty, self.solver, self.average)
         drifts = None if still else True
         kind = (True, self.explicit, None if self.explicit else True, self.keeps_clock, None, drifts, scales)
-        listed = None if B is None else room_to_close(job.rows.longest)
-        arrays = (V, B, A, None, M, self.work(job.rows), None, listed, state.kept.get(GAINS), state.table, state.now)
-        return learn_rows, (*job.given_with_ends, *parts, *kind, *arrays, job.scores, job.means)
+        listed = None if B is None else room_to_close(examples.rows.longest)
+        arrays = (V, B, A, None, M, self.work(examples.rows), None, listed, state.kept.get(GAINS), state.table, state.now)
+        return learn_rows, (*examples.given_with_ends, *parts, *kind, *arrays, examples.scores, examples.means)
 
-    def learn_unscaled(self, state: State, job: Job, scales: Any) -> int:
-        room = np.empty(2 * (job.rows.longest + BEHIND))
-        run, args = self._call(state, job._replace(largest=0.0), (*scales, room))
+    def learn_unscaled(self, state: State, examples: Examples, scales: Any) -> int:
+        room = np.empty(2 * (examples.rows.longest + BEHIND))
+        run, args = self._call(state, examples._replace(largest=0.0), (*scales, room))
         return run(*args)  # type: ignore[no-any-return]
 
     @property

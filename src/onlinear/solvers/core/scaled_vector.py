@@ -43,7 +43,7 @@ from onlinear.solvers.core.engine import (
     OWN,
     THETA,
     Engine,
-    Job,
+    Examples,
     Problem,
     State,
     T,
@@ -202,11 +202,11 @@ class Scaled(Engine):
             arrays |= {"B": np.zeros(len(w)), "A": np.zeros(len(w))}
         return State(now, arrays, size=len(w))
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         V, B, A = (state.arrays.get(name) for name in "VBA")
         ball = self.solver.ball()
         parts = (self.loss, self.penalty, self.solver, self.average, ball if ball < inf else None)
-        return learn_rows_scaled, (*job.given, *parts, V, B, A, state.now, job.scores, job.means)
+        return learn_rows_scaled, (*examples.given, *parts, V, B, A, state.now, examples.scores, examples.means)
 
     def finite(self, state: State) -> Iterator[tuple[str, np.ndarray]]:
         ball = getattr(self.solver, "ball", None)

@@ -16,7 +16,7 @@ import numpy as np
 from onlinear.compiled import function, kernel
 from onlinear.losses import weighted
 from onlinear.solvers.core.dense import all_finite, intercept_step
-from onlinear.solvers.core.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, Job, State, T, scalars
+from onlinear.solvers.core.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, Examples, State, T, scalars
 
 
 @function
@@ -99,9 +99,9 @@ class Signs(Engine):
     def start(self, w: np.ndarray, b: float) -> State:
         return State(scalars(self.problem, b), {"V": w.copy(), "last": np.zeros(len(w))}, size=len(w), stamps=("last",))
 
-    def call(self, state: State, job: Job) -> Any:
+    def call(self, state: State, examples: Examples) -> Any:
         V, last = state.arrays["V"], state.arrays["last"]
-        return learn_rows_signs, (*job.given, self.loss, self.penalty, self.solver, V, last, state.now, job.scores)
+        return learn_rows_signs, (*examples.given, self.loss, self.penalty, self.solver, V, last, state.now, examples.scores)
 
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         out = np.empty(len(columns))

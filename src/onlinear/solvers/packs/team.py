@@ -23,7 +23,7 @@ from onlinear.compiled import WIDTH, bind_loss
 from onlinear.penalties import ElasticNet
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
-from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, Job, State, is_joint, table_room
+from onlinear.solvers.core.engine import LONGEST_BLOCK, VISIT, Engine, Examples, State, is_joint, table_room
 from onlinear.solvers.core.joint import Joined, packs_of
 from onlinear.solvers.core.pack import Abreast
 from onlinear.solvers.packs.rda import learn_rda
@@ -76,9 +76,9 @@ class Call(NamedTuple):
     alone: bool = False  # whether it learns one output
 
 
-def means_of(job: Job, engine: Engine, outputs: Any) -> np.ndarray | None:
+def means_of(examples: Examples, engine: Engine, outputs: Any) -> np.ndarray | None:
     """Room for the scores of the averages of the outputs; None where they are not scored."""
-    return job.means[outputs] if job.means is not None and scores_means(engine) else None
+    return examples.means[outputs] if examples.means is not None and scores_means(engine) else None
 
 
 def scores_means(engine: Engine) -> bool:
@@ -104,24 +104,26 @@ class InTurn:
         """Where numbers of columns are."""
         return [array for state in self._states for array in state.arrays.values()]
 
-    def calls(self, job: Job) -> list[Call] | None:
+    def calls(self, examples: Examples) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
         engine = self._engine
         if engine.own_outputs or any(state.kept or engine.lasts(state) < inf for state in self._states):
             return None
-        return [self._call(job, *output) for output in zip(self._states, self._targets, count(self._place))]
+        return [self._call(examples, *output) for output in zip(self._states, self._targets, count(self._place))]
 
-    def _call(self, job: Job, state: State, target: int, place: int) -> Call:
+    def _call(self, examples: Examples, state: State, target: int, place: int) -> Call:
         """The kernel that learns the rows for the output of this place."""
-        own = job._replace(y=job.y[target], scores=job.scores[place], means=means_of(job, self._engine, place))
+        means = means_of(examples, self._engine, place)
+        own = examples._replace(y=examples.y[target], scores=examples.scores[place], means=means)
         return Call(*self._engine.call(state, own), alone=True)
 
-    def learn(self, job: Job) -> tuple[int, int]:
+    def learn(self, examples: Examples) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
         mine = slice(self._place, self._place + len(self._states))
-        own = job._replace(y=job.y[self._targets], scores=job.scores[mine], means=means_of(job, self._engine, mine))
+        means = means_of(examples, self._engine, mine)
+        own = examples._replace(y=examples.y[self._targets], scores=examples.scores[mine], means=means)
         done = self._engine.learn_outputs(self._states, own)
-        return done, self._place if done < len(job.s) else -1
+        return done, self._place if done < len(examples.s) else -1
 
 
 class Rooms:
@@ -232,16 +234,16 @@ class Pack(Rooms):
             found |= {half: mine[place :: len(names)] for place, half in enumerate(names)}
         return found
 
-    def calls(self, job: Job) -> list[Call] | None:
+    def calls(self, examples: Examples) -> list[Call] | None:
         """The kernel that learns the rows; None where more than that is to be done."""
         if any(state.kept for state in self._states):
             return None
-        side = self._side(job)
+        side = self._side(examples)
         return [Call(*(self._engine.pack(side) if self._engine.packs else beside(self._engine, side)))]
 
-    def learn(self, job: Job) -> tuple[int, int]:
+    def learn(self, examples: Examples) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
-        side = self._side(job)
+        side = self._side(examples)
         if self._engine.packs:
             done, culprit = self._engine.learn_pack(self._states, side)
         else:
@@ -249,14 +251,14 @@ class Pack(Rooms):
             done, culprit = run(*args)
         return done, self._place + culprit if culprit >= 0 else -1
 
-    def _side(self, job: Job) -> Abreast:
+    def _side(self, examples: Examples) -> Abreast:
         """The rows, and the states side by side."""
         self._bind()
         mine = slice(self._place, self._place + len(self._states))
-        given = job.rows, job.largest, job.y, self._targets, job.s
-        means = means_of(job, self._engine, mine)
-        table = self._follow(len(job.s))
-        return Abreast(*given, self._strengths, self._vectors(), self._now, job.scores[mine], means, table)
+        given = examples.rows, examples.largest, examples.y, self._targets, examples.s
+        means = means_of(examples, self._engine, mine)
+        table = self._follow(len(examples.s))
+        return Abreast(*given, self._strengths, self._vectors(), self._now, examples.scores[mine], means, table)
 
 
 class Joint(Rooms):
@@ -268,18 +270,18 @@ class Joint(Rooms):
         super().__init__(outputs)
         self._mine = slice(place, place + len(outputs))
 
-    def calls(self, job: Job) -> list[Call]:
+    def calls(self, examples: Examples) -> list[Call]:
         """The kernel that learns the rows."""
         self._bind()
-        assert job.own is not None
-        memory = self._filled()
-        means = means_of(job, self._engine, self._mine)
-        side = Joined(job.rows, job.largest, job.own, job.s, memory, self._now, job.scores[self._mine], means)
+        assert examples.own is not None
+        given = examples.rows, examples.largest, examples.own, examples.s
+        means = means_of(examples, self._engine, self._mine)
+        side = Joined(*given, self._filled(), self._now, examples.scores[self._mine], means)
         return [Call(*self._engine.join(self._states, side))]
 
-    def learn(self, job: Job) -> tuple[int, int]:
+    def learn(self, examples: Examples) -> tuple[int, int]:
         """The number of rows learned, and the output that stopped being finite (-1 for none)."""
-        [call] = self.calls(job)
+        [call] = self.calls(examples)
         done, culprit = call.kernel(*call.args)
         return done, self._mine.start + culprit if culprit >= 0 else -1
 
@@ -331,27 +333,27 @@ class Team:
         """Where numbers of columns are."""
         return [array for group in self._groups for array in group.arrays]
 
-    def calls(self, job: Job) -> list[Call] | None:
+    def calls(self, examples: Examples) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
         found: list[Call] = []
         for group in self._groups:
-            calls = group.calls(job)
+            calls = group.calls(examples)
             if calls is None:
                 return None
             found += calls
         return found
 
-    def learn(self, job: Job) -> tuple[int, int]:
+    def learn(self, examples: Examples) -> tuple[int, int]:
         """Learn the rows in order, y being (targets, n), and fill in their scores.
 
         Give the number of rows learned (all, unless a state stopped being finite) and the output that stopped (or -1).
         """
-        targets = np.ascontiguousarray(job.y)
+        targets = np.ascontiguousarray(examples.y)
         own = targets.argmax(axis=0) if any(isinstance(group, Joint) for group in self._groups) else None
-        job = job._replace(y=targets, own=own)
-        work = len(job.rows.values) * len(job.scores)
+        examples = examples._replace(y=targets, own=own)
+        work = len(examples.rows.values) * len(examples.scores)
         heaviest_first = sorted(self._groups, key=lambda group: -group.weight)
-        found = in_threads(lambda group: group.learn(job), heaviest_first, self._threads, work)
+        found = in_threads(lambda group: group.learn(examples), heaviest_first, self._threads, work)
         return min(found, key=lambda end: (end[0], end[1]))
 
 
