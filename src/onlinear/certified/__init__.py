@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from onlinear.certified.balance import balanced
-from onlinear.certified.gap import Gap, above, gap_of_scores, refuse_uncertified, shortfall, why_loose
+from onlinear.certified.gap import Gap, Standing, above, gap_of_scores, refuse_uncertified, shortfall, why_loose
 from onlinear.certified.passes import add_columns, lowest_mean
 from onlinear.certified.stream_gap import StreamGap, in_scales
 
 __all__ = [
     "Gap",
+    "Standing",
     "StreamGap",
     "above",
     "add_columns",

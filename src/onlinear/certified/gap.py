@@ -8,7 +8,7 @@ loss at the model's scores, the intercept's made to balance; they are shrunk by 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
@@ -33,6 +33,21 @@ class Gap(NamedTuple):
         if not isfinite(self.objective):
             return inf
         return max(0.0, self.objective - self.bound) / room if room > 0.0 else 0.0
+
+
+class Standing(NamedTuple):
+    """Where all outputs stand together: the sum of objectives, the largest relative gap, and how many weights are not 0."""
+
+    objective: float
+    gap: float
+    nonzeros: int
+
+    @classmethod
+    def of(cls, outputs: Iterable[tuple[Gap, np.ndarray]]) -> Standing:
+        """Of each output its certificate and its weights."""
+        gaps, weights = zip(*outputs, strict=True)
+        objective = sum(gap.objective for gap in gaps)
+        return cls(objective, max(gap.relative for gap in gaps), sum(int(np.count_nonzero(w)) for w in weights))
 
 
 def refuse_uncertified(loss: Any, penalty: Any) -> None:

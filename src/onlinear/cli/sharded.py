@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from onlinear import shards, streams
+from onlinear.certified import Standing
 from onlinear.cli import runs
 from onlinear.cli.checkpoints import RUN, Checkpoints
 from onlinear.cli.command import FAILURE, Reading, UsageError, fail, usage, words
@@ -128,11 +129,8 @@ class Ended(NamedTuple):
     @classmethod
     def of(cls, learner: Any) -> Ended:
         """Where a learner stands."""
-        gaps = [certificate(state) for state in learner.states]
-        gap = max(found.relative for found in gaps)
+        objective, gap, nonzeros = Standing.of((certificate(state), state.arrays["w"]) for state in learner.states)
         passes = max(counted(state)[1] for state in learner.states)
-        nonzeros = sum(int(np.count_nonzero(state.arrays["w"])) for state in learner.states)
-        objective = sum(found.objective for found in gaps)
         return cls(passes, objective, gap, gap <= learner.solver.tol, nonzeros, learner.size * learner.n_outputs)
 
     @classmethod

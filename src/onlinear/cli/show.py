@@ -184,7 +184,8 @@ def summarise(training: Training, seconds: float, since: dict[str, float]) -> di
 
 
 def _certificate(reading: RoundsOfBlocks) -> dict[str, Any]:
-    return {"gap": reading.gap, "objective": reading.objective, "converged": reading.done}
+    standing = reading.standing
+    return {"gap": standing.gap, "objective": standing.objective, "converged": reading.done}
 
 
 class Display(ABC):
@@ -452,7 +453,7 @@ class TableDisplay(Display):
         if training.reading is not None and training.reading.done:
             from onlinear.certified import above
 
-            self.tell(f"certified: the objective is {above(training.reading.gap)}")
+            self.tell(f"certified: the objective is {above(training.reading.standing.gap)}")
         for doubt in training.doubts(command=True):
             self.tell(doubt)
         if training.best is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from onlinear.certified import Standing
 from onlinear.certified.rounds import Rounds
 from onlinear.certified.sums import Point, Sums
 from onlinear.files.model_file import arrays_below
@@ -47,19 +48,9 @@ class RoundsOfBlocks:
         return self.before + self.iterations
 
     @property
-    def objective(self) -> float:
-        """The objective, summed over outputs."""
-        return sum(rounds.value for rounds in self.rounds)
-
-    @property
-    def gap(self) -> float:
-        """The certified relative gap, of several outputs the largest."""
-        return max(rounds.gap.relative for rounds in self.rounds)
-
-    @property
-    def nonzeros(self) -> int:
-        """Weights that are not 0."""
-        return sum(int(np.count_nonzero(rounds.w)) for rounds in self.rounds)
+    def standing(self) -> Standing:
+        """Where all outputs stand together."""
+        return Standing.of((rounds.gap, rounds.w) for rounds in self.rounds)
 
     @property
     def working(self) -> int:
@@ -104,7 +95,7 @@ class RoundsOfBlocks:
         for k, _, sums in self._asked:
             self.rounds[k].take(sums)
         self._asked = []
-        if not np.isfinite(self.objective):
+        if not np.isfinite(self.standing.objective):
             raise ArithmeticError("the objective of the online passes is not finite: name another solver, or a scale.")
         for rounds, state in zip(self.rounds, self.learner.states, strict=True):
             b = rounds.b - self._share(rounds.w)

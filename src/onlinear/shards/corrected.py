@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.certified import in_scales
+from onlinear.certified import Standing, in_scales
 from onlinear.certified.gap import Gap
 from onlinear.certified.prox_newton import penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign
@@ -236,19 +236,9 @@ class CorrectedRounds:
         self.iterations, self.passes = 0, before
 
     @property
-    def objective(self) -> float:
-        """The objective, summed over outputs."""
-        return sum(output.value for output in self.outputs)
-
-    @property
-    def gap(self) -> float:
-        """The certified relative gap, of several outputs the largest; infinite without a penalty."""
-        return max(output.gap.relative for output in self.outputs)
-
-    @property
-    def nonzeros(self) -> int:
-        """Weights that are not 0."""
-        return sum(int(np.count_nonzero(output.w)) for output in self.outputs)
+    def standing(self) -> Standing:
+        """Where all outputs stand together. The gap is infinite without a penalty."""
+        return Standing.of((output.gap, output.w) for output in self.outputs)
 
     @property
     def share(self) -> float:
@@ -285,7 +275,7 @@ class CorrectedRounds:
 
     def end(self, rows: int) -> None:
         """Let the learner stand where the rounds do. Raises ArithmeticError for an objective that is not finite."""
-        if not np.isfinite(self.objective):
+        if not np.isfinite(self.standing.objective):
             raise ArithmeticError("the objective of the rounds is not finite: name another solver, or a scale.")
         self.iterations += 1
         weights = np.column_stack([in_scales(output.w, self.job.scales) for output in self.outputs])

@@ -266,11 +266,7 @@ def _correct(
             keeper.write(model, stand, shards)
         if tell is not None:
             seconds = time.perf_counter() - began
-            tell(
-                CorrectedRound(
-                    reading.passes, reading.objective, reading.gap, reading.nonzeros, reading.share, reading.quasi, seconds
-                )
-            )
+            tell(CorrectedRound(reading.passes, *reading.standing, reading.share, reading.quasi, seconds))
 
 
 def _go_on(
@@ -294,13 +290,4 @@ def _go_on(
         if keeper is not None:
             keeper.write(model, stand, shards)
         if tell is not None:
-            tell(
-                Round(
-                    reading.passes,
-                    reading.objective,
-                    reading.gap,
-                    reading.nonzeros,
-                    reading.working,
-                    time.perf_counter() - began,
-                )
-            )
+            tell(Round(reading.passes, *reading.standing, reading.working, time.perf_counter() - began))

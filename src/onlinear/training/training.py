@@ -285,9 +285,7 @@ class Training:
             self._place.rows += read
             reading.end(self.rows)
             self.learner = self.model.learner_ = reading.learner
-            yield Certified(
-                reading.passes, self.rows, reading.objective, reading.gap, reading.nonzeros, reading.working, reading.crowded
-            )
+            yield Certified(reading.passes, self.rows, *reading.standing, reading.working, reading.crowded)
             self.tasks.end(READING)
             if self.keeper is not None:
                 yield self.checkpoint()
@@ -485,7 +483,7 @@ class Training:
         """Why the model that is written may be of no use, and that more passes may help: in the command's words or Python's."""
         if self.reading is not None:
             solver = self.reading.learner.solver
-            return [] if self.reading.done else [shortfall(self.reading.gap, solver.tol, self.reading.passes)]
+            return [] if self.reading.done else [shortfall(self.reading.standing.gap, solver.tol, self.reading.passes)]
         return self._reporter.doubts(self.options.passes, command=command)
 
     def nonzeros(self, average: bool) -> int:
