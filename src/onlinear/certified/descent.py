@@ -7,7 +7,7 @@ digits: epochs alone need many times the work where columns are correlated.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,34 @@ FACES = 20  # that follow each other at most, where systems are solved at once a
 TRIALS = 8  # halvings of a step on a face; the last ends where the first weight turns to 0
 
 
+class Subproblem(NamedTuple):
+    """The model of a step at w, and d, which is to minimise it. The intercept, which has no penalty, comes last."""
+
+    model: Any  # of H
+    g: np.ndarray
+    w: np.ndarray
+    d: np.ndarray
+    diagonal: np.ndarray  # of H
+    penalty: tuple[float, float, float, float]  # l1, l2, lower, upper
+    free: int  # where coordinates without a penalty begin
+
+
+class Effort(NamedTuple):
+    """How well a model is minimised.
+
+    It is enough when an epoch over all coordinates brings at most ``share`` of what those before it brought, or no slope was
+    off by more than ``target``. With ``target`` >= 0 there are ``pause`` epochs to a step on the face, which costs as much as
+    they.
+    """
+
+    budget: int  # epochs and steps of conjugate gradients
+    share: float
+    target: float
+    steps: int  # of conjugate gradients to a step on the face
+    reduction: float  # of the square of their residual
+    pause: int = 5
+
+
 @function
 def best_weight(cur, slope, diagonal, l1, l2, lower, upper):  # type: ignore[no-untyped-def]
     """The weight that minimises its part of the model, from where its weight is ``cur`` and the model's slope ``slope``."""
@@ -26,14 +54,14 @@ def best_weight(cur, slope, diagonal, l1, l2, lower, upper):  # type: ignore[no-
 
 
 @kernel
-def sweeps(model, g, w, d, diagonal, penalty, free, active, count, budget, share, target, pause):  # type: ignore[no-untyped-def]
+def sweeps(problem, active, count, budget, share, target, pause):  # type: ignore[no-untyped-def]
     """Epochs until the model is minimised, ``budget`` of them are made, or few weights turn after ``pause`` of them, 0: never.
 
     An epoch is over the first ``count`` of ``active``, which keeps those that are not 0 or near it. With l1 a weight turns to 0
     where it would change its sign. Give the epochs, how many of ``active`` are kept, and whether a step on the face is due. One
     text, as compiling functions of it takes longer.
     """
-    l1, l2, lower, upper = penalty
+    model, g, w, d, diagonal, (l1, l2, lower, upper), free = problem
     fallen, used, rested = 0.0, 0, 0
     while used < budget:
         decrease, worst, turned, kept = 0.0, 0.0, 0, 0
@@ -86,8 +114,10 @@ def face_gradient(model, members, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def conjugate(model, r, l2, free, members, diagonal, most, reduction, x):  # type: ignore[no-untyped-def]
-    """(H + l2) x = r on some coordinates by preconditioned conjugate gradients; give the number of steps."""
+def conjugate(problem, r, members, diagonal, most, reduction, x):  # type: ignore[no-untyped-def]
+    """(H + l2) x = r on some coordinates by conjugate gradients, preconditioned by the diagonal; give the number
+    of steps."""
+    model, _, _, _, _, (_, l2, _, _), free = problem
     size = members.shape[0]
     p, q = np.empty(size), np.empty(size)
     norm = 0.0
@@ -115,10 +145,10 @@ def conjugate(model, r, l2, free, members, diagonal, most, reduction, x):  # typ
 
 
 @kernel
-def follow(model, w, d, x, slopes, penalty, free, members, p, q):  # type: ignore[no-untyped-def]
+def follow(problem, x, slopes, members, p, q):  # type: ignore[no-untyped-def]
     """Go along x on some coordinates as far as the model falls; with l1 a weight stops at 0, and every one at a bound. p and q
     are room."""
-    l1, l2, lower, upper = penalty
+    model, _, w, d, _, (l1, l2, lower, upper), free = problem
     size = members.shape[0]
     length, first_turn = 1.0, 1.0
     for t in range(size):
@@ -151,20 +181,9 @@ def follow(model, w, d, x, slopes, penalty, free, members, p, q):  # type: ignor
     return True
 
 
-def step_on_face(
-    model: Any,
-    g: np.ndarray,
-    w: np.ndarray,
-    d: np.ndarray,
-    diagonal: np.ndarray,
-    penalty: tuple[float, float, float, float],
-    free: int,
-    active: np.ndarray,
-    most: int,
-    reduction: float,
-) -> tuple[int, bool]:
+def step_on_face(problem: Subproblem, active: np.ndarray, most: int, reduction: float) -> tuple[int, bool]:
     """Move along a Newton step for the weights that are not 0; give its conjugate gradients, and whether it was whole."""
-    l1, l2, lower, upper = penalty
+    model, g, w, d, diagonal, (l1, l2, lower, upper), free = problem
     cur = w[active] + d[active]
     inside = (active >= free) | ((cur != 0.0) & (lower < cur) & (cur < upper))
     members, cur = active[inside], cur[inside]
@@ -176,41 +195,22 @@ def step_on_face(
     if model.solves(len(members)):
         solve_face(model.H, r, l2, free, members, np.empty((len(members), len(members))), x)
     else:
-        steps = conjugate(model, r, l2, free, members, diagonal[members] + l2 * own, most, reduction, x)
-    whole = follow(model, w, d, x, slopes, penalty, free, members, np.empty(len(members)), np.empty(len(members)))
+        steps = conjugate(problem, r, members, diagonal[members] + l2 * own, most, reduction, x)
+    whole = follow(problem, x, slopes, members, np.empty(len(members)), np.empty(len(members)))
     return int(steps), bool(whole)
 
 
-def descend(
-    model: Any,
-    g: np.ndarray,
-    w: np.ndarray,
-    d: np.ndarray,
-    diagonal: np.ndarray,
-    penalty: tuple[float, float, float, float],
-    free: int,
-    budget: int,
-    share: float,
-    target: float,
-    most: int,
-    reduction: float,
-    pause: int = 5,
-) -> int:
-    """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients.
-
-    ``penalty``: l1, l2, lower, upper. ``free``: the coordinates before the intercept's. It stops when an epoch over all
-    coordinates brings at most ``share`` of what those before it brought, or no slope was off by more than ``target``. With
-    ``target`` >= 0 there are ``pause`` epochs to a step on the face, which costs as much as they.
-    """
-    active, count, used, rest = np.arange(len(g)), len(g), 0, min(2, pause)
+def descend(problem: Subproblem, effort: Effort) -> int:
+    """Change d until the model is minimised well enough; give the number of epochs and steps of conjugate gradients."""
+    budget, share, target, most, reduction, pause = effort
+    active, count, used, rest = np.arange(len(problem.g)), len(problem.g), 0, min(2, pause)
     while used < budget:
-        given = active, count, budget - used, share, target, rest if target >= 0.0 else 0
-        epochs, count, due = sweeps(model, g, w, d, diagonal, penalty, free, *given)
+        epochs, count, due = sweeps(problem, active, count, budget - used, share, target, rest if target >= 0.0 else 0)
         used, rest = used + int(epochs), pause
         if not due:
             break
         for _ in range(FACES):
-            steps, whole = step_on_face(model, g, w, d, diagonal, penalty, free, active[:count], most, reduction)
+            steps, whole = step_on_face(problem, active[:count], most, reduction)
             used += steps
             if whole or steps > 0:
                 break

@@ -19,7 +19,7 @@ import numpy as np
 
 from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, Table, are_dense, gram, pull_back, restrict, score_table
-from onlinear.certified.descent import descend
+from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.models import SOLVED, ByColumns, ByGram
 from onlinear.certified.passes import lowest_mean
@@ -281,11 +281,12 @@ class ProxNewton:
         return making + solving < 1.7 * STEPS * entries
 
     @staticmethod
-    def effort(target: float, m: int) -> tuple[int, float, float]:
-        """Epochs at most, share and target of a model with H at hand: a coarse one is solved well where that costs little."""
+    def effort(target: float, m: int) -> Effort:
+        """Of a model with H at hand: a coarse one is solved well where that costs little."""
         if target >= 0.0:
-            return 400, 0.0, 0.3 * target
-        return (40, 1e-3, -0.3 * target) if m <= SOLVED else (400, 0.02, -1.0)
+            return Effort(400, 0.0, 0.3 * target, 200, 1e-8)
+        few, many = (40, 1e-3, -0.3 * target), (400, 0.02, -1.0)
+        return Effort(*(few if m <= SOLVED else many), 200, 1e-8)
 
     def rows_within(self, W: np.ndarray, entries: int) -> Table:
         """The rows in some columns alone."""
@@ -309,14 +310,15 @@ class ProxNewton:
             small = self.rows_within(W, entries)
             H = gram(small, h, m)
             model: Any = ByGram(np.ascontiguousarray(H[:last, :last]), np.zeros(last))
-            descend(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m, *self.effort(target, m), 200, 1e-8)
+            problem = Subproblem(model, g, w, d, np.diag(H)[:last].copy(), self.near(), m)
+            descend(problem, self.effort(target, m))
         else:
             columns, diagonal = self.stored.columns, np.empty(last)
             small = self.rows_within(W, entries) if target >= 0.0 else Table(np.zeros(1, np.int64), *NO_ENTRIES)
             square_columns(*columns, W, h, diagonal)
             model = ByColumns(*columns, W, h, np.zeros(n), small, np.zeros((2, m + 1)))
             epochs, share = (40, 0.15) if target < 0.0 else (300, 0.0)
-            descend(model, g, w, d, diagonal, self.near(), m, epochs, share, target, 100, 1e-3, 3)
+            descend(Subproblem(model, g, w, d, diagonal, self.near(), m), Effort(epochs, share, target, 100, 1e-3, 3))
             if target < 0.0:
                 return d, np.divide(model.z, h, out=np.zeros_like(h), where=h > 0.0)
         moves = np.empty(n)

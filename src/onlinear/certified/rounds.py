@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.certified.columns import Stored, mirrored
-from onlinear.certified.descent import descend
+from onlinear.certified.descent import Effort, Subproblem, descend
 from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram
 from onlinear.certified.prox_newton import DAMPED, Limits, ProxNewton, near, penalised, strengths_of
@@ -163,7 +163,8 @@ class Rounds:
         slopes = np.append(g[W], sums.by_sign[:, 0].sum() / n)[:last]
         w, d = np.append(self.w[W], 0.0)[:last], np.zeros(last)
         model, target = ByGram(H, np.zeros(last)), self._target(g)
-        descend(model, slopes, w, d, np.diag(H).copy(), near(self.strengths, self.w), m, EPOCHS, 0.0, target, STEPS, REDUCTION)
+        problem = Subproblem(model, slopes, w, d, np.diag(H).copy(), near(self.strengths, self.w), m)
+        descend(problem, Effort(EPOCHS, 0.0, target, STEPS, REDUCTION))
         held = penalised(self.strengths, self.w)
         self.trial[W] = np.clip(self.w[W] + d[:m], *self.strengths[2:])
         self.trial_b = self.b + float(d[m]) if self.fit_intercept else self.b
