@@ -377,9 +377,9 @@ What an estimator takes where nothing is named, for one pass:
 | targets | as they are | `relative`: less the mean of the first labels, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
 | predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`); poisson: to a third of the smallest and three times the largest count |
 
-Adaptive steps have a size for each column, by the gradients that it has had, and need no clock. For classes they have smaller errors
-and log losses than one step size for all columns, of text by a tenth or more, and a log of clicks, where one step size is no better
-than a constant, is predicted ([below](#fresh-orders)). A fit takes 1.2 to 1.5 times as long as with `implicit-sgd`, of ten classes twice.
+Adaptive steps have a size for each column, by the gradients that it has had, and need no clock. For classes they have smaller errors and
+log losses than one step size for all columns, of text by a tenth or more. On a log of clicks one step size is no better than a constant,
+and adaptive steps are ([below](#fresh-orders)). A fit takes 1.2 to 1.5 times as long as with `implicit-sgd`, of ten classes twice.
 Smaller steps are better on logs of rare categories (`eta=0.5`), larger ones on small dense tables (`eta=4`); `solver="mixture"` finds
 out. Class weights act in 29 of the 32 cells [below](#class-weights), with one step size in 26; those of 1 to 10,000 may need several
 passes.
@@ -392,18 +392,19 @@ A dense column that is far from 0 is nearly a multiple of the intercept. Centred
 dense and raw: a year, a price, a temperature ([below](#fresh-orders)). Text has no such columns. A dense fit takes 1.1 times as long
 for it.
 
-`tempered` divides the other columns by the geometric mean of their own root mean square and that of all entries, within a factor of
-2 of their own. Divided by their own alone, a text's lengths and counts say no more; not divided at all, columns of large
-numbers drown the others. Beside `centred`, five orders, fifteen of the small sets, paired standard errors in brackets: error of rcv1
-6.41 and 6.27 % (-2.7), spambase 8.14 and 7.73 (-3.8), basehock 2.08 and 1.78 (-3.6), relathe 8.78 and 8.81 (+.2), arcene 27.7 and 27.5 (-.4);
-log losses of all five are smaller, of the first three by 6 to 8 standard errors; labels learned as numbers too, on four sets. The
-progressive loss of relathe is 1 % larger (+2.6). Indicators alone and dense tables are learned as by `centred`. It was chosen on
-rcv1, spambase and relathe; with l1 and `tol` columns keep the scale in which the penalty acts. A pass of text takes 1.08 times as long.
+`tempered` divides the other columns by the geometric mean of their own root mean square and that of all entries, within a factor of 2 of
+their own. Divided by their own alone, a text's lengths and counts say no more; not divided at all, columns of large numbers drown the
+others. It was compared with `centred` on fifteen of the small sets, over five orders, with paired standard errors in brackets. Error of
+rcv1 6.41 and 6.27 % (-2.7), spambase 8.14 and 7.73 (-3.8), basehock 2.08 and 1.78 (-3.6), relathe 8.78 and 8.81 (+.2), arcene 27.7 and
+27.5 (-.4). Log losses of all five are smaller, of the first three by 6 to 8 standard errors. So are those of labels learned as numbers,
+on four sets. The progressive loss of relathe is 1 % larger (+2.6). Indicators alone and dense tables are learned as by `centred`. It was
+chosen on rcv1, spambase and relathe; with l1 and `tol` columns keep the scale in which the penalty acts. A pass of text takes 1.08 times
+as long.
 
-Numbers without a penalty: the clip, adaptive steps and means together win on all sets but diabetes (332 rows), where they lose 2 %,
-by up to a factor of seven; a fit of short dense rows takes 3 times as long as in 0.1. Choose `clip=False` for targets that grow, where predictions have to
-go beyond those seen: targets that are their row's number lose nothing, but without noise a slow trend doubles a small error. Where the
-range keeps moving, as in sorted targets, after 64 moves the loss leaves a margin of a tenth, so that kernels run on.
+Numbers without a penalty: the clip, adaptive steps and means together win on all sets but one, by up to a factor of seven. On diabetes
+(332 rows) they lose 2 %. A fit of short dense rows takes 3 times as long as in 0.1. Choose `clip=False` for targets that grow, where
+predictions have to go beyond those seen. Targets that are their row's number lose nothing, but without noise a slow trend doubles a small
+error. Where the range keeps moving, as in sorted targets, after 64 moves the loss leaves a margin of a tenth, so that kernels run on.
 
 `solver="mixture"` trains eight step sizes and scalings at once and is better still: 7.4 % of spambase wrong instead of 7.7, .47 of the
 variance of space_ga left instead of .51, log losses of twelve of thirteen sets ([which solver](which.md)). It is no default because a
@@ -414,41 +415,43 @@ states an average keeps its own. Solvers that have no form for the adaptive aver
 solvers leave the columns as they are.
 
 Tried and not kept, besides: the power 1 in place of the root (basehock 1.62 %, relathe's log loss +2.6 standard errors), and bounds of
-1.5 and 4; for the mixture an intermediate scaling as a third kind (rcv1 6.3 instead of 6.2 with it in place of one), shares by gradients of
-the mixture's loss (a9a's progressive loss .335 instead of .331), other rates and memories of the shares (some sets gain what others lose), and
-large steps that are held back for good (iris 12.1 instead of 10.9 %); a beta in the metric, which moves the best step size and not its
-loss. The log of advertisements is predicted at .475 at best by any one step size and scaling of these; with values clipped at
-twice their root mean square and a beta it would be .471. What holds it back are counts with long tails: learned as log(1 + count), its
-numbers give .477 by the default, .471 by the mixture and .469 with `eta=0.5`, and River's FTRL .475 instead of 4.03 on the same rows.
+1.5 and 4. For the mixture four things were tried. An intermediate scaling as a third kind: rcv1 6.3 instead of 6.2 with it in place of
+one. Shares by gradients of the mixture's loss: a9a's progressive loss .335 instead of .331. Other rates and memories of the shares: some
+sets gain what others lose. Large steps that are held back for good: iris 12.1 instead of 10.9 %. A beta in the metric moves the best step
+size and not its loss. The log of advertisements is predicted at .475 at best by any one step size and scaling of these; with values
+clipped at twice their root mean square and a beta it would be .471. What holds it back are counts with long tails. Learned as log(1 +
+count), its numbers give .477 by the default, .471 by the mixture and .469 with `eta=0.5`, and River's FTRL .475 instead of 4.03 on the
+same rows.
 
-`adaptive` is the average with weights t + 1, or the last iterate while that has the smaller loss on the recent rows (what is
-older counts less, by 1 - 3/t a row; each row is scored by both before it is learned). An average that never forgets is better
-on rows in random order and misleads under drift; the last iterate is the other way round.
+`adaptive` is the average with weights t + 1, or the last iterate while that has the smaller loss on the recent rows. Each row is scored
+by both before it is learned; what is older counts less, by 1 - 3/t a row. An average that never forgets is better on rows in random order
+and misleads under drift; the last iterate is the other way round.
 
-`calibrated` multiplies what predicts by a number between 1/8 and 8, learned from the scores that it gave rows before they were learned
-(temperature scaling, in one pass): predicted classes stay, probabilities and `coef_` change. Steps that suit most sets are too small where
-classes can be told apart, and believe too much where there are more columns than rows, or noise. Over six fresh orders of 31 sets,
-held-out log losses fall by 62 % on mushrooms, 46 % on basehock, 31 % on wine, 22 % on digits, 21 % on texts of 20 subjects, 15 % on
-3,000 columns of 225 rows, 4 % on iris, .6 % on clicks; progressive ones by 18, 20, 7, 13, 19, 10, 1.3 and .6 %. By more than two standard
-errors they rise after an abrupt drift, by 2.5 % (progressive: 1.4 %), and on lognormal columns, by .4 %; progressive ones on spambase
-and electricity, by .5 and .6 % (held out they fall), on plain normal columns, by .1 %, and on a file that is sorted by label, by 12 % (held
-out it falls by 6 %). Scores of rows that were learned before say nothing of others: from the second pass on the number is 1. A second
-pass is one of `fit` or `train`, or what looks like one: of 256 rows that the model keeps the fingerprints of, a uniform sample, 24 come
-again without one that is new. So a loop of `partial_fit`, a second fit with `warm_start` and `--from` with the same file end with the
-probabilities of `average="adaptive"`, on stored and shuffled rows (an eighth of the second pass may go by first). On the ten sets of the
-first table no first pass looks like a second one, though 41 % of the rows of phishing came before. A named solver, a penalty, `forget=`
-and `uncertainty=` leave the number out.
+`calibrated` is temperature scaling in one pass. It multiplies what predicts by an inverse temperature between 1/8 and 8, learned from the
+scores that rows had before they were learned. Predicted classes stay; probabilities and `coef_` change. Steps that suit most sets are too
+small where classes can be told apart, and believe too much where there are more columns than rows, or noise. It was compared over six
+fresh orders of 31 sets. Held-out log losses fall by 62 % on mushrooms, 46 % on basehock, 31 % on wine, 22 % on digits, 21 % on texts of
+20 subjects, 15 % on 3,000 columns of 225 rows, 4 % on iris, .6 % on clicks. Progressive ones fall by 18, 20, 7, 13, 19, 10, 1.3 and .6 %.
+Some losses rise by more than two standard errors. Held-out ones rise after an abrupt drift, by 2.5 % (progressive: 1.4 %), and on
+lognormal columns, by .4 %. Progressive ones rise on spambase and electricity, by .5 and .6 % (held out they fall), on plain normal
+columns, by .1 %, and on a file that is sorted by label, by 12 % (held out it falls by 6 %). Scores of rows that were learned before say
+nothing of others: from the second pass on the temperature is 1. A second pass is one of `fit` or `train`, or what looks like one: of 256
+rows that the model keeps the fingerprints of, a uniform sample, 24 come again without one that is new. So a loop of `partial_fit`, a
+second fit with `warm_start` and `--from` with the same file end with the probabilities of `average="adaptive"`, on stored and shuffled
+rows (an eighth of the second pass may go by first). On the ten sets of the first table no first pass looks like a second one, though 41 %
+of the rows of phishing came before. A named solver, a penalty, `forget=` and `uncertainty=` leave it out.
 
-`softmax` without a penalty takes these steps and this number too. Its metric is that of all classes together: a class's own is small where
-hardly a row is its, and its steps are the larger for it, which on texts of 20 subjects costs twice the log loss (one order). Progressive log losses,
-five fresh orders, of one against the rest; one step size for all columns (the default before); that with the number; and now: iris .451,
-.363, .366, .378; wine .211, .193, .193, .207; digits .356, .322, .319, .323; MNIST .426, .385, .363, .361; 20 subjects .100, .243, .138, .075.
-Its step was chosen on digits and two generated sets; 32 is 2 to 3 % better on digits and 1 % worse on dense columns.
+`softmax` without a penalty takes these steps and this temperature too. Its metric is that of all classes together. A class's own is small
+where hardly a row is its, and its steps are the larger for it, which on texts of 20 subjects costs twice the log loss (one order).
+Progressive log losses over five fresh orders are in this order: one against the rest, one step size for all columns (the default before),
+that with the temperature, and now. iris .451, .363, .366, .378; wine .211, .193, .193, .207; digits .356, .322, .319, .323; MNIST .426,
+.385, .363, .361; 20 subjects .100, .243, .138, .075. Its step was chosen on digits and two generated sets; 32 is 2 to 3 % better on
+digits and 1 % worse on dense columns.
 
-Tried and not kept in the race: half of the average as a third, a number for each of the two; an average with weights t^3, nearly that of
-the last half of the rows, which as a third takes .5 % off spambase's log loss and .2 % off phishing's, elsewhere moves losses both ways,
-and costs a number a column. The number's start (10 to 100 rows' worth) moves some sets up and others down. A memory that
-forgets (1/t or 3/t a row) is as good in one pass, but for electricity, where it is worse.
+Tried and not kept in the race: half of the average as a third, a temperature for each of the two, and an average with weights t^3. That
+is nearly the average of the last half of the rows. As a third it takes .5 % off spambase's log loss and .2 % off phishing's, elsewhere
+moves losses both ways, and costs a number a column. The temperature's start (10 to 100 rows' worth) moves some sets up and others down. A
+memory that forgets (1/t or 3/t a row) is as good in one pass, but for electricity, where it is worse.
 
 Every set is used raw, as stored, with its rows in one seeded random order; a quarter is held out where there is no test file.
 The implicit step is safe for every step size and row norm; the running scale makes one step size fit columns of any unit.
@@ -460,15 +463,10 @@ the same order; "scaled" puts StandardScaler(with_mean=False), fitted on all row
     "steps": """## Classification: scale, average and step
 
 Each measure is divided by that of the trivial model of the set: the error by the share of the smaller class, the loss by that
-of the class shares (1: no better than knowing nothing); means and worst cases over the ten sets with two classes. The loss
-and the error are held out and use the average where there is one; the progressive loss is that of the iterates. All are of
-`implicit-ftrl`. The default takes a step size on the small side, which logs of rare categories need and which lets
-weights act.""",
-    "averages": "## Classification: averages",
-    "losses": "## Classification: losses\n\nLosses of different kinds cannot be compared; the errors can.",
-    "solvers": "## Classification: solvers\n\nThe same scale and average for all.",
-    "passes": "More passes with the default settings:",
-    "numbers": """## Regression: the default beside scikit-learn
+of the class shares. At 1 a model is no better than knowing nothing. Means and worst cases are over the ten sets with two
+classes. The loss and the error are held out and use the average where there is one; the progressive loss is that of the
+iterates. All are of `implicit-ftrl`. The default takes a step size on the small side, which logs of rare categories need and
+which lets weights act.
 
 Held-out squared error over the variance of y after one pass (1: the mean). SGD is scikit-learn's SGDRegressor with its
 defaults; "moved by 100 sd" adds 100 standard deviations to y. Neither the unit of y nor its distance from 0 matters.""",
