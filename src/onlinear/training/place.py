@@ -29,19 +29,16 @@ class Trace:
 
 
 class Place:
-    """The place of a run in its stream.
-
-    ``number``: passes that are whole; ``consumed``: rows taken from this pass, held-out ones too; ``rows``: rows learned, over
-    all passes; ``generator``: the state of the shuffle at the start of this pass; ``text_before``: bytes of text that other
-    passes had read before the first row of this run was.
-    """
+    """The place of a run in its stream."""
 
     def __init__(self, stream: Stream, shuffled: Shuffled | None) -> None:
         self.stream, self._shuffled = stream, shuffled
-        self.number = self.consumed = self.rows = 0
+        self.number = 0  # passes that are whole
+        self.consumed = 0  # rows taken from this pass, held-out ones too
+        self.rows = 0  # rows learned, over all passes
         self.trace = Trace()
-        self.generator: dict[str, Any] = {}
-        self.text_before = stream.text_bytes
+        self.generator: dict[str, Any] = {}  # the state of the shuffle at the start of this pass
+        self.text_before = stream.text_bytes  # bytes that other passes had read before the first row of this run was
         self._head: list[Block] = []
         self._blocks: Iterator[Block] = iter(())
 

@@ -52,18 +52,17 @@ Y, S, Q, THETA, ANSWER, SLOPE, TRIED, MORE = map(np.int64, (0, 1, 2, 3, 4, 5, 6,
 
 
 class DualRoom(NamedTuple):
-    """Room for the dual of a batch: what its rows share; v and the sums of theta x at its columns; where its rows end; its
-    entries by place, with the end of each place; numbers of its rows; and two matrices."""
+    """Room for the dual of a batch of k rows."""
 
-    sizes: np.ndarray
-    v: np.ndarray
-    G: np.ndarray
-    indptr: np.ndarray
-    ends: np.ndarray
-    owners: np.ndarray
-    values: np.ndarray
-    numbers: np.ndarray
-    matrices: np.ndarray
+    sizes: np.ndarray  # what its rows share
+    v: np.ndarray  # at its columns
+    G: np.ndarray  # the sums of theta x at its columns
+    indptr: np.ndarray  # where its rows end
+    ends: np.ndarray  # the end of the entries of each place
+    owners: np.ndarray  # the row of each entry, by place
+    values: np.ndarray  # the value of each entry, by place
+    numbers: np.ndarray  # of its rows
+    matrices: np.ndarray  # two, (k, k)
 
     @classmethod
     def of(cls, k: int, entries: int) -> DualRoom:

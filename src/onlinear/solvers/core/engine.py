@@ -104,32 +104,23 @@ class Bound(NamedTuple):
 
 @dataclass
 class State:
-    """Everything a run of one output knows.
+    """Everything a run of one output knows."""
 
-    ``now``: scalars; ``arrays``: one number per feature; ``kept``: arrays of other lengths; ``table``: prefix sums of the
-    steps since the last visit (rebuilt on load, so not saved); ``size``: features; ``extra``: places of the arrays before
-    the first feature; ``widths``: how many numbers an array holds per feature, where that is not one; ``fresh``: what an
-    array holds for a feature not seen so far, where that is not 0; ``stamps``: arrays of steps, which a visit sets to its own;
-    ``halves``: of arrays of pairs that ``vectors`` and files hold as two, the names of those; ``bounded``: arrays that
-    hold numbers of the first features alone; ``borrowed``: whether the table is that of other outputs too, to be read and
-    not written; ``batch``: rows to a step; ``waiting``: those of a batch that is not full, where a step takes several.
-    """
-
-    now: np.ndarray
-    arrays: dict[str, np.ndarray]
-    kept: dict[str, np.ndarray] = field(default_factory=dict)
-    table: np.ndarray | None = None
-    size: int = 0
-    extra: int = 0
-    widths: dict[str, int] = field(default_factory=dict)
-    fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    stamps: tuple[str, ...] = ()
-    halves: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    bounded: dict[str, Bound] = field(default_factory=dict)
-    borrowed: bool = False
-    buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    batch: int = 1
-    waiting: Any = field(default=None, repr=False)
+    now: np.ndarray  # scalars
+    arrays: dict[str, np.ndarray]  # one number per feature
+    kept: dict[str, np.ndarray] = field(default_factory=dict)  # arrays of other lengths
+    table: np.ndarray | None = None  # prefix sums of the steps since the last visit; rebuilt on load, so not saved
+    size: int = 0  # features
+    extra: int = 0  # places of the arrays before the first feature
+    widths: dict[str, int] = field(default_factory=dict)  # numbers of an array per feature, where that is not one
+    fresh: dict[str, tuple[float, ...]] = field(default_factory=dict)  # what a new feature begins with, where that is not 0
+    stamps: tuple[str, ...] = ()  # arrays of steps, which a visit sets to its own
+    halves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of both, where files hold an array of pairs as two
+    bounded: dict[str, Bound] = field(default_factory=dict)  # arrays that hold numbers of the first features alone
+    borrowed: bool = False  # whether the table is that of other outputs too, to be read and not written
+    buffers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # memory that the arrays are views of
+    batch: int = 1  # rows to a step
+    waiting: Any = field(default=None, repr=False)  # rows of a batch that is not full, where a step takes several
 
     @property
     def t(self) -> int:

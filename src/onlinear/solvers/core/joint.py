@@ -82,20 +82,16 @@ FULL = np.uint64(WIDTH)
 
 
 class Joined(NamedTuple):
-    """What joined outputs are learned from.
-
-    own: (n,) the place of each row's class. memory: the vectors of the states by name, and ``now`` their scalars, as said
-    above. scores, means: (outputs, n).
-    """
+    """What joined outputs are learned from."""
 
     rows: Rows
     largest: float
-    own: np.ndarray
+    own: np.ndarray  # (n,): the place of each row's class
     s: np.ndarray
-    memory: dict[str, np.ndarray]
-    now: np.ndarray
-    scores: np.ndarray
-    means: np.ndarray | None
+    memory: dict[str, np.ndarray]  # the vectors of the states by name, as said above
+    now: np.ndarray  # their scalars, as said above
+    scores: np.ndarray  # (outputs, n)
+    means: np.ndarray | None  # (outputs, n)
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -147,12 +143,16 @@ def learn_joined(
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned, and the output or -1.
 
-    V: the vectors of all states, ``wide`` rows for each feature. A: the sums of an average from before the block, else None; B
-    then stands beside each vector. S: the sums of an average of weights without a penalty, and their steps, or None. like: 0,
-    or as many zeros as a state has numbers for a feature; own: as many as the solver has of its own. shares: True where the
-    outputs have one metric, else None. work: room for the weights of a row, where the solver searches. numbers, flat: the
-    numbers of a row's outputs (NUMBERS, outputs at least), and the same memory as (.., WIDTH). scalars: those of the first
-    output, in ``now``.
+    V         the vectors of all states, ``wide`` rows for each feature
+    A         the sums of an average from before the block, else None; B then stands beside each vector
+    S         the sums of an average of weights without a penalty, and their steps, or None
+    like      0, or as many zeros as a state has numbers for a feature
+    own       as many zeros as the solver has numbers of its own
+    shares    True where the outputs have one metric, else None
+    work      room for the weights of a row, where the solver searches
+    numbers   the numbers of a row's outputs, (NUMBERS, outputs at least)
+    flat      the same memory, (.., WIDTH)
+    scalars   those of the first output, in ``now``
     """
     indptr, indices, values = rows
     outputs, packs = scores.shape[0], np.uint64(now.shape[0] // SCALARS)

@@ -11,14 +11,18 @@ A lazy solver is five small functions of numbers and lanes, never of arrays:
 A step ``c`` has the fields ``eta`` and ``bias``, the sizes of the step and of the intercept's; ``after``, the clock after it;
 ``b``, the intercept before it; and ``seen``, the clock at which an average reads the predictor.
 
-Arguments that are None are as good as not written: a loop is compiled for each solver. Some come with functions of their own.
-``work``: ``weight_of(v, c, penalty)`` is kept for each entry, ``search`` refines theta, and ``landed`` is ``moved`` from the
-weight. ``own``, numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the
-row is scored; the intercept moves from that step's ``b``. ``aims``, for a search that needs more than weights: ``weight_of`` is
-kept for each entry, and where a row moves ``aimed(v, w, x, c, penalty)``, four numbers; ``leaned(aim, x, c)``, terms of sums,
-says where to begin; ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)``
-is ``moved`` from there. ``S``, the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they
-lack (plain.py). ``gains``: what the steps gained is summed (``add_gain``).
+Arguments that are None are as good as not written: a loop is compiled for each solver. The compiler sees that of arguments
+alone, not of fields, so the loop takes each by itself. Some come with functions of the solver:
+
+    work    ``weight_of(v, c, penalty)`` is kept for each entry; ``search`` refines theta; ``landed`` is ``moved`` from there
+    own     numbers of the solver's own: ``measured(theta, row, s, one, c, own)`` gives the step and these numbers once the row
+            is scored; the intercept moves from that step's ``b``
+    aims    for a search that needs more than weights. ``weight_of`` is kept for each entry. Where a row moves,
+            ``aimed(v, w, x, c, penalty)`` are four numbers; ``leaned(aim, x, c)``, terms of sums, says where to begin;
+            ``found`` is theta, from these sums and the first two numbers of each entry; ``reached(aim, x, theta, c)`` is
+            ``moved`` from there
+    S       the sums of an average without a table: ``idle_sum(v, stamp, t, average, penalty)`` is what they lack (plain.py)
+    gains   what the steps gained is summed (``add_gain``)
 """
 
 from __future__ import annotations
@@ -111,13 +115,24 @@ def learn_rows(
 ):  # fmt: skip
     """Learn rows until one leaves something that is not finite; how many were learned.
 
-    ends: where each row ends; ``indptr`` says where it begins. Rows may stand in any order, and are asked for ahead.
-    V: the state of every column, one vector or several side by side. B, A, table: the companion of an average (averages.py).
-    S: the sums of an average that needs no table, and the steps up to which they go. M: the sums of -theta x. The next are
-    True or None. clocked: potentials are visited at times. explicit: a step can overshoot, so that numbers must be watched.
-    keeps_theta, keeps_clock: the last theta, the clock before the last step are kept. own: zeros, as many as the solver has
-    numbers of its own. drifts: weights that rest move, so that sums take a search; True or None. scales: where rows are not in
-    their scales yet, counts and moments of the columns, whether of squares, and room for two rows; no means are asked for then.
+    Rows may stand in any order, and are asked for ahead: ``indptr`` says where each begins, and ``ends`` where it ends.
+
+    V            the state of every column, one vector or several side by side
+    B, A, table  the companion of an average (averages.py)
+    S            the sums of an average that needs no table, and the steps up to which they go
+    M            the sums of -theta x
+    own          zeros, as many as the solver has numbers of its own
+    scales       where rows are not in their scales yet: counts and moments of the columns, whether of squares, and room for two
+                 rows; no means are asked for then
+    listed       room for the entries of a row whose states fell
+
+    True or None:
+
+    clocked      potentials are visited at times
+    explicit     a step can overshoot, so that numbers must be watched
+    keeps_theta  the last theta is kept
+    keeps_clock  the clock before the last step is kept
+    drifts       weights that rest move, so that sums take a search
     """
     begins, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)

@@ -88,25 +88,19 @@ ASKED, WEIGHTS = 12, 15
 
 
 class Abreast(NamedTuple):
-    """What outputs are learned from side by side.
-
-    y: (targets, n), of which row ``which[o]`` holds the targets of output o. strengths: the numbers of the penalties, and
-    ``now``: the scalars of the states, one column for each output. vectors: the vectors of the states, of which row j holds
-    what the outputs have for feature j. scores: (outputs, n); means: the same of the averages, where they are asked for.
-    table: the prefix tables of averages, one after the other.
-    """
+    """What outputs are learned from side by side."""
 
     rows: Rows
     largest: float
-    y: np.ndarray
-    which: np.ndarray
+    y: np.ndarray  # (targets, n)
+    which: np.ndarray  # (outputs,): the row of y that holds the targets of an output
     s: np.ndarray
-    strengths: np.ndarray
-    vectors: Mapping[str, np.ndarray]
-    now: np.ndarray
-    scores: np.ndarray
-    means: np.ndarray | None = None
-    table: np.ndarray | None = None
+    strengths: np.ndarray  # the numbers of the penalties, a column for each output
+    vectors: Mapping[str, np.ndarray]  # of the states: row j holds what the outputs have for feature j
+    now: np.ndarray  # the scalars of the states, a column for each output
+    scores: np.ndarray  # (outputs, n)
+    means: np.ndarray | None = None  # the scores of the averages, where they are asked for
+    table: np.ndarray | None = None  # the prefix tables of averages, one after the other
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -196,8 +190,13 @@ def learn_pack(
 ):  # fmt: skip
     """Learn rows until an output has something that is not finite; how many were learned, and that output or -1.
 
-    like, strengths: one output's penalty, and the numbers of all. searches, aims: True or None. S: the sums of an average of
-    weights without a penalty, or None. falls: room for the entries of a row whose states fell. The others are as in loop.py.
+    like             the penalty of one output
+    strengths        the numbers of the penalties of all
+    searches, aims   True or None: how theta is searched for
+    S                the sums of an average of weights without a penalty, or None
+    falls            room for the entries of a row whose states fell
+
+    The others are as in loop.py.
     """
     indptr, indices, values = rows
     outputs, count = scores.shape[0], np.uint64(indices.shape[0])
