@@ -12,6 +12,7 @@ Both give what the rows of a table would, by plain Python where values are plain
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
@@ -105,7 +106,27 @@ class HeldNames:
         self._held = 0
 
 
-class NamedRow:
+class DictRow(ABC):
+    """What reads dicts. Final classes number the columns."""
+
+    _rows: HeldNames
+
+    @abstractmethod
+    def row(self, row: Mapping[str, Any], grow: bool) -> Row:
+        """The row's columns and values; what is not known gets a column if ``grow``, else no entry."""
+
+    def names_held(self, row: Any, learns: bool) -> Names | None:
+        """What takes the numbers of a row; None where no such row came before."""
+        return self._rows.find(row, learns)
+
+    def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
+        """``row`` as arrays."""
+        found = as_arrays(self.row(row, grow))
+        self._rows.see(row)
+        return found
+
+
+class NamedRow(DictRow):
     """Columns numbered as names appear; ``names`` grows."""
 
     def __init__(self, names: list[str]) -> None:
@@ -135,18 +156,7 @@ class NamedRow:
             del self._place[name]
         del self.names[count:]
 
-    def names_held(self, row: Any, learns: bool) -> Names | None:
-        """What takes the numbers of a row; None where no such row came before."""
-        return self._rows.find(row, learns)
-
-    def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
-        """``row`` as arrays."""
-        found = as_arrays(self.row(row, grow))
-        self._rows.see(row)
-        return found
-
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
-        """The row's columns and values; a name that is not known gets a column if ``grow``, else no entry."""
         columns: list[int] = []
         values: list[float] = []
         before, place, ascending = -1, self._place, True
@@ -226,7 +236,7 @@ def plain_number(name: str, value: Any) -> Any:
     raise TypeError(f"row: expected a number, text, True, False or None for {name!r}, got {type(value).__name__}.")
 
 
-class TableRow:
+class TableRow(DictRow):
     """The columns of a table's encoding, whose one-hot dictionary grows."""
 
     def __init__(self, encoding: Encoding) -> None:
@@ -266,18 +276,7 @@ class TableRow:
         """How columns are numbered, for ``encoding_``."""
         return self._encoding.description()
 
-    def names_held(self, row: Any, learns: bool) -> Names | None:
-        """What takes the numbers of a row; None where no such row came before."""
-        return self._rows.find(row, learns)
-
-    def arrays(self, row: Mapping[str, Any], grow: bool) -> Arrays:
-        """``row`` as arrays."""
-        found = as_arrays(self.row(row, grow))
-        self._rows.see(row)
-        return found
-
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
-        """The row's columns and values; a category that is not known gets a column if ``grow``, else no entry."""
         try:
             found = self._by_hand(row, grow)
         except UnicodeEncodeError:  # which the way of a table explains
@@ -286,33 +285,58 @@ class TableRow:
 
     def _by_hand(self, row: Mapping[str, Any], grow: bool) -> Row | None:
         """The row where all its names are text, and all its values plain and as the encoding has them; else None."""
-        if not are_texts(row):
-            return None
-        encoding = self._encoding
-        numbers, categories = encoding.missing
         columns: list[int] = []
         values: list[float] = []
+        if not are_texts(row) or not self._take_numbers(row, columns, values):
+            return None
+        if not self._take_categories(row, grow, columns, values):
+            return None
+        crosses = self._crosses(row)
+        documents = [row.get(name) for name in self._documents]
+        may_lack = self._encoding.missing.categories != enc.ERROR
+        if not all(type(text) is str or (text is None and may_lack) for text in documents):
+            return None
+        if any(abs(value) > enc.LARGEST_PRODUCT for _, _, value in crosses):
+            return None
+        grams = self._find_grams(documents)
+        for h, value in [(h, value) for _, h, value in crosses] + [(h, 1.0) for h in grams.hashes.tolist()]:
+            column, sign = self._place(h)
+            columns.append(column)
+            values.append(sign * value)
+        if grow and self._encoding.hashes:
+            self._note(row, crosses, grams)
+        return tidied(columns, values)
+
+    def _take_numbers(self, row: Mapping[str, Any], columns: list[int], values: list[float]) -> bool:
+        """Add the entries of columns of numbers, indicators of missing ones last; False where one needs the way of a table."""
+        policy = self._encoding.missing.numbers
         missing: list[int] = []
         for k, name in enumerate(self._numeric):
             value: Any = row.get(name)
             if self._kinds[k] != enc.DATE and type(value) in PLAIN and -EXACT <= value <= EXACT:
                 columns.append(k)
                 values.append(float(value))
-            elif value is None and numbers == INDICATOR:
+            elif value is None and policy == INDICATOR:
                 missing.append(len(self._numeric) + k)
-            elif not (value is None and numbers == OMIT):
-                return None
+            elif not (value is None and policy == OMIT):
+                return False
         columns += missing
         values += [1.0] * len(missing)
+        return True
+
+    def _take_categories(self, row: Mapping[str, Any], grow: bool, columns: list[int], values: list[float]) -> bool:
+        """Add the entries of columns of categories; False where one needs the way of a table."""
+        encoding = self._encoding
+        policy = encoding.missing.categories
         for k, name in enumerate(self._texts):
             value = row.get(name)
             if name in encoding.bins and value is not None:
                 if type(value) not in PLAIN or not -EXACT <= value <= EXACT:
-                    return None
+                    return False
                 value = self._bins.text(name, value)
-            if type(value) is not str and not (value is None and categories != enc.ERROR):
-                return None
-            if value is None and categories == OMIT:
+            if type(value) is not str and not (value is None and policy != enc.ERROR):
+                return False
+            if value is None and policy == OMIT:
                 continue
             if encoding.categories == HASH:
                 column, sign = self._hashed.get((k, value)) or self._hash(k, value)
@@ -321,24 +345,7 @@ class TableRow:
             elif grow or encoding.has_column(k, value):
                 columns.append(encoding.number(k, value))
                 values.append(1.0)
-        crosses = self._crosses(row)
-        for _, h, value in crosses:
-            if abs(value) > enc.LARGEST_PRODUCT:
-                return None
-            column, sign = self._place(h)
-            columns.append(column)
-            values.append(sign * value)
-        documents = [row.get(name) for name in self._documents]
-        if not all(type(text) is str or (text is None and categories != enc.ERROR) for text in documents):
-            return None
-        grams = self._find_grams(documents)
-        for h in grams.hashes.tolist():
-            column, sign = self._place(h)
-            columns.append(column)
-            values.append(sign)
-        if grow and encoding.hashes:
-            self._note(row, crosses, grams)
-        return tidied(columns, values)
+        return True
 
     def _text(self, name: str, value: Any) -> str | None:
         """A value of a category as the text that a table has for it; that of a number in bins is its bin."""
