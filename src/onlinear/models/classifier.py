@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
 from onlinear.models.base import Classifier, gives_probabilities
+from onlinear.models.class_labels import (
+    at_least_two,
+    check_class_weight,
+    classes_of,
+    named_classes,
+    places_among,
+    places_of,
+    weights_of_classes,
+)
 from onlinear.models.one_by_one import QUICK, check_record
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
@@ -21,10 +29,7 @@ from onlinear.models.tables import names_target
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
-from onlinear.streams.weighted import balanced, balanced_weights
-from onlinear.text.form import check_number
-
-FEW = 20  # classes, of which scikit-learn never warns that they could be numbers while each has two rows
+from onlinear.streams.weighted import balanced_weights
 
 
 class IfProbable:
@@ -444,7 +449,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         if classes is None:
             raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
         self.classes_ = at_least_two(np.unique(np.asarray(classes)))
-        self._check_class_weight(balance=False)
+        check_class_weight(self.class_weight, balance=False)
         self.start_with_dicts(outputs_of(len(self.classes_)))
 
     def _targets_by_class(self) -> dict[Any, tuple[Any, float]]:
@@ -452,7 +457,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         count = len(self.classes_)
         outputs = outputs_of(count)
         targets = one_against_rest(np.arange(count), outputs, self.negative_target(outputs))
-        weights = self._class_weights(np.arange(count), np.ones(count), balance=False)
+        weights = weights_of_classes(self.class_weight, self.classes_, np.arange(count), np.ones(count), balance=False)
         found = targets[:, 0].tolist() if outputs == 1 else list(targets)
         return dict(zip(self.classes_.tolist(), zip(found, weights.tolist(), strict=True), strict=True))
 
@@ -629,7 +634,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """Targets, weights and outputs of rows; ``known``: whether their classes are the known ones for sure."""
         places = places_of(self.classes_, y) if known else places_among(self.classes_, y)
         weights = checks.weights(sample_weight, len(y))
-        weights = weights * self._class_weights(places, weights, balance)[places]
+        weights = weights * weights_of_classes(self.class_weight, self.classes_, places, weights, balance=balance)[places]
         outputs = outputs_of(len(self.classes_))
         return one_against_rest(places, outputs, self.negative_target(outputs)), weights, outputs
 
@@ -639,31 +644,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         found = at_least_two(np.unique(y) if anew else named_classes(classes, known))
         return places_among(found, y).astype(np.float64), found
 
-    def _class_weights(self, places: np.ndarray, weights: np.ndarray, balance: bool) -> np.ndarray:
-        self._check_class_weight(balance)
-        if isinstance(self.class_weight, str):
-            return balanced(np.bincount(places, weights, len(self.classes_)))
-        if not self.class_weight:
-            return np.ones(len(self.classes_))
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-
-    def _check_class_weight(self, balance: bool) -> None:
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
-            if not balance:
-                raise ValueError(
-                    "class_weight='balanced' needs the labels of all rows before the first, as fit has them: for partial_fit "
-                    "pass a dict such as {0: 1, 1: 20} (sklearn.utils.class_weight.compute_class_weight finds one)."
-                )
-        elif self.class_weight is not None and not isinstance(self.class_weight, dict):
-            raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}.")
-        else:
-            for name, weight in (self.class_weight or {}).items():
-                check_number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
-
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
-        self._check_class_weight(balance)
+        check_class_weight(self.class_weight, balance=balance)
         if not isinstance(self.class_weight, str):
             named = getattr(stream, "named", None)
             if named is None or self.class_weight is None:
@@ -671,48 +653,3 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             place = {name: k for k, name in enumerate(named.tolist())}
             return {place.get(name, name): weight for name, weight in self.class_weight.items()}
         return balanced_weights(stream)
-
-
-def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
-    """The classes of ``partial_fit``: those known, else those named, which the first call must name."""
-    if classes is None:
-        if known is None:
-            raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
-        return known
-    named = np.unique(np.asarray(classes))
-    if known is not None and not np.array_equal(named, known):
-        raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(known)}.")
-    return named if known is None else known
-
-
-def at_least_two(classes: np.ndarray) -> np.ndarray:
-    """The classes; raises ValueError where there is one only."""
-    if len(classes) < 2:
-        raise ValueError(f"there is one class only ({quote(classes)}); a classifier needs at least two classes.")
-    return classes
-
-
-def classes_of(y: np.ndarray) -> np.ndarray:
-    """The classes of all rows; raises ValueError for labels that are none. Labels are looked at once: of few classes
-    scikit-learn's check is given these alone, of which it says the same."""
-    if y.ndim != 1 or y.dtype.kind not in "biufU":
-        check_classification_targets(y)
-        return np.unique(y)
-    found = np.unique(y)
-    check_classification_targets(found if len(found) <= min(FEW, len(y) // 2) else y)
-    return found
-
-
-def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Each label's place among the classes, which ascend and are those of the labels."""
-    return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
-
-
-def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Each label's place among the classes, which ascend; raises ValueError for a label that is none."""
-    known = set(classes.tolist())
-    strange = [label for label in np.unique(y).tolist() if label not in known]
-    if strange:
-        row = int(np.argmax(y == strange[0]))
-        raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")
-    return places_of(classes, y)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
-from onlinear.models.classifier import FEW, classes_of, places_among, places_of
+from onlinear.models.class_labels import FEW, classes_of, places_among, places_of
 
 
 def outcome(check, y):
@@ -50,7 +50,7 @@ def test_labels_are_refused_as_by_scikit_learn(y):
 
 def test_the_check_is_given_the_classes_alone(monkeypatch):
     seen = []
-    monkeypatch.setattr("onlinear.models.classifier.check_classification_targets", seen.append)
+    monkeypatch.setattr("onlinear.models.class_labels.check_classification_targets", seen.append)
     np.testing.assert_array_equal(classes_of(LABELS["signs"]), [-1.0, 1.0])
     assert [len(labels) for labels in seen] == [2]
 

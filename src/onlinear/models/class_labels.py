@@ -1,0 +1,89 @@
+"""The labels of rows in memory: which classes there are, where each label stands among them, and what classes weigh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from onlinear.models.stored_model import quote
+from onlinear.streams.weighted import balanced
+from onlinear.text.form import check_number
+
+FEW = 20  # classes, of which scikit-learn never warns that they could be numbers while each has two rows
+
+
+def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """The classes of ``partial_fit``: those known, else those named, which the first call must name."""
+    if classes is None:
+        if known is None:
+            raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
+        return known
+    named = np.unique(np.asarray(classes))
+    if known is not None and not np.array_equal(named, known):
+        raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(known)}.")
+    return named if known is None else known
+
+
+def at_least_two(classes: np.ndarray) -> np.ndarray:
+    """The classes; raises ValueError where there is one only."""
+    if len(classes) < 2:
+        raise ValueError(f"there is one class only ({quote(classes)}); a classifier needs at least two classes.")
+    return classes
+
+
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """The classes of all rows; raises ValueError for labels that are none. Labels are looked at once: of few classes
+    scikit-learn's check is given these alone, of which it says the same."""
+    if y.ndim != 1 or y.dtype.kind not in "biufU":
+        check_classification_targets(y)
+        return np.unique(y)
+    found = np.unique(y)
+    check_classification_targets(found if len(found) <= min(FEW, len(y) // 2) else y)
+    return found
+
+
+def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each label's place among the classes, which ascend and are those of the labels."""
+    return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
+
+
+def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each label's place among the classes, which ascend; raises ValueError for a label that is none."""
+    known = set(classes.tolist())
+    strange = [label for label in np.unique(y).tolist() if label not in known]
+    if strange:
+        row = int(np.argmax(y == strange[0]))
+        raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")
+    return places_of(classes, y)
+
+
+def check_class_weight(class_weight: Any, *, balance: bool) -> None:
+    """Raise ValueError or TypeError for class weights that cannot be; ``balance``: whether the labels of all rows are known."""
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
+        if not balance:
+            raise ValueError(
+                "class_weight='balanced' needs the labels of all rows before the first, as fit has them: for partial_fit "
+                "pass a dict such as {0: 1, 1: 20} (sklearn.utils.class_weight.compute_class_weight finds one)."
+            )
+    elif class_weight is not None and not isinstance(class_weight, dict):
+        raise TypeError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
+    else:
+        for name, weight in (class_weight or {}).items():
+            check_number("class_weight", f"the weight of {name!r}", weight, 0.0, np.inf, open_high=True)
+
+
+def weights_of_classes(
+    class_weight: Any, classes: np.ndarray, places: np.ndarray, weights: np.ndarray, *, balance: bool
+) -> np.ndarray:
+    """What multiplies the rows of each class, for rows of weights (n,) whose classes stand at ``places``."""
+    check_class_weight(class_weight, balance=balance)
+    if isinstance(class_weight, str):
+        return balanced(np.bincount(places, weights, len(classes)))
+    if not class_weight:
+        return np.ones(len(classes))
+    return compute_class_weight(class_weight, classes=classes, y=classes)
