@@ -10,6 +10,7 @@ from onlinear.learner.race import (
     AT_FIRST,
     HELD,
     LARGEST,
+    LARGEST_OF_NUMBERS,
     SLOPE,
     SMALLEST,
 )
@@ -210,11 +211,18 @@ def test_scores_of_any_size_leave_a_slope():
         ("logistic", classes[:, 0]),
         ("logistic", classes),
         ("softmax", classes),
-        ("squared", 1e150 * classes[:, 0]),
     ):
         learner = made(loss=loss, n_outputs=y.size // 80, n_features=1).learn(rows, y)
         assert SMALLEST <= learner.race.calibration_slope <= LARGEST
         assert np.all(np.isfinite(learner.race.losses))
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-75, 1e75])
+def test_numbers_of_any_size_leave_a_slope(size):
+    rows = RNG.choice([1e75, 1e-75, -1e75, 1.0, 0.0], size=(80, 1))
+    learner = of_numbers(n_features=1).learn(rows, size * RNG.standard_cauchy(80))
+    assert SMALLEST <= learner.calibration_slope <= LARGEST_OF_NUMBERS
+    assert np.all(np.isfinite(learner.race.losses))
 
 
 @pytest.mark.parametrize(
