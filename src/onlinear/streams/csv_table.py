@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ import pyarrow.csv as pacsv
 from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.delimiters import as_delimiter
-from onlinear.streams.files import ByteFile
+from onlinear.streams.files import BEGIN, ByteFile, Members
 from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers, other_decimal
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
@@ -222,7 +221,7 @@ def _open_bytes(place: Place) -> Any:
         return ByteFile(place.path)
     try:
         if place.path.lower().endswith(".xz"):
-            return lzma.open(pa.PythonFile(place.filesystem.open_input_stream(place.path)))
+            return Members(place.filesystem.open_input_stream(place.path), BEGIN[".xz"])
         return place.filesystem.open_input_stream(place.path, compression="detect")
     except ERRORS as error:
         raise StreamError(f"{place.name}: cannot be opened: {first_line(error)}") from None
