@@ -36,6 +36,7 @@ from onlinear.text.describe import describe
 
 Clock = tuple[float, float, float, float]
 EPSILON = float(np.finfo(np.float64).eps)
+LARGEST = 1e150  # of a weight: its square is a number
 
 
 @function
@@ -166,14 +167,19 @@ class Box(NamedTuple):
         return np.minimum(np.maximum(ElasticNet(self.l1, self.l2).primal(g, c, beta), self.lower), self.upper)
 
     def conjugate(self, v: np.ndarray) -> float:
-        """sum_j v_j w_j - r(w_j) with w_j = clip(soft(v_j, l1) / l2), which for l2 = 0 is a bound or infinite."""
+        """sum_j v_j w_j - r(w_j) with w_j = clip(soft(v_j, l1) / l2), which for l2 = 0 is a bound or infinite.
+
+        Infinite too where a weight is beyond 1e150: no number that is too small may stand for the largest."""
         pull = np.copysign(np.maximum(np.abs(v) - self.l1, 0.0), v)
         if self.l2 > 0.0:
-            w = np.clip(pull / self.l2, self.lower, self.upper)
+            with np.errstate(over="ignore"):
+                w = np.clip(pull / self.l2, self.lower, self.upper)
         else:
             w = np.where(pull > 0.0, self.upper, np.where(pull < 0.0, self.lower, 0.0))
         free = (pull != 0.0) & (w != 0.0)
-        return inf if np.any(np.isinf(w[free])) else float(np.sum(pull[free] * w[free] - 0.5 * self.l2 * np.square(w[free])))
+        if np.any(np.abs(w[free]) > LARGEST):
+            return inf
+        return float(np.sum(pull[free] * w[free] - 0.5 * self.l2 * np.square(w[free])))
 
     def reach(self, v: np.ndarray) -> float:
         """min(1, l1 / |v_j|) over the weights that neither l2 nor a bound holds."""

@@ -1,12 +1,14 @@
 """The duality gap: never below the true distance to the optimum, small at the optimum, the same problem as the objective's."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.datasets import dump_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, QualityWarning, load, streams
@@ -96,6 +98,34 @@ def test_no_model_is_below_the_bound_where_the_loss_is_flat():
     X, _, _ = rows_for("logistic")
     learner = Learner("fiol", "logistic", "l1=0.1", fit_intercept=True).learn(X, np.ones(N))
     assert learner.duality_gap(X, np.ones(N)) == 1.0
+
+
+@pytest.mark.parametrize("l2", [1e-150, 1e-160, 1e-300, 1e-310])
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_a_penalty_that_overflows_certifies_nothing_false(loss, l2):
+    X, y, weights = rows_for(loss)
+    run = OnlineClassifier(loss, penalty=f"l2={l2:g}", tol=1e-6, max_passes=30)
+    with pytest.warns(ConvergenceWarning, match="not known to be near the optimum"):
+        run.fit(X, y, weights)
+    better = Learner("sgd,eta=0.01", loss, f"l2={l2:g}", fit_intercept=True, scale="rms").learn(X, y, weights)
+    assert run.dual_bound_ <= better.objective(X, y, weights)
+    assert not run.converged_
+
+
+@pytest.mark.parametrize("far", [1.7e12, 1e15])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber,delta=1"])
+def test_targets_far_from_0_get_their_intercept(loss, far):
+    X, y, _ = rows_for("squared")
+    y = y * 0.01 * far + far
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # of digits that numbers do not have
+        model = OnlineRegressor(loss, penalty="l1=1e-3", tol=1e-4).fit(X, y)
+    assert model.score(X, y) > OnlineRegressor(loss, penalty="l1=1e-3", tol=1e-4).fit(X, y / far).score(X, y / far) - 0.05
+
+
+@pytest.mark.parametrize("y", [0.1, 3.0, 7.7])
+def test_targets_that_are_all_one_number_are_certified_at_once(y):
+    X, _, _ = rows_for("poisson")
+    assert OnlineRegressor("poisson", penalty="l1=0.01", tol=1e-4).fit(X, np.full(N, y)).n_passes_ == 1
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Hinge(), Absolute(), Poisson()])

@@ -14,7 +14,8 @@ from onlinear.certified.passes import take_slopes
 
 STEPS = 200
 ENOUGH = 1e-13  # of the sum of absolute slopes: what is left is mixed away
-FARTHEST = 2.0**40  # steps to either side; beyond it a loss is flat, or its slopes have one sign
+FARTHEST = 2.0**40  # steps to either side; beyond it, and beyond all targets, a loss is flat, or its slopes have one sign
+BEYOND, MOST = 16.0, 1e300  # times the largest target, score and start: so far is searched too, as numbers have any size
 
 
 def balanced(loss: Any, scores: np.ndarray, y: np.ndarray, s: np.ndarray, start: float = 0.0) -> tuple[float, np.ndarray]:
@@ -27,7 +28,7 @@ def balanced(loss: Any, scores: np.ndarray, y: np.ndarray, s: np.ndarray, start:
     def total(b: float) -> tuple[float, float]:
         return take_slopes(loss, scores, y, s, b, found)  # type: ignore[no-any-return]
 
-    low, high = _bracket(total, start)
+    low, high = _bracket(total, start, _farthest(scores, y, start))
     if low is None or high is None:
         return start, np.zeros_like(scores)
     low, high = _narrow(total, low, high)
@@ -40,12 +41,18 @@ def balanced(loss: Any, scores: np.ndarray, y: np.ndarray, s: np.ndarray, start:
     return (low if -below < above else high), (1.0 - part) * theta + part * found
 
 
-def _bracket(total: Any, start: float) -> tuple[float | None, float | None]:
+def _farthest(scores: np.ndarray, y: np.ndarray, start: float) -> float:
+    """The longest step to a b that may be the minimiser."""
+    reach = abs(start) + sum(float(np.abs(found).max(initial=0.0)) for found in (scores, y))
+    return max(FARTHEST, min(BEYOND * reach, MOST))
+
+
+def _bracket(total: Any, start: float, farthest: float) -> tuple[float | None, float | None]:
     """A b whose slopes sum to at most 0, and one above it whose slopes sum to at least 0; None where there is none."""
     here, _ = total(start)
     low, high = (start if here <= 0.0 else None), (start if here >= 0.0 else None)
     step = 1.0
-    while (low is None or high is None) and step < FARTHEST:
+    while (low is None or high is None) and step < farthest:
         if low is None:
             low = start - step if total(start - step)[0] <= 0.0 else None
         elif total(start + step)[0] >= 0.0:

@@ -17,6 +17,8 @@ import numpy as np
 from onlinear.certified.balance import balanced
 from onlinear.certified.passes import lowest_mean, sum_conjugates, take_slopes
 
+ROUNDING = 2.0**-43  # of a mean loss
+
 
 class Gap(NamedTuple):
     """An objective F, a bound below every objective, and what no mean loss is below."""
@@ -28,11 +30,11 @@ class Gap(NamedTuple):
     @property
     def relative(self) -> float:
         """(F - bound) / (F - lowest): with it at e, F is at most e / (1 - e) of the optimum above the optimum; infinite where F
-        is not finite."""
+        is not finite, 0 where it is ``lowest`` but for rounding."""
         room = self.objective - self.lowest
         if not isfinite(self.objective):
             return inf
-        return max(0.0, self.objective - self.bound) / room if room > 0.0 else 0.0
+        return max(0.0, self.objective - self.bound) / room if room > ROUNDING * abs(self.lowest) else 0.0
 
 
 class Standing(NamedTuple):
