@@ -174,8 +174,13 @@ def test_copies_have_their_own():
         other.learn_one(ROWS[1], VALUES[1], Y[1])
         assert other.t == 2
         assert bits(learner) == before
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(learner.learn_one)
+
+
+def test_a_method_is_pickled_with_its_learner_as_methods_of_python_are():
+    learner = made()
+    call = pickle.loads(pickle.dumps(learner.predict_one))
+    assert call.__self__ is not learner
+    assert call(ROWS[1], VALUES[1]) == learner.predict_one(ROWS[1], VALUES[1])
 
 
 def test_a_learner_that_nobody_has_is_freed_and_a_function_keeps_its_own():

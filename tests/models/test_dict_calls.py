@@ -156,6 +156,15 @@ def test_weights_and_names(settings):
         assert inspect.getdoc(found) == inspect.getdoc(method)
 
 
+@pytest.mark.parametrize("settings", MODELS[:1] + MODELS[4:5])
+def test_a_method_is_pickled_with_its_model_as_methods_of_python_are(settings):
+    model = trained(settings)
+    for name in built_in(model) - {"learn_one"}:
+        call = pickle.loads(pickle.dumps(getattr(model, name)))
+        assert call.__self__ is not model
+        assert call(ROWS[1]) == getattr(model, name)(ROWS[1])
+
+
 def test_copies_have_their_own_and_a_model_that_is_trained_anew_too():
     model = trained(MODELS[0])
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model)), clone(model)):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from math import nan
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,28 @@ def _definition(text: Callable[..., Any], name: str, about: str) -> _Definition:
     return found
 
 
-def built_in(text: Callable[..., Any], method: Callable[..., Any], signature: str, own: tuple[Any, ...]) -> Callable[..., Any]:
-    """A built-in function whose code is ``text``, in the place of a method of Python."""
+def _same(owner: Any) -> Any:
+    """The object itself."""
+    return owner
+
+
+class Owned(tuple[Any, ...]):
+    """What a function owns, whose last part is the object that it is a method of. A function is pickled as a name of its tuple,
+    and the tuple as that object: so a method that is machine code is pickled as others are."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _same, (self[-1],)
+
+
+def built_in(text: Callable[..., Any], method: MethodType, signature: str, own: tuple[Any, ...]) -> Callable[..., Any]:
+    """A built-in function whose code is ``text``, in the place of a method of Python, bound to its object."""
     name = method.__name__
     definition = _definition(text, name, f"{name}($self, {signature})\n--\n\n{method.__doc__}")
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), ctypes.py_object
-    return new(ctypes.addressof(definition), own, None)  # type: ignore[no-any-return]
+    return new(ctypes.addressof(definition), Owned((*own, method.__self__)), None)  # type: ignore[no-any-return]
 
 
 # --- what texts call; ``call_code.py`` has the code, and nothing else runs it --------------------------------------------

@@ -144,5 +144,5 @@ def owned(learner: Any, method: Any, end: Any = None) -> tuple[Any, ...]:
 
 def built_in_of(text: Callable[..., Any], learner: Any, signature: str, end: Any = None) -> Callable[..., Any]:
     """The built-in function of a learner that stands for its method of the same name."""
-    method = getattr(type(learner), text.__name__)
-    return built_in(text, method, signature, owned(learner, method.__get__(learner), end))
+    method = getattr(type(learner), text.__name__).__get__(learner)
+    return built_in(text, method, signature, owned(learner, method, end))

@@ -184,6 +184,6 @@ def build_in(model: Any, quick: Any) -> None:
     parts = [part for name in CHECKED for part in (name, attributes.get(name))]
     besides = quick.words, attributes, *parts, model, quick.targets, *(quick.labels or (None, None))
     for text, name, signature in texts:
-        method: Any = getattr(kind, name)
-        own = *owned(quick.learner, method.__get__(model), partial(quick.end, model)), *besides
+        method = getattr(kind, name).__get__(model)
+        own = *owned(quick.learner, method, partial(quick.end, model)), *besides
         attributes[name] = built_in(text, method, signature, own)
