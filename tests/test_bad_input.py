@@ -86,7 +86,7 @@ LEARN = {
     "complex X": ((X.astype(complex), Y), ValueError, "Complex data not supported"),
     "no X": ((None, Y), TypeError, "X must hold numbers"),
     "ragged X": (([[1.0], [1.0, 2.0]], Y[:2]), ValueError, "X must be 2-D"),
-    "string y": ((X, Y.astype(str)), TypeError, "y must hold numbers, got dtype <U"),
+    "string y": ((X, Y.astype(str)), TypeError, "y must hold numbers, got '-?1.0' at row 0"),
     "object y": ((X, Y.astype(object)), TypeError, "y must hold numbers, got dtype object"),
     "no y": ((X, None), TypeError, "y must hold numbers"),
     "ragged y": ((X, [1.0, [1.0, -1.0]]), ValueError, "y"),

@@ -111,3 +111,10 @@ def test_a_damaged_table_is_no_wrong_option(tmp_path):
         done = within("train", tmp_path / name, "--target", "y")
         assert (done.exit_code, type(done.exception)) == (1, SystemExit)
         assert f"{tmp_path / name}: expected a" in done.stderr
+
+
+def test_a_table_on_standard_input_is_told_the_option_of_the_command():
+    done = onlinear("train", "-", "--target", "y", input="y,a\n1,2\n0,1\n" * 3)
+    assert done.returncode == 2
+    assert "(in the command: --format csv)" in done.stderr
+    assert onlinear("train", "-", "--target", "y", "--format", "csv", input="y,a\n" + "1,2\n0,1\n" * 3).returncode == 0

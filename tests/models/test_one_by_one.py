@@ -327,3 +327,12 @@ def test_what_is_refused_changes_nothing():
         arrays.predict_one({"a": 1.0})
     with pytest.raises(ValueError, match="needs all rows at once"):
         OnlineRegressor(solver="batch-drs").learn_one({"a": 1.0}, 1.0)
+
+
+@pytest.mark.parametrize("y", [None, "x", {}, "long " * 50])
+def test_a_target_that_is_no_number_is_named(y):
+    model = OnlineRegressor()
+    for _ in range(3):
+        with pytest.raises(TypeError, match=rf"y must be a number, got {repr(y)[:60]}(\.\.\.)?\."):
+            model.learn_one({"a": 1.0}, y)
+        model.learn_one({"a": 1.0}, 2.0)

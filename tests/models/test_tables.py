@@ -221,3 +221,21 @@ def test_a_model_without_missing_values_says_that_training_decides():
             model.predict(pd.DataFrame(lack).astype({"price": float}))
         with pytest.raises(StreamError, match=r"those of a model that takes no missing"):
             model.predict_one({name: values[0] for name, values in lack.items()})
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_table_with_missing_values_is_told_what_can_be_done_and_that_works(frame):
+    table = frame({"price": [1.0, None, 3.0, 4.0] * 5, "site": ["a", "b", None, "c"] * 5, "click": [0, 1, 0, 1] * 5})
+    says = r'got a missing value \(train on streams\.open\(table, target=\.\.\., missing="indicator"\), or "omit", which'
+    for y in ("click", [0, 1] * 10):
+        with pytest.raises(StreamError, match=says):
+            OnlineClassifier().fit(table, y)
+    for missing in ("indicator", "omit"):
+        model = OnlineClassifier().fit(streams.open(table, target="click", missing=missing), classes="scan")
+        assert len(model.predict(table)) == 20
+
+
+def test_dates_and_empty_columns_are_told_where_their_options_are():
+    for column in (pd.date_range("2020-01-01", periods=4), [None] * 4):
+        with pytest.raises(StreamError, match=r"these are options of streams\.open\(table, target=\.\.\.\)"):
+            OnlineClassifier().fit(pd.DataFrame({"x": column}), [0, 1, 0, 1])

@@ -109,3 +109,12 @@ def test_a_second_pass_gives_the_rows_again():
     stream = streams.open(FRAME, target="click", missing="omit")
     assert rows_of(stream) == rows_of(stream)
     assert stream.done == stream.total == 40
+
+
+def test_wrong_rows_of_polars_are_skipped_and_named():
+    frame = pl.DataFrame({"s": ["a", None, "c", "d", None], "x": [1.0, 2.0, 3.0, 4.0, 5.0], "y": [0, 1, 0, 1, 1]})
+    stream = streams.open(frame, target="y", max_errors=1)
+    with pytest.raises(StreamError, match="the table:5: expected text in column 's', got a missing value"):
+        found = [*stream]
+    found = [*streams.open(frame, target="y", max_errors=2)]
+    assert [int(line) for block in found for line in block.lines] == [1, 3, 4]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from numbers import Number
 from typing import Any
 
 import numpy as np
+
+LONGEST = 60  # characters of a value that are shown
 
 
 def column(values: Any, name: str, n: int) -> np.ndarray:
@@ -32,7 +35,10 @@ def one_target(y: Any) -> float:
     if isinstance(y, (float, int, np.floating, np.integer)):
         with suppress(OverflowError):
             return float(y)
-    return float(targets([y], 1, 1)[0, 0])
+    try:
+        return float(targets([y], 1, 1)[0, 0])
+    except TypeError:
+        raise TypeError(f"y must be a number, got {_shown(y)}.") from None
 
 
 def labels(y: np.ndarray, rule: str) -> None:
@@ -102,8 +108,22 @@ def _numbers(values: Any, name: str) -> np.ndarray:
     except ValueError as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}.")
+        raise TypeError(f"{name} must hold numbers, got {_first_other(array)}.")
     return array.astype(np.float64, copy=False)
+
+
+def _first_other(array: np.ndarray) -> str:
+    """What an array holds that is no number: the first such value, or its type."""
+    for row, value in enumerate(array.ravel().tolist() if array.dtype.kind in "OSU" and array.ndim == 1 else ()):
+        if not isinstance(value, Number):
+            return f"{_shown(value)} at row {row}"
+    return f"dtype {array.dtype}"
+
+
+def _shown(value: Any) -> str:
+    """A value in an error, in few characters."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _length(array: np.ndarray, name: str, n: int) -> np.ndarray:

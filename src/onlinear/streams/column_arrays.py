@@ -14,7 +14,7 @@ from onlinear.streams.column_plan import Plan, quote_names
 from onlinear.streams.column_values import join_arrays, note_missing_text, text_array, text_arrays, write_numbers
 from onlinear.streams.crosses import note_large_products
 from onlinear.streams.encoding import ERROR, INDICATOR, NUMBER, OMIT
-from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS, OF_OTHERS, ColumnGroup, RowErrors
+from onlinear.streams.row_errors import OF_OTHERS, ColumnGroup, RowErrors
 
 
 class Parts(NamedTuple):
@@ -123,7 +123,7 @@ class ArrayReader:
     def _lay_out(self, schema: Any) -> Layout:
         """Where batches of this schema have the columns of the plan. Numbers of one kind and type are converted together:
         of many columns each call costs more than its rows."""
-        encoding, hint = self._plan.encoding, OF_MODELS if self._plan.described else OF_FEATURES
+        encoding, hint = self._plan.encoding, self._plan.of_missing
         place = {name: k for k, name in enumerate(schema.names)}
         alike = dict[Any, list[tuple[int, int, str]]]()
         types = schema.types

@@ -18,6 +18,7 @@ from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, 
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
 from onlinear.streams.marks import NULLS
+from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS, OF_TABLES
 from onlinear.streams.table import Table
 from onlinear.text.form import unknown
 
@@ -77,7 +78,7 @@ class Plan:
             self.kinds |= dict(self._given.features)
         if options.weight is not None:
             self.kinds[options.weight] = NUMBER
-        self._first = ""  # the first file's name
+        self._first, self._in_memory = "", False  # the first file's name, and whether it is a table in memory
         self._all: frozenset[str] | None = None  # its columns, where no other file may have one more
         self._agreed: Any = None  # the schema that was last found to agree
 
@@ -91,13 +92,13 @@ class Plan:
         self.target = self._choose_target(first, None if given is None else given.target)
         self.encoding = self._plan_features(first, first_values) if given is None else given
         self.kinds |= dict(self.encoding.features)
-        self._first = first.place.name
+        self._first, self._in_memory = first.place.name, first.place.table is not None
         self._all = frozenset(first.schema.names) if given is None and options.features is None else None
 
     @property
-    def described(self) -> bool:
-        """Whether an encoding was given, as that of a model."""
-        return self._given is not None
+    def of_missing(self) -> str:
+        """What to do about missing values, in words: by a model whose encoding was given, or by where the rows are."""
+        return OF_MODELS if self._given is not None else OF_TABLES if self._in_memory else OF_FEATURES
 
     @property
     def text_target(self) -> bool:
@@ -191,12 +192,14 @@ class Plan:
         if table.bare:
             raise StreamError(f"{table.place.name}: expected rows after the line of names, got none.")
         if pa.types.is_null(held):
-            raise StreamError(f"{where} has no value that tells its type: exclude it, or name it in text or numbers.")
+            raise StreamError(
+                f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
+            )
         if found is None:
             raise StreamError(f"{where} holds {held}, which is no feature: exclude it, or turn it into plain columns first.")
         if found == DATE and self.options.dates is None:
             choice = "read it as a number (dates='seconds' or 'days' since 1970), or as a category (text)"
-            raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}.")
+            raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}{_by(table)}.")
         return found
 
 
@@ -212,6 +215,11 @@ def _edges(
             f"bins: column {alike!r} has no two values in the first rows that differ: give edges, as '{alike}:0.5'."
         )
     return found
+
+
+def _by(table: Table) -> str:
+    """Where the options of a table in memory are given: estimators have none of them."""
+    return "" if table.place.table is None else "; these are options of streams.open(table, target=...)"
 
 
 def _no_column(role: str, name: str, names: Sequence[str]) -> ValueError:

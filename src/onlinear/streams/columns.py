@@ -185,11 +185,17 @@ class Columns(Reader):
                 self._skip(f"{name}:{rows[row]}: {errors[row].words()}.")
             except StreamError:
                 if right[:row].any():
-                    yield from self._blocks(batch.slice(0, row).filter(pa.array(right[:row])), rows[:row][right[:row]], name)
+                    yield from self._blocks(_chosen(batch.slice(0, row), right[:row]), rows[:row][right[:row]], name)
                 raise
             right[row] = False
         if not right.any():
             return
         if not right.all():
-            parts, rows = self._arrays.read(batch.filter(pa.array(right)), RowErrors()), rows[right]
+            parts, rows = self._arrays.read(_chosen(batch, right), RowErrors()), rows[right]
         yield self._maker.make(parts, rows, name)
+
+
+def _chosen(batch: Any, right: np.ndarray) -> Any:
+    """The rows of a batch that are right. Text as views, as polars has it, is copied: pyarrow cannot choose among those."""
+    held = [array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array for array in batch.columns]
+    return pa.RecordBatch.from_arrays(held, names=batch.schema.names).filter(pa.array(right))

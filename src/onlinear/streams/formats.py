@@ -69,7 +69,8 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
         formats, nothing = ONLY_FOR[name]
         if kind not in formats and value != nothing:
             raise ValueError(
-                f"{name} is for the format {' or '.join(formats)}, and the input is {kind}; say format=... if not."
+                f"{name} is for the format {' or '.join(formats)}, and the input is {kind}; if not, say so, as with "
+                f"format={formats[-1]!r} (in the command: --format {formats[-1]})."
             )
     if hash_bits is not None and kind == "svmlight":
         raise ValueError("hash_bits is for columns and vw, whose features have names; svmlight's have numbers.")

@@ -9,7 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 OF_FEATURES = " (missing: omit or indicator accept it)"
-OF_MODELS = " (the columns are those of a model that takes no missing values; train it with missing: omit or indicator)"
+OF_TABLES = ' (train on streams.open(table, target=..., missing="indicator"), or "omit", which accept it)'
+OF_MODELS = (
+    " (the columns are those of a model that takes no missing values; train it on rows read with missing: omit or indicator, "
+    "by streams.open or onlinear train)"
+)
 OF_OTHERS = " (a target or a weight must be given in every row; max_errors leaves out wrong rows)"
 
 
