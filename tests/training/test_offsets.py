@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from typer.testing import CliRunner
 
-from onlinear import OnlineRegressor, QualityWarning, streams
+from onlinear import OnlineClassifier, OnlineRegressor, QualityWarning, streams
+from onlinear.cli import app
 from onlinear.rows import Rows
 from onlinear.training.offsets import far_from_zero
 
@@ -50,3 +54,34 @@ def test_what_is_not_far_or_does_not_vary_is_not_named():
     assert columns_of(np.where(RNG.random((1200, 1)) < 0.5, 0.0, X[:, 2:])) == []  # half the rows have no entry
     assert columns_of(-X * 1e150) == [2]
     assert columns_of(np.full((1000, 1), 1e308) * RNG.uniform(0.9, 1.0, (1000, 1))) == []
+
+
+LABELS = [0, 1, 1, 0, 1] * 8
+CONTAINERS = {
+    "array": np.asarray,
+    "frame": pd.DataFrame,
+    "sparse": sp.csr_matrix,
+    "stream": lambda X: streams.open(pd.DataFrame(X).assign(y=LABELS), target="y"),
+}
+
+
+@pytest.mark.parametrize("scale", [None, "rms", "tempered", "dense"])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_columns_whose_squares_are_0_are_named(container, scale):
+    X = np.random.default_rng(1).normal(size=(len(LABELS), 5)) * [1.0, 1e-170, 1e-100, 1e-300, 0.0]
+    rows = CONTAINERS[container](X)
+    with pytest.warns(
+        QualityWarning, match=r"squares are 0, so nothing is learned of them: (column 1, column 3|'1', '3')\. Mul"
+    ):
+        model = OnlineClassifier(scale=scale).fit(rows, None if isinstance(rows, streams.Stream) else LABELS)
+    assert model.coef_[0, [1, 3]].tolist() == [0.0, 0.0]
+
+
+def test_the_command_names_columns_whose_squares_are_0(tmp_path):
+    rows = "".join(f"{y},{1 + y}e-200,{y}.5\n" for y in LABELS)
+    (tmp_path / "a.csv").write_text("y,small,x\n" + rows)
+    done = CliRunner().invoke(app, ["train", str(tmp_path / "a.csv"), "--target", "y", "--json"])
+    (said,) = [text for text in json.loads(done.stdout.splitlines()[-1])["doubts"] if "squares" in text]
+    assert "'small'. Multiply them" in said
+    shown = CliRunner().invoke(app, ["train", str(tmp_path / "a.csv"), "--target", "y"])
+    assert "squares are 0" in shown.output.replace("\n", " ")

@@ -179,7 +179,7 @@ def summarise(training: Training, seconds: float, since: dict[str, float]) -> di
         "best_pass": None if training.best is None else training.best.number,
         "best_constant": None if constant is None else {"loss": constant.loss, measure: constant.error},
         **({} if reading is None else {"certified": _certificate(reading)}),
-        "doubts": [*training.remarks(command=True), *training.doubts(command=True)],
+        "doubts": [*training.remarks(command=True), *training.too_small, *training.doubts(command=True)],
     }
 
 
@@ -454,7 +454,7 @@ class TableDisplay(Display):
             from onlinear.certified import above
 
             self.tell(f"certified: the objective is {above(training.reading.standing.gap)}")
-        for doubt in training.doubts(command=True):
+        for doubt in [*training.too_small, *training.doubts(command=True)]:
             self.tell(doubt)
         if training.best is not None:
             self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")

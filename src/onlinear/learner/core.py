@@ -315,6 +315,11 @@ class Core(Guarded):
         return self.scaler is not None and self.scaler.kind == "standard"
 
     @property
+    def vanished(self) -> list[int]:
+        """The columns whose entries are so small that their squares are 0, which have no weight for that."""
+        return [] if self.scaler is None else self.scaler.vanished.tolist()
+
+    @property
     def clips(self) -> bool:
         """Whether predictions are clipped to the targets seen."""
         return self.units is not None and self.units.clip is not None

@@ -65,6 +65,7 @@ from onlinear.streams.labels import scan
 from onlinear.streams.pairs import Pairs
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
+from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
 from onlinear.training.tasks import NOBODY, READING, Attributes, Tasks
@@ -97,7 +98,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _train_passes(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Train from the start, in ``passes`` passes over arrays or a stream."""
         with fit_tasks(self, X, y, sample_weight) as tasks:
-            return self._train(X, y, sample_weight, classes, tasks)
+            self._train(X, y, sample_weight, classes, tasks)
+        columns = self.learner_.vanished
+        warn(too_small(columns, self.feature_names(np.array(columns[:SHOWN], np.intp))))
+        return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, classes: Any, tasks: Tasks) -> Self:
         tabular = is_table(X) and (names_target(X, y) or has_other_than_numbers(X) or bool(self.columns_asked()))

@@ -210,6 +210,11 @@ class Centring(Scaler):
             found = np.where(known[places] == wanted, self._deviations()[places], found)
         return found
 
+    @property
+    def vanished(self) -> np.ndarray:
+        count, mean, variance = self.statistics
+        return np.union1d(super().vanished, self.centred[(count > 0.0) & (mean * mean == 0.0) & (variance == 0.0)])
+
     def _deviations(self) -> np.ndarray:
         """The standard deviation of each centred column; 0 where it is constant."""
         _, mean, variance = self.statistics

@@ -138,6 +138,12 @@ class Scaler:
         """The current scale of each column; 0 where it was never seen."""
         return np.sqrt(self.moments[1][columns]) if self.by_squares else self.moments[1][columns]
 
+    @property
+    def vanished(self) -> np.ndarray:
+        """The columns whose entries are so small that their squares are 0, which have no weight for that."""
+        count, square = self.moments
+        return np.flatnonzero((count > 0.0) & (square == 0.0)) if self.by_squares else np.empty(0, np.intp)
+
     def original(self, weights: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
         """Weights of scaled columns as weights of the columns as given."""
         scales = self.scales(columns)

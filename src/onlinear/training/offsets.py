@@ -1,4 +1,6 @@
-"""Columns far from 0, where a penalty acts on columns that are divided by their size and keep their mean.
+"""Columns that are not learned well for where their values lie: far from 0, or too near to it.
+
+Far from 0 a penalty acts on columns that are divided by their size and keep their mean.
 
 A year varies by some ten around 2,000: divided by its root mean square it hardly varies, so its weight must be large, and the
 penalty holds it back.
@@ -40,6 +42,18 @@ def far_from_zero(rows: Rows) -> list[Offset]:
         far = (counts == n) & (np.abs(means) > OFFSET_DEVIATIONS * deviations) & (deviations > SAME * np.abs(means))
         found = [Offset(int(columns[k]), float(abs(means[k]) / deviations[k])) for k in np.flatnonzero(far)]
     return sorted(found, key=lambda offset: (-offset.times, offset.column))
+
+
+def too_small(columns: Sequence[int], names: Sequence[str | None]) -> list[str]:
+    """What to say of columns whose entries have squares of 0, ``names`` those of the first ones; nothing of none."""
+    if not columns:
+        return []
+    shown = [f"column {column}" if name is None else repr(name) for column, name in zip(columns[:SHOWN], names, strict=False)]
+    more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+    where = ", ".join(shown) + more
+    return [
+        f"Values are so small that their squares are 0, so nothing is learned of them: {where}. Multiply them by a constant."
+    ]
 
 
 def remark(found: Sequence[Offset], names: Sequence[str | None], *, command: bool) -> str:

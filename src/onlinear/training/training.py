@@ -34,7 +34,7 @@ from onlinear.streams.weighted import ClassWeighted
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
 from onlinear.training.held_out import Best, HeldOut
 from onlinear.training.intake import Intake, drop_held, refuse_wide, rows_to_compile_with
-from onlinear.training.offsets import ROWS, Offset, far_from_zero, remark
+from onlinear.training.offsets import ROWS, SHOWN, Offset, far_from_zero, remark, too_small
 from onlinear.training.options import CLASSIFY, Options, choose_task
 from onlinear.training.pieces import Pieces
 from onlinear.training.place import Place
@@ -485,6 +485,12 @@ class Training:
             solver = self.reading.learner.solver
             return [] if self.reading.done else [shortfall(self.reading.standing.gap, solver.tol, self.reading.passes)]
         return self._reporter.doubts(self.options.passes, command=command)
+
+    @property
+    def too_small(self) -> list[str]:
+        """That values are too small to be learned; nothing where none are."""
+        columns = self.learner.vanished
+        return too_small(columns, encoding.names_of(self.stream.encoding, columns[:SHOWN]))
 
     def nonzeros(self, average: bool) -> int:
         """Weights that are not 0."""
