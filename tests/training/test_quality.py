@@ -233,6 +233,16 @@ def rows_of(n=3000, noise=1.0, d=4):
     return X, np.where(X[:, 0] + noise * np.random.default_rng(5).standard_normal(n) > 0.0, 1, -1)
 
 
+@pytest.mark.parametrize("solver", ["ftrl", "adagrad-rda", "adagrad-comid,eta=0.3"])
+def test_steps_that_do_not_follow_targets_get_the_solver_whose_steps_do(solver):
+    X = np.random.default_rng(0).standard_normal((1500, 3))
+    prices = 1e5 * X[:, 0] + 3e5
+    (found,) = doubts_of(OnlineRegressor(solver=solver, random_state=0), X, prices)
+    assert 'Try a solver whose steps follow the targets (solver="implicit-ftrl"), or targets near 0' in found
+    for settings, y in (({"solver": "implicit-ftrl"}, prices), ({"solver": solver}, X[:, 0])):
+        assert OnlineRegressor(**settings, passes=5, random_state=0).fit(X, y).score(X, y) > 0.9
+
+
 def test_the_remedy_is_one_for_the_loss_and_the_solver(tmp_path):
     X, _ = rows_of()
     (found,) = doubts_of(OnlineRegressor(solver="rls,limit=8"), X, X[:, 0] + 1e8)

@@ -33,6 +33,7 @@ MARKS = 3
 SAMPLE = 4096  # rows of arrays that are scored
 SPREAD = 3  # digits of ``bins`` that targets do not need
 WIDEST = 1e150  # a distance whose square is still a number
+UNITLESS = ("ftrl", "adagrad-rda", "adagrad-comid")  # solvers whose steps have a size of their own, whatever the targets
 RIDGES, SMALLEST = ("rls", "2sgd"), 1e-6  # solvers whose ridge holds the intercept too, and a ridge that hardly does
 SIGNS, COUNTS = "signs", "counts"
 
@@ -372,6 +373,13 @@ class Advice(NamedTuple):
         option = f"--solver {spec}" if self.command else f'solver="{spec}"'
         return f"a smaller ridge ({option}), or a target and columns near 0"
 
+    def unit(self) -> str | None:
+        """The solver whose steps follow the targets, where the steps do not."""
+        if self.solver.partition(",")[0] not in UNITLESS:
+            return None
+        option = "--solver implicit-ftrl" if self.command else 'solver="implicit-ftrl"'
+        return f"a solver whose steps follow the targets ({option}), or targets near 0 of a deviation near 1"
+
     def optimum(self) -> str:
         """The minimum of the objective."""
         options = "--penalty l2=1e-4 --tol 1e-3" if self.command else 'penalty="l2=1e-4", tol=1e-3'
@@ -439,10 +447,13 @@ def worse(kind: Any, loss: float, constant: float, advice: Advice) -> str:
     """A word where a model's loss, of this kind, is larger than the best constant's on the same rows."""
     if not loss > constant + WORSE * abs(constant):
         return ""
+    labels = getattr(kind, "labels", "real")
     remedy = advice.ridge() or advice.steps(0.1)
-    if advice.averaged:
+    if labels == "real" and (other := advice.unit()) is not None:
+        remedy = other
+    elif advice.averaged:
         remedy = f"a model without an average ({advice.no_average()})"
-    elif getattr(kind, "labels", "real") == COUNTS:  # neither smaller nor larger steps help all
+    elif labels == COUNTS:  # neither smaller nor larger steps help all
         remedy = advice.optimum()
     return f"The model predicts worse than a constant (loss {loss:.4g}, constant {constant:.4g}). Try {remedy}."
 
