@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 checks = pytest.importorskip("river.checks", reason="River is not installed: pip install onlinear[river]")
-from river import datasets, linear_model, metrics  # noqa: E402
+from river import datasets, linear_model, metrics, preprocessing  # noqa: E402
 from river import evaluate as progressive  # noqa: E402
 
 from onlinear.river import Classifier, Regressor  # noqa: E402
 
 PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
-MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(solver=None), Regressor(), Regressor("huber", solver=None)]
+MODELS = [Classifier(), Classifier(penalty="l1=1e-4"), Classifier(solver=None), Regressor(), Regressor("huber", solver="ftrl")]
 ALWAYS = (MODELS[0], MODELS[3])  # for which checks that take seconds are made in every run
 LONG = "check_bounded_memory_growth"
 CASES = [
@@ -84,3 +84,10 @@ def test_it_is_as_good_as_rivers_own_on_rivers_data():
     theirs = progressive.progressive_val_score(datasets.Phishing(), linear_model.LogisticRegression(), metrics.LogLoss()).get()
     assert ours < theirs + 0.02
     assert np.isfinite(ours)
+
+
+@pytest.mark.parametrize("data", [datasets.TrumpApproval, datasets.ChickWeights])
+def test_a_regressor_is_as_good_as_rivers_own_on_numbers_of_any_size(data):
+    ours = progressive.progressive_val_score(data(), Regressor(), metrics.MAE()).get()
+    scaled = preprocessing.StandardScaler() | linear_model.LinearRegression()
+    assert ours < progressive.progressive_val_score(data(), scaled, metrics.MAE()).get()

@@ -145,8 +145,9 @@ class Regressor(_Sized, base.Regressor):
         The loss.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``.
-    solver : str or solver object, default="ftrl"
-        The method.
+    solver : str or solver object, default=None
+        The method; None is the estimators' own, whose steps follow the targets. Those of ``"ftrl"`` have a size of their own,
+        and hardly reach targets far from 1.
     average : str, default="none"
         The average of the iterates that predicts; None is the estimators' own.
     scale : "none", "centred", "tempered", "dense", "rms" or "max-abs", default=None
@@ -164,7 +165,7 @@ class Regressor(_Sized, base.Regressor):
         self,
         loss: Any = "squared",
         penalty: Any = "none",
-        solver: Any = SOLVER,
+        solver: Any = None,
         average: Any = AVERAGE,
         scale: str | None = None,
         fit_intercept: bool = True,
