@@ -1,16 +1,18 @@
 r"""Every loss l(s, y) of a prediction s = <w, x>, once: value, slope and the implicit step.
 
-``value(s, y)`` is l; ``slope(s, y)`` an element of its subdifferential in s (which one at a kink is stated); ``theta(a, c, y)``
-the theta of the implicit step on one row with step size C/|x|^2,
+    value(s, y)       l
+    slope(s, y)       an element of its subdifferential in s; which one at a kink is stated
+    theta(a, c, y)    of the implicit step on one row with step size C/|x|^2; the slope at a where C = 0:
+                      theta in dl(s),   s = a - C theta,   i.e.   s = argmin_s l(s, y) + (s - a)^2 / (2C)          (MATH 2.2)
+    curvature(s, y)   of smooth losses, the second derivative
+    conjugate(t, y)   for certificates, l*(t) = sup_s t s - l(s, y), infinite where t is no slope of l             (MATH 20.1)
+    probability(s), mean(s)   the quantity that people ask for, where the loss defines one
 
-    theta in dl(s),   s = a - C theta,   i.e.   s = argmin_s l(s, y) + (s - a)^2 / (2C)          (MATH 2.2),
+    labels       the targets are -1 and +1; such losses write m = y s
+    residual     l depends on s - y alone
+    likelihood   l is a negative log-likelihood
 
-and the slope at a where C = 0; ``curvature(s, y)``, of smooth losses, the second derivative; ``conjugate(t, y)``, for
-certificates, l*(t) = sup_s t s - l(s, y), infinite where t is no slope of l (MATH 20.1). A ``factor`` k multiplies the
-loss; like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C). Margin losses write m = y s
-and take ``labels`` in {-1, +1}; ``residual`` says that l depends on s - y alone;
-``likelihood`` that it is a negative log-likelihood; ``probability(s)`` or ``mean(s)`` maps scores
-to the quantity people ask for, where the loss defines one.
+A ``factor`` k multiplies the loss. Like a sample weight it is applied outside these methods: k l, k slope and k theta(a, k C).
 
 Source: sections 2 (tables) and 17 (weights) of the mathematical reference; the implicit step is eq. (2.1)-(2.2).
 """

@@ -1,7 +1,7 @@
 r"""Minimises the model of a Newton step with its penalty:  <g, d> + (1/2) d'Hd + r(w + d)  (MATH 20.3).
 
-Epochs over coordinates, each to its own minimum; once few weights turn to 0 or away from it, conjugate gradients on the face of
-those that are not 0, whose step is cut where a weight would pass 0 or a bound. Conjugate gradients are what brings the last
+First come epochs over coordinates, each to its own minimum. Once few weights turn to 0 or away from it, conjugate gradients
+move along the face of those that are not 0. Their step is cut where a weight would pass 0 or a bound. They bring the last
 digits: epochs alone need many times the work where columns are correlated.
 """
 

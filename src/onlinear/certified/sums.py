@@ -66,10 +66,13 @@ class Kept(NamedTuple):
 
 
 class Sums:
-    """Sums over rows at a point. A total is a sum and its correction (Neumaier).
+    """Sums over rows at a point.
 
-    totals (TOTALS, 2); gradients (2, d) of rows with a positive slope, and of the others; hessian (m + 1, m + 1), the upper
-    triangle, the intercept last, or (0, 0); kept: the rows in its place, None where they take more ``room``; n: the rows.
+    totals      (TOTALS, 2): each a sum and its correction (Neumaier)
+    gradients   (2, d): of rows with a positive slope, and of the others
+    hessian     (m + 1, m + 1): the upper triangle, the intercept last; or (0, 0)
+    kept        the rows in its place; None where they take more bytes than ``room``
+    n           how many rows
     """
 
     def __init__(

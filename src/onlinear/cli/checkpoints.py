@@ -1,8 +1,8 @@
 """Checkpoints of ``onlinear train``, from which a run continues as if it had never stopped.
 
-A checkpoint is a model file (``load`` gives the model as it stood) with an entry ``run`` in its header: the settings, the place
-in the source (pass and rows), the generator of the shuffle at the start of that pass, and what has been reported; arrays named
-``run.*`` hold the sums behind the measures. The rows before that place are read again and skipped.
+A checkpoint is a model file: ``load`` gives the model as it stood. Its header has an entry ``run`` besides. That holds the
+settings, the place in the source (pass and rows), the generator of the shuffle at the start of that pass, and what has been
+reported. Arrays named ``run.*`` hold the sums behind the measures. The rows before the place are read again and skipped.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
 """The bridge to Numba: the only room that knows it.
 
-Parts are ``NamedTuple`` classes whose methods compiled kernels call (``methods.py``); a loss enters a kernel by address
-(``loss_address.py``); *lanes* are several numbers at once, entries of a row (``lanes.py``) or outputs (``outputs.py``);
-*lines* are sixty-four bytes of numbers at once (``lines.py``); ``Held`` arguments cost nothing to pass again and again
-(``held.py``); machine code is kept on disk (``cache.py``).
+    methods.py        parts are ``NamedTuple`` classes whose methods compiled kernels call
+    loss_address.py   a loss enters a kernel by address
+    lanes.py          *lanes* are several numbers at once: here entries of a row
+    outputs.py        lanes that are outputs
+    lines.py          *lines* are sixty-four bytes of numbers at once
+    objects.py        rows as Python has them: arrays, and dicts of numbers
+    held.py           ``Held`` arguments cost nothing to pass again and again
+    calls.py          methods of objects that are machine code
+    cache.py          machine code is kept on disk
 
 Numba takes long to import. The modules of texts do without it; ``compiler.py`` imports it, and the modules named ``*_code.py``,
 when a kernel is first called.

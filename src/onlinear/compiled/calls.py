@@ -4,9 +4,10 @@ A method of Python, its lock, and the unpacking of arguments for compiled code t
 built-in function is given the arguments as they lie in memory, and its code compares, locks and learns. What it does not know
 it leaves to the method of Python that it stands for, with the very arguments.
 
-The text of such a function takes ``own, args, count, names``: the address of the tuple that the function owns, that of the
-arguments, the number of those without a name, and the address of the names of the others, 0 where there are none. It gives the
-address of a new reference, or 0 where an error is set. All that it calls is in the tuple, which nobody can change.
+The text of such a function takes ``own, args, count, names``. These are the address of the tuple that the function owns, the
+address of the arguments, the number of those without a name, and the address of the names of the others, 0 where there are
+none. It gives the address of a new reference, or 0 where an error is set. All that it calls is in the tuple, which nobody can
+change.
 """
 
 from __future__ import annotations

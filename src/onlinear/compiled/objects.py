@@ -36,10 +36,10 @@ class AnyObject:
 class Names(np.ndarray):
     """The names of the numbers of a dict, and room for these.
 
-    Of n names: their addresses, the places of their values (-1: looked at only), the columns and the values (in ascending
-    order); then ``TAIL`` words: the address of the dict that names are looked up in, whether those that it lacks are left out,
-    the largest value that is taken, and the number of columns. ``names`` keeps the addresses good. Names that are looked up
-    have no addresses and places; n is the most names of a row.
+    It has four parts of n words, and ``TAIL`` words. The parts are the addresses of n names, the places of their values (-1:
+    looked at only), the columns, and the values, columns ascending. The last words are the address of the dict that names are
+    looked up in, whether those that it lacks are left out, the largest value that is taken, and the number of columns.
+    ``names`` keeps the addresses good. Names that are looked up have no addresses and places; n is the most names of a row.
     """
 
     names: tuple[str, ...] | dict[str, int]

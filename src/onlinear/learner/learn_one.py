@@ -252,9 +252,12 @@ class RowRoom(ABC):
         return self._core.scaler is None or self._core.scaler.settled
 
     def _limits(self, turn: float) -> tuple[Any, ...]:
-        """The columns that rows may have and that there is room for, the rule of the targets, and the number of rows until the
-        arrays change: the step after a full table restarts it; what tells objects apart; what is asked for ahead; and what
-        watches for a later pass."""
+        """What ``checked`` is given first.
+
+        The columns that rows may have and that there is room for; the rule of the targets; the number of rows until the arrays
+        change, as the step after a full table restarts it; what tells objects apart; what is asked for ahead; and what watches
+        for a later pass.
+        """
         state = self._core.states[0]
         rooms_of = [one.now[VISIT] + room_for_steps(one.table) for one in self._core.states if one.table is not None]
         full = max(min(rooms_of, default=inf), state.t + 1.0)

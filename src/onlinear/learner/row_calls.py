@@ -1,7 +1,7 @@
 """``learn_one`` and ``predict_one`` of a learner as built-in functions, where their rows are plain.
 
-They look at ``words``, memory of the learner that says what is compiled for its state as it is, and do what the methods of
-these names do: they leave to them all rows that are not plain, and all states for which nothing is compiled yet.
+They do what the methods of these names do. What is compiled for the learner's state as it is, they find in ``words``, memory of
+the learner. They leave to the methods all rows that are not plain, and all states for which nothing is compiled yet.
 """
 
 from __future__ import annotations

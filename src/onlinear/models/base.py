@@ -205,9 +205,12 @@ class Model(Certifying, ABC):
         return with_strengths(self.penalty, self.l1, self.l2)
 
     def _adapts(self) -> bool:
-        """Whether the steps of the default are adaptive: for classes, for counts, and for other numbers with l1 or with the
-        squared loss and no penalty, where the penalty has no bounds; for classes joined by one loss without a penalty alone;
-        and where rows are forgotten."""
+        """Whether the steps of the default are adaptive.
+
+        They are for classes, for counts, for other numbers with l1, and for the squared loss without a penalty; but not where
+        the penalty has bounds. For classes joined by one loss they are without a penalty alone. Where rows are forgotten they
+        always are.
+        """
         if self.forget is not None:
             return True
         penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
@@ -273,8 +276,11 @@ class Model(Certifying, ABC):
         return False
 
     def chosen_scale(self) -> Any:
-        """The scale: as named, else the estimator's; none for solvers whose result is defined by the rows as they are, no
-        scales but means for those that have scales of their own, and no means where no intercept would take them up."""
+        """The scale: as named, else the estimator's.
+
+        There is none for solvers whose result is defined by the rows as they are. Solvers that have scales of their own get
+        means alone. There are no means where no intercept would take them up.
+        """
         if self.scale is not None:
             return self.scale
         solver = "mixture" if self._mixes() else self.solver

@@ -6,9 +6,10 @@
     dense     the same for the columns of the first row; the others as they are
 
 A column far from 0 is nearly a multiple of the intercept, and a step along one is a step along the other; centred it is not.
-Rows get an entry in every centred column, 0 standing for none, so only columns that are nearly always there are centred: those
-of the first two rows with an entry, until one is missing in more than a tenth of the rows, and one row; after ``EARLY`` rows,
-in more than half. That is asked after 4, 8, 16 ... rows, so at most three entries are added for each that was there.
+Rows get an entry in every centred column, 0 standing for none. So only columns that are nearly always there are centred. They
+are those of the first two rows with an entry. One of them stays until it is missing in more than a tenth of the rows, and one
+row; after ``EARLY`` rows, in more than half. That is asked after 4, 8, 16 ... rows, so at most three entries are added for each
+that was there.
 A column that is no longer centred has its running root mean square from then on. A row of weight 0 moves no scale.
 
 ``tempered`` keeps some of what the size of a column's values says: one that is larger than the others, as the count of a

@@ -1,9 +1,9 @@
 """Rows whose columns do not ascend, repeat, or have stored zeros, made tidy in one compiled pass and one copy.
 
 Rows in ascending and in descending order are copied as they are, and rows that are nearly in order are sorted by insertion. All
-others are sorted side by side, as many at once as a line of memory has room for: each entry becomes a key, its column and its
-place in the row, and a network of comparisons, the same for every row of a length, sorts all of them. A long row is sorted by
-itself, digit by digit. This is done a block of rows at a time, so small that it stays in the cache.
+others are sorted side by side, as many at once as a line of memory has room for. Each entry becomes a key: its column and its
+place in the row. A network of comparisons, the same for every row of a length, sorts the keys of all of them. A long row is
+sorted by itself, digit by digit. This is done a block of rows at a time, so small that it stays in the cache.
 """
 
 from __future__ import annotations

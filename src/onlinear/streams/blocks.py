@@ -268,8 +268,11 @@ class Stream(ABC):
 
 
 class Sums(NamedTuple):
-    """A summary of some rows that does not depend on how they are cut into blocks: the number of rows, checksums of the labels
-    and of the numbers of entries in order, and the sums of the columns and of the values' bits."""
+    """A summary of some rows that does not depend on how they are cut into blocks.
+
+    It is the number of rows, checksums of the labels and of the numbers of entries in order, and the sums of the columns and of
+    the values' bits.
+    """
 
     rows: int = 0
     labels: int = 0

@@ -5,9 +5,9 @@ Rows count by their weights. Sums run in row order, so that nothing depends on h
     error = sum s_i [class guessed != class] / sum s_i         AUC = P(score of a positive > score of a negative) + P(equal) / 2
     MAE   = sum s_i |y_i - p_i| / sum s_i                      R2  = 1 - sum s_i (y_i - p_i)^2 / sum s_i (y_i - mean y)^2
 
-AUC needs all scores in order; here they are counted in bins that have the sign, the exponent and the first nine binary digits
-of the score in common, so scores that differ by more than 1/512 of themselves are told apart (between 2^-32 and 2^32; smaller
-ones are one bin, larger ones another). Pairs in one bin count half: ``doubt`` bounds what that can move.
+AUC needs all scores in order. Here they are counted in bins instead. The scores of a bin have the sign, the exponent and the
+first nine binary digits in common, so scores that differ by more than 1/512 of themselves are told apart. That holds between
+2^-32 and 2^32; smaller ones are one bin, larger ones another. Pairs in one bin count half: ``doubt`` bounds what that can move.
 """
 
 from __future__ import annotations

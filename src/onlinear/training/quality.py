@@ -2,7 +2,7 @@
 
 The best constant is the score c with the smallest  sum_i s_i l(c, y_i)  in hindsight: what Vowpal Wabbit prints as the best
 constant's loss. It needs the targets' distribution. Of classes that is one sum per class. Of numbers it is the first 1,000
-targets as they are, and the others in bins of their distance from the median of those: a bin keeps its weight, mean and
+targets as they are, and the others in bins of their distance from the median of those. A bin keeps its weight, mean and
 variance, and counts as two points one deviation from its mean. So the mean's squared loss is exact; other losses have the error
 of bins 1/64 as wide as they are far from that median. Sums run in row order: blocks do not matter.
 """

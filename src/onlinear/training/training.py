@@ -1,7 +1,7 @@
 """Training a model from a stream, for ``fit`` and for the command line: blocks in, model out. Prints nothing.
 
-Rows are learned in the order of the stream. What is reported are measures of the model that would be saved at that moment: an
-average scores rows in pieces (``pieces.py``), each before it is learned, and the loss of the last iterate stands beside; an
+Rows are learned in the order of the stream. What is reported are measures of the model that would be saved at that moment. An
+average scores rows in pieces (``pieces.py``), each before it is learned, and the loss of the last iterate stands beside. An
 adaptive average scores every row by itself. The state, and hence the model file, does not depend on how the stream is cut into
 blocks, nor on when checkpoints are written. Reports are due when the row count doubles. A run that continues from a checkpoint
 ends as it would have without the stop, bit for bit.

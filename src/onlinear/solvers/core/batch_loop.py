@@ -1,7 +1,7 @@
 r"""The loop over mini-batches, in compiled code for every lazy solver: read, score, sum, step.
 
 A batch of k rows has few columns or many, which it may share. ``unite`` numbers them in the order in which they come, by a
-table of twice as many slots as the batch has entries; the weights are read once for each column; and the sum of the rows, each
+table of twice as many slots as the batch has entries. The weights are read once for each column. The sum of the rows, each
 times its slope, becomes one row of the solver's own kernel. What belongs to a solver is called by name: its kernels that read
 and step, which are those of single rows.
 """

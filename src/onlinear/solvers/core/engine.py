@@ -5,10 +5,10 @@ of loss, penalty and average: lazily, by the kernel of its file, in O(non-zeros)
 by repeating the dense step (``dense.py``). Engines keep nothing but settings: all that a run knows is in its ``State``, so a
 saved state continues exactly as the run would have.
 
-Moments at which a run may visit all coordinates follow from the rows learned so far alone (contract 6): before the row that
-comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a limit. A visit
-reads and writes all of the state, which of a wide model is most of a short run, so what can do with fewer has fewer: sums of
-averages restart at powers of 8, potentials alone are visited every 2^18 rows.
+Moments at which a run may visit all coordinates follow from the rows learned so far alone (contract 6). Such a moment is before
+the row that comes after 2^6, 2^7, .. 2^18 rows and then every 2^18 rows, and when the decay since the last visit passes a
+limit. A visit reads and writes all of the state, which of a wide model is most of a short run. So what can do with fewer visits
+has fewer: sums of averages restart at powers of 8, potentials alone are visited every 2^18 rows.
 """
 
 from __future__ import annotations

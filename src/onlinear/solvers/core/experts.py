@@ -35,8 +35,10 @@ def rate_of(rate, losses, first, count, rows):  # type: ignore[no-untyped-def]
 
 @function
 def share(rate, losses, first, count, rows, out, at, held):  # type: ignore[no-untyped-def]
-    """Fill ``out`` from place ``at`` on with shares, in proportion to exp(-rate losses - held back), that sum to 1; by how much
-    the shares are held back stands in ``losses`` too, from place ``held`` on, for all but the last."""
+    """Fill ``out`` from place ``at`` on with shares that sum to 1, in proportion to exp(-rate losses - held back).
+
+    By how much shares are held back stands in ``losses`` too, from place ``held`` on, for all but the last.
+    """
     least, by = rate_of(rate, losses, first, count, rows)
     total = 0.0
     for k in range(count):

@@ -12,8 +12,8 @@ weights, in ``work`` from row ``first`` on, give at theta, and the slopes -D of 
 a = A + D theta and C = D, taken again until the segments reproduce it. Where a step of that overshoots, it is halved: it is a
 step of Newton's method for a concave function, whose slope along the step says so.
 
-Where steps are divided by the size of the gradients so far, all outputs have one size, of the slopes of a row together: that
-of an output alone is small where the row's class is hardly ever its own, and its steps would be the larger for it. The slopes
+Where steps are divided by the size of the gradients so far, all outputs have one size, of the slopes of a row together. The
+size of an output alone is small where hardly a row is of its class, and its steps would be the larger for it. The slopes
 are found first, then C in the metric that has them in it, then theta. That is for solvers without a penalty, whose scores are
 linear in theta.
 """

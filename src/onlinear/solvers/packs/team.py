@@ -1,7 +1,8 @@
 """Many outputs in one pass over the rows: classes, targets, or models that differ in their penalty.
 
 Outputs of one method are learned eight at a time by kernels whose state stands side by side: row j of a ``Pack``'s array is
-feature j of eight outputs, so an entry of a row is read, its feature looked up and its line of memory fetched once for all.
+feature j of eight outputs. So an entry of a row is read once for all, its feature is looked up once, and its line of memory is
+fetched once.
 Each output's ``State`` is a view of its column: it is read, saved and grown as if it were alone, and holds the same bits as
 if it had been learned alone. Whatever has no such kernel is learned one after the other over the same checked rows.
 
