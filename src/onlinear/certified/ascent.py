@@ -13,7 +13,7 @@ Source: Shalev-Shwartz, Zhang, JMLR 14 (2013), 567-599; Hsieh et al., ICML 2008 
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,36 @@ from onlinear.certified.balance import balanced
 from onlinear.certified.columns import Stored, pull_back, score_table
 from onlinear.certified.gap import Gap, dual_value
 from onlinear.certified.passes import lowest_mean
-from onlinear.certified.prox_newton import Limits, Report, Solution, Tell, penalised, slopes_at, strengths_of, value_along
+from onlinear.certified.prox_newton import (
+    Limits,
+    Report,
+    Solution,
+    Strengths,
+    Tell,
+    penalised,
+    slopes_at,
+    strengths_of,
+    value_along,
+)
 from onlinear.compiled import bind_loss, function, kernel
 from onlinear.penalties import soft
 
 ROUND, MOST = 10, 200  # epochs over the rows that move, between two over all: at least, and at most
 PROXIMAL = 0.5  # k where l2 is less: this times the mean square of a row, by the number of rows
+
+
+class Dual(NamedTuple):
+    """Where the ascent stands, and what it knows of the rows."""
+
+    y: np.ndarray
+    s: np.ndarray
+    squares: np.ndarray  # |x_i|^2
+    theta: np.ndarray
+    v: np.ndarray
+    centre: np.ndarray  # c
+    penalty: Strengths
+    k: float
+    bias: np.ndarray  # v_0, c_0 and k_0, which is 0 without an intercept
 
 
 @function
@@ -37,9 +61,10 @@ def weight_of(v, c, penalty, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def ascend(loss, starts, places, values, y, s, order, squares, theta, v, centre, penalty, k, bias, mark):  # type: ignore[no-untyped-def]
-    """One epoch over the rows of ``order``; mark[i] is whether theta_i moved. ``bias``: v_0, c_0 and k_0, which is 0 without an
-    intercept."""
+def ascend(loss, rows, dual, order, mark):  # type: ignore[no-untyped-def]
+    """One epoch over the rows of ``order``; how many thetas moved. mark[i] is whether theta_i did."""
+    starts, places, values = rows
+    y, s, squares, theta, v, centre, penalty, k, bias = dual
     n, sigma = y.shape[0], penalty[1] + k
     v0, c0, k0 = bias
     moved = 0
@@ -122,8 +147,8 @@ class Ascent:
 
     def epoch(self, order: np.ndarray, mark: np.ndarray) -> int:
         """One epoch over some rows; the number of thetas that moved."""
-        given = self.y, self.s, order, self.squares, self.theta, self.v, self.centre, self.strengths, self.k, self.bias, mark
-        return int(ascend(self.bound_loss, *self.rows, *given))
+        dual = Dual(self.y, self.s, self.squares, self.theta, self.v, self.centre, self.strengths, self.k, self.bias)
+        return int(ascend(self.bound_loss, self.rows, dual, order, mark))
 
     def weights(self) -> np.ndarray:
         """w of v and the centre."""

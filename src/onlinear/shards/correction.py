@@ -12,12 +12,30 @@ w <- prox_{eta r}(w - eta g_j). ``idle`` gives many such steps at once.
 from __future__ import annotations
 
 from math import ceil, exp, expm1, isfinite, log1p
+from typing import NamedTuple
 
 import numpy as np
 
 from onlinear.certified.prox_newton import Strengths
 from onlinear.compiled import function, kernel
 from onlinear.penalties import soft
+
+
+class Snapshot(NamedTuple):
+    """The centre of a pass, and the gradient of the mean loss there."""
+
+    w: np.ndarray
+    b: float
+    g: np.ndarray
+    g_b: float
+
+
+class Step(NamedTuple):
+    """What all steps of a pass have in common."""
+
+    strengths: Strengths
+    eta: float
+    one: float  # the intercept's feature: 0 without one
 
 
 @function
@@ -58,10 +76,11 @@ def idle(w, steps, g, eta, l1, l2, lower, upper):  # type: ignore[no-untyped-def
 
 
 @kernel
-def correct_rows(loss, rows, y, s, one, strengths, eta, w0, b0, g, g_b, w, last, now):  # type: ignore[no-untyped-def]
+def correct_rows(loss, rows, y, s, step, snapshot, w, last, now):  # type: ignore[no-untyped-def]
     """Make the steps of rows. ``last``: the steps that each weight has had; ``now``: steps and intercept so far."""
     starts, columns, values = rows
-    l1, l2, lower, upper = strengths
+    (l1, l2, lower, upper), eta, one = step
+    w0, b0, g, g_b = snapshot
     t, b = np.int64(now[0]), now[1]
     for i in range(y.shape[0]):
         a, centre, square = b, b0, one
@@ -85,9 +104,9 @@ def correct_rows(loss, rows, y, s, one, strengths, eta, w0, b0, g, g_b, w, last,
 
 
 @kernel
-def settle(strengths, eta, g, w, last, now):  # type: ignore[no-untyped-def]
+def settle(step, g, w, last, now):  # type: ignore[no-untyped-def]
     """Make the idle steps that weights still lack."""
-    l1, l2, lower, upper = strengths
+    (l1, l2, lower, upper), eta, _ = step
     t = np.int64(now[0])
     for j in range(w.shape[0]):
         w[j] = idle(w[j], t - last[j], g[j], eta, l1, l2, lower, upper)
@@ -100,15 +119,15 @@ class Pass:
     def __init__(
         self, strengths: Strengths, fit_intercept: bool, eta: float, w: np.ndarray, b: float, g: np.ndarray, g_b: float
     ) -> None:
-        self.strengths, self.one, self.eta = strengths, float(fit_intercept), eta
-        self.centre = np.ascontiguousarray(w), float(b), np.ascontiguousarray(g), float(g_b)
-        self.w, self.last, self.now = self.centre[0].copy(), np.zeros(len(w), np.int64), np.array([0.0, b])
+        self.step = Step(strengths, eta, float(fit_intercept))
+        self.snapshot = Snapshot(np.ascontiguousarray(w), float(b), np.ascontiguousarray(g), float(g_b))
+        self.w, self.last, self.now = self.snapshot.w.copy(), np.zeros(len(w), np.int64), np.array([0.0, b])
 
     def add(self, loss: object, rows: object, y: np.ndarray, s: np.ndarray) -> None:
         """Make the steps of rows, in order, with targets and what multiplies their losses, (n,)."""
-        correct_rows(loss, rows, y, s, self.one, self.strengths, self.eta, *self.centre, self.w, self.last, self.now)
+        correct_rows(loss, rows, y, s, self.step, self.snapshot, self.w, self.last, self.now)
 
     def end(self) -> tuple[np.ndarray, float]:
         """The weights and the intercept after all rows."""
-        settle(self.strengths, self.eta, self.centre[2], self.w, self.last, self.now)
+        settle(self.step, self.snapshot.g, self.w, self.last, self.now)
         return self.w, float(self.now[1])
