@@ -46,7 +46,7 @@ AHEAD = 2  # tasks for each thread of a worker that are begun before their resul
 MUST_AGREE = ("onlinear", "numba", "numpy")
 
 
-class Held(NamedTuple):
+class HeldRows(NamedTuple):
     """Rows that the cluster holds: futures of X, y and perhaps weights, or of several blocks of them."""
 
     name: str
@@ -129,8 +129,8 @@ class OnDask:
 
     def _begin(self, told: Any, shard: Any, carried: Any = None) -> Any:
         """The future of a task's result; ``carried``: that of what the task is given beside the shard."""
-        pieces = shard.pieces if isinstance(shard, Held) else ()
-        what = shard.name if isinstance(shard, Held) else dumps(shard)
+        pieces = shard.pieces if isinstance(shard, HeldRows) else ()
+        what = shard.name if isinstance(shard, HeldRows) else dumps(shard)
         return self.client.submit(_run, told, what, carried, *pieces, pure=False)
 
     def _root(self, task: Callable[..., Any], shards: Sequence[Any], asked: tuple[Any, ...]) -> Any:
@@ -228,7 +228,7 @@ def shards_of(client: Client, X: Any, y: Any = None, sample_weight: Any = None, 
         )
     futures = client.compute([piece for column in columns for piece in column])
     n = len(columns[0])
-    return [Held(f"shard {k + 1} of {n}", tuple(futures[k::n])) for k in range(n)]
+    return [HeldRows(f"shard {k + 1} of {n}", tuple(futures[k::n])) for k in range(n)]
 
 
 def _delayed(values: Any, name: str) -> list[Delayed]:

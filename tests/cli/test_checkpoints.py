@@ -23,7 +23,7 @@ from onlinear.cli.settings import SETTINGS as SETTING_RULES
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, writing
 from onlinear.training.events import Written
-from onlinear.training.saved import State
+from onlinear.training.saved import RunState
 
 OPEN = streams.open
 LABELS = {
@@ -155,7 +155,7 @@ def test_checkpoints_of_0_1_go_on(tmp_path):
     newer = ("scored", "averaged then", "quality", "class weights")
     run_of_then = {name: value for name, value in saved.state.run.items() if name not in newer}
     arrays = {name: array for name, array in saved.state.arrays.items() if not name.startswith("quality.")}
-    resumed = runs.resume(saved._replace(state=State(run_of_then, arrays)), None)
+    resumed = runs.resume(saved._replace(state=RunState(run_of_then, arrays)), None)
     list(resumed)
     np.testing.assert_array_equal(resumed.learner.weights(), whole.learner.weights())
     assert resumed.model.history_[-1]["loss_last"] == whole.model.history_[-1]["loss_last"]

@@ -16,7 +16,7 @@ from onlinear.rows import Rows
 from onlinear.solvers import SOLVERS
 from onlinear.solvers.core import batch_dual
 from onlinear.solvers.core.batch_dual import DualRoom, batch_thetas, is_straight, most_rounds
-from onlinear.solvers.core.batch_loop import Room, unite
+from onlinear.solvers.core.batch_loop import BatchRoom, unite
 from onlinear.solvers.core.mini_batch import COLUMNS, ENDS, SCORES, TARGETS, VALUES, WEIGHTS
 
 ETA, L1, L2 = 0.3, 0.02, 0.1
@@ -145,7 +145,7 @@ def test_columns_are_numbered_as_they_come(size):
     rng = np.random.default_rng(0)
     X = sp.random(40, 50, 0.3, "csr", random_state=rng, data_rvs=rng.standard_normal)
     X.sort_indices()
-    rows, room = Rows(X.indptr.astype(np.uint64), X.indices.astype(np.uint32), X.data), Room.of(X.nnz, size)
+    rows, room = Rows(X.indptr.astype(np.uint64), X.indices.astype(np.uint32), X.data), BatchRoom.of(X.nnz, size)
     for first, k in ((0, 10), (10, 30), (0, 40)):
         begin, end = X.indptr[[first, first + k]]
         columns, at = np.unique(X.indices[begin:end], return_index=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onlinear import streams
-from onlinear.streams.blocks import EntrySums, Sums
+from onlinear.streams.blocks import EntrySums, Fingerprint
 from onlinear.streams.svmlight import Svmlight
 
 
@@ -29,7 +29,7 @@ def test_the_summary_of_rows_is_that_of_any_blocks_of_them(cuts, tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("".join(f"{1 - 2 * (i % 3 == 0)} {i % 7 + 1}:0.{i + 1} 4000000:-{i}e9\n" for i in range(2000)))
     (block,) = streams.open(path)
-    found, whole = Sums(), Sums().plus(block, EntrySums.of(block.rows))
+    found, whole = Fingerprint(), Fingerprint().plus(block, EntrySums.of(block.rows))
     for first, last in zip([0, *cuts], [*cuts, block.n], strict=True):
         part = block.cut(first, last)
         found = found.plus(part, EntrySums.of(part.rows))
@@ -38,4 +38,4 @@ def test_the_summary_of_rows_is_that_of_any_blocks_of_them(cuts, tmp_path):
     assert whole.values == int(block.rows.values.view(np.uint64).sum())
     assert (block.size, block.largest) == (4_000_000, 1999e9)
     other = block._replace(y=np.roll(block.y, 1))
-    assert Sums().plus(other, EntrySums.of(other.rows)) != whole
+    assert Fingerprint().plus(other, EntrySums.of(other.rows)) != whole

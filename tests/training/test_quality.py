@@ -16,7 +16,7 @@ from onlinear.cli import app
 from onlinear.models import base
 from onlinear.training.quality import (
     Advice,
-    Targets,
+    TargetCounts,
     best_constant,
     falling,
     of_classes,
@@ -141,7 +141,7 @@ NUMBERS = {
 
 
 def constant_of(loss, y, s, cuts=()):
-    targets = Targets(None)
+    targets = TargetCounts(None)
     for first, last in zip([0, *cuts], [*cuts, len(y)], strict=True):
         targets.add(y[first:last], s[first:last])
     return targets, best_constant(loss, targets.points(1, -1.0))

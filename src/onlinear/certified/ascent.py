@@ -23,7 +23,7 @@ from onlinear.certified.gap import Gap, dual_value
 from onlinear.certified.passes import lowest_mean
 from onlinear.certified.prox_newton import (
     Limits,
-    Report,
+    PassReport,
     Solution,
     Strengths,
     Tell,
@@ -122,7 +122,7 @@ class Ascent:
                 self.epoch(draw.permutation(active), mark)
                 passes += len(active) / n
             gap, rounds = self.certify(), rounds + 1
-            if tell is not None and tell(Report(gap, int(np.ceil(passes)), int(np.count_nonzero(self.w)), int(moving))):
+            if tell is not None and tell(PassReport(gap, int(np.ceil(passes)), int(np.count_nonzero(self.w)), int(moving))):
                 break
             self.recentre()
         return Solution(self.w, self.b, self.theta, gap, rounds, int(np.ceil(passes)))

@@ -23,8 +23,8 @@ from onlinear.certified.gap import Gap, dual_value, weighted_slopes
 from onlinear.certified.passes import sum_conjugates
 from onlinear.certified.prox_newton import (
     Limits,
+    PassReport,
     ProxNewton,
-    Report,
     Solution,
     Strengths,
     Tell,
@@ -86,9 +86,9 @@ class Kinked(ProxNewton):
         """Go on from w (d,) and b until the gap is small enough or the passes are used up."""
         mu, passes, stopped = self.begin(w, b), 1, False
 
-        def told(report: Report) -> bool:
+        def told(report: PassReport) -> bool:
             nonlocal stopped
-            now = Report(self.certified, passes + report.passes, report.nonzeros, report.working)
+            now = PassReport(self.certified, passes + report.passes, report.nonzeros, report.working)
             stopped = tell is not None and tell(now)
             return stopped or self.certified.relative <= limits.tol
 

@@ -47,7 +47,7 @@ class Limits(NamedTuple):
     passes: int = 100
 
 
-class Report(NamedTuple):
+class PassReport(NamedTuple):
     """Where a solver stands after a certified pass."""
 
     gap: Gap
@@ -76,7 +76,7 @@ class Length(NamedTuple):
 
 
 NO_ENTRIES = np.empty(0, np.uint32), np.empty(0)
-Tell = Callable[[Report], bool]  # whether to stop there
+Tell = Callable[[PassReport], bool]  # whether to stop there
 Strengths = tuple[float, float, float, float]
 
 
@@ -169,7 +169,7 @@ class ProxNewton:
         while True:
             gap = self.certify()
             iterations += 1
-            stop = tell is not None and tell(Report(gap, passes + iterations, int(np.count_nonzero(self.w)), self.working))
+            stop = tell is not None and tell(PassReport(gap, passes + iterations, int(np.count_nonzero(self.w)), self.working))
             if stop or gap.relative <= limits.tol or passes + iterations >= limits.passes or not np.isfinite(gap.objective):
                 break
             self.settle(before, gap)

@@ -24,7 +24,7 @@ from onlinear.certified.gap import Gap
 from onlinear.certified.models import ByGram
 from onlinear.certified.prox_newton import DAMPED, Limits, ProxNewton, near, penalised, strengths_of
 from onlinear.certified.stream_gap import bound_by_sign, in_scales
-from onlinear.certified.sums import SHARES, Kept, Point, Sums
+from onlinear.certified.sums import SHARES, KeptRows, Point, Sums
 from onlinear.files import trust
 
 LARGEST = 6000  # columns of a working set: 288 MB of curvatures
@@ -136,7 +136,7 @@ class Rounds:
         wide = WIDE if kept is None else WIDER
         self.working = self._next(g, min(NARROW, max(wide, 1.0 - self.gap.relative)))
 
-    def _minimise_within(self, kept: Kept) -> None:
+    def _minimise_within(self, kept: KeptRows) -> None:
         """Minimise F over the weights of the working set, from the rows in its columns."""
         W = self.working
         if self.scales is not None:

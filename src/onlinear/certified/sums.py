@@ -51,7 +51,7 @@ class Point(NamedTuple):
         return int(self.places.max(initial=-1)) + 1
 
 
-class Kept(NamedTuple):
+class KeptRows(NamedTuple):
     """Rows in the columns of a working set: entries, targets, what multiplies their losses, and curvatures."""
 
     entries: Table
@@ -76,7 +76,7 @@ class Sums:
     """
 
     def __init__(
-        self, totals: np.ndarray, gradients: np.ndarray, hessian: np.ndarray, kept: list[Kept] | None, n: int, room: int
+        self, totals: np.ndarray, gradients: np.ndarray, hessian: np.ndarray, kept: list[KeptRows] | None, n: int, room: int
     ) -> None:
         self.totals, self.gradients, self.hessian, self.kept, self.n = totals, gradients, hessian, kept, n
         self.room = room
@@ -96,9 +96,9 @@ class Sums:
         add_rows(loss, rows, y, s, point, self.totals, self.gradients, h)
         self.n += len(y)
         if len(self.hessian) or self.kept is not None:
-            self._add_kept([Kept(_within(rows, point.places), y.copy(), s.copy(), h)])
+            self._add_kept([KeptRows(_within(rows, point.places), y.copy(), s.copy(), h)])
 
-    def _add_kept(self, more: list[Kept]) -> None:
+    def _add_kept(self, more: list[KeptRows]) -> None:
         """Keep rows, or add their curvatures where they take more room than those of all columns."""
         if self.kept is not None:
             self.kept += more
@@ -123,7 +123,7 @@ class Sums:
         """How many rows there were, those of weight 0 included."""
         return self.n
 
-    def all_kept(self) -> Kept | None:
+    def all_kept(self) -> KeptRows | None:
         """The rows in order, where they are kept."""
         if not self.kept:
             return None
@@ -136,7 +136,7 @@ class Sums:
             np.concatenate([table.values for table in tables]),
         )
         y, s, h = (np.concatenate([rows[k] for rows in self.kept]) for k in (1, 2, 3))
-        return Kept(entries, y, s, h)
+        return KeptRows(entries, y, s, h)
 
     @property
     def loss(self) -> float:

@@ -20,7 +20,7 @@ from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
 from onlinear.training.events import Written
 from onlinear.training.options import CLASSIFY, REGRESS
-from onlinear.training.saved import State
+from onlinear.training.saved import RunState
 from onlinear.training.training import Training
 
 VERSION = 1
@@ -64,7 +64,7 @@ class Saved(NamedTuple):
     path: str
     settings: Settings
     output: dict[str, Any]
-    state: State
+    state: RunState
     sharded: bool = False  # whether it is of a run over shards, whose rounds ``onlinear.shards`` restores
 
 
@@ -94,7 +94,7 @@ def read(path: str) -> Saved:
         must_be(path, {name: value}, {name: READING.get(name, is_nothing)})
     lists = {name: _tuple(given.get(name)) for name in ("source", "classes")}
     reading = {name: _tuple(value) for name, value in given["reading"].items()}
-    return Saved(path, Settings(**{**given, **lists, "reading": reading}), output, State(run, own), sharded)
+    return Saved(path, Settings(**{**given, **lists, "reading": reading}), output, RunState(run, own), sharded)
 
 
 def _tuple(value: Any) -> Any:

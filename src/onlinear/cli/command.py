@@ -22,7 +22,7 @@ TEXTS: tuple[Any, ...] = (str, str | None)
 LISTS_OF_TEXTS: tuple[Any, ...] = (list[str], list[str] | None)
 
 
-class Quick:
+class LazyConversion:
     """In front of a command of Typer's: it converts only those values that need it, numbers that were given and values with
     rules. Typer readies a library to convert values, which takes longer than to train on a small file."""
 
@@ -55,7 +55,7 @@ class Quick:
         return value if kind in TEXTS and isinstance(value, str) else None
 
 
-class QuickCommand(Quick, TyperCommand):
+class QuickCommand(LazyConversion, TyperCommand):
     """A command. Options that other programs have are answered with those that ``train`` has for it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -77,7 +77,7 @@ def _advise(error: Any) -> None:
         error.message, error.possibilities = f"{error.message}. {advice}", None
 
 
-class QuickGroup(Quick, TyperGroup):
+class QuickGroup(LazyConversion, TyperGroup):
     """The command that has all others."""
 
 

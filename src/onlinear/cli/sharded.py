@@ -197,7 +197,7 @@ class Json(Quiet):
         )
 
 
-class Table(Quiet):
+class RoundTable(Quiet):
     """The growing table of rounds."""
 
     def begin(self, source: str, files: int, model: Model, resumed: str | None) -> None:

@@ -324,7 +324,7 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
             if keeper is not None:
                 keeper.settings = settings
             sharded.refuse(settings, given)
-        show = sharded.Quiet() if given["quiet"] else sharded.Json() if given["json"] else sharded.Table()
+        show = sharded.Quiet() if given["quiet"] else sharded.Json() if given["json"] else sharded.RoundTable()
         try:
             with sharded.runner(given["workers"], given["dask"]) as run:
                 learned = sharded.fit(settings, run, show, keeper, given["resume"])

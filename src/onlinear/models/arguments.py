@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from onlinear.learner import Learner
 from onlinear.rows import checks, learnable, read
-from onlinear.rows.scaling import Survey
+from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
 
 AUTO = "auto"
@@ -86,7 +86,7 @@ def make_generator(random_state: Any) -> np.random.Generator:
 
 def fix_scales(learner: Learner, X: Any, weights: np.ndarray) -> None:
     """Set the scales of ``scale="standard"``: means and deviations of the columns over the rows of a weight above 0."""
-    source, survey = learnable(read(X), "X"), Survey()
+    source, survey = learnable(read(X), "X"), ColumnMoments()
     for which, rows in source.blocks():
         survey.add(rows, source.width, weights[which])
     learner.scaler.fix(*survey.result(source.width))  # type: ignore[union-attr]

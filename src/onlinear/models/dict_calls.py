@@ -46,8 +46,8 @@ from onlinear.learner.row_calls import (
 from onlinear.losses import Logistic
 
 NAMES = frozenset({"learn_one", "predict_one", "predict_proba_one"})  # attributes that copies do not have
-# Of the words of a ``Quick``: the names of the row that was learned and scored last, 0 where there are none; the moves of the
-# learner that the model has followed; the types of labels that are looked up; where NumPy's tanh is.
+# Of the words of a ``QuickRows``: the names of the row that was learned and scored last, 0 where there are none; the moves of
+# the learner that the model has followed; the types of labels that are looked up; where NumPy's tanh is.
 LEARNED, SCORED, FOLLOWED, TANH, TYPES_OF_LABELS = range(5)
 LABELS = (bool, int, str, float, np.bool_, np.int64)
 WORD_COUNT = TYPES_OF_LABELS + len(LABELS)
@@ -58,7 +58,7 @@ CHECKED = ("learner_", "encoding_", "classes_")
 
 
 def new_words() -> np.ndarray:
-    """The words of a ``Quick`` that has seen no row."""
+    """The words of a ``QuickRows`` that has seen no row."""
     words = np.zeros(WORD_COUNT, np.int64)
     words[FOLLOWED], words[TANH], words[TYPES_OF_LABELS:] = -1, tanh_address(), list(map(id, LABELS))
     return words

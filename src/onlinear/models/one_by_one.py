@@ -19,7 +19,7 @@ from onlinear.streams.frames import is_record
 READER, QUICK, LOCK = "_row_reader", "_row_quick", "_row_lock"  # copies have no attributes that begin with _row_
 
 
-class Quick:
+class QuickRows:
     """Learns and scores dicts of numbers, of names in an order that came before, by one compiled call each.
 
     It is that of one learner, one numbering of columns and one list of classes, as long as a model has these. ``targets``: what
@@ -105,7 +105,7 @@ class OneByOne:
     learner_: Any
     encoding_: dict[str, Any] | None
     n_features_in_: int | None
-    _row_quick: Quick | None = None  # made by the first row
+    _row_quick: QuickRows | None = None  # made by the first row
 
     def _reader(self) -> NamedRow | TableRow:
         """What reads rows in the columns of the model; raises ValueError where its columns have no names."""
@@ -189,7 +189,7 @@ class OneByOne:
 
     def _hold(self, reader: NamedRow | TableRow) -> None:
         """Hold what takes single dicts of the model as it is now."""
-        self._row_quick = Quick(self, reader, self.quick_targets())
+        self._row_quick = QuickRows(self, reader, self.quick_targets())
         dict_calls.build_in(self, self._row_quick)
 
     def score_dict(self, row: Mapping[str, Any]) -> Any:

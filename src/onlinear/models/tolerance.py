@@ -12,7 +12,7 @@ from onlinear.learner import Learner
 from onlinear.learner.arguments import count
 from onlinear.learner.scores import predictors_of
 from onlinear.models.base import Model
-from onlinear.solvers.core.certified import CertifiedEngine, Report, Tell, add_passes, certificate, counted
+from onlinear.solvers.core.certified import CertifiedEngine, PassReport, Tell, add_passes, certificate, counted
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
 from onlinear.training.offsets import ROWS, far_from_zero, remark
@@ -106,10 +106,10 @@ class Certified(Model):
 HEADS = f"{'pass':>6}{'objective':>16}{'certified gap':>16}{'non-zeros':>12}{'columns':>10}"
 
 
-def teller(tasks: Tasks, show: Callable[[Report], None] | None) -> Tell:
+def teller(tasks: Tasks, show: Callable[[PassReport], None] | None) -> Tell:
     """Shows each certified pass over rows in memory, and says that it was a task."""
 
-    def tell(report: Report) -> bool:
+    def tell(report: PassReport) -> bool:
         if show is not None:
             show(report)
         tasks.begin(READING)
@@ -118,11 +118,11 @@ def teller(tasks: Tasks, show: Callable[[Report], None] | None) -> Tell:
     return tell
 
 
-def show_iterations() -> Callable[[Report], None]:
+def show_iterations() -> Callable[[PassReport], None]:
     """Prints a line for each certified pass over rows in memory."""
     print(HEADS)
 
-    def show(report: Report) -> None:
+    def show(report: PassReport) -> None:
         _line(report.passes, report.gap.objective, report.gap.relative, report.nonzeros, report.working)
 
     return show

@@ -57,7 +57,7 @@ class ArrayRows(NamedTuple):
                 same = _columns(len(block), width) if same is None else same
                 yield which, Rows(same[0][: len(block) + 1], same[1][: block.size], block.reshape(-1))
             else:
-                room = Room(len(block), block.size, block.dtype) if room is None else room
+                room = NonZeroRoom(len(block), block.size, block.dtype) if room is None else room
                 room.clear()
                 room.add(block)
                 yield which, room.rows()
@@ -124,7 +124,7 @@ def look(array: np.ndarray) -> tuple[Facts, Rows | None]:
     facts, room = Facts(0.0, 0, True), None
     for first, piece in ArrayRows(array, full=False).pieces():
         if first == 0 and 2 * np.count_nonzero(piece) <= piece.size:
-            room = Room(len(array), min(most_kept(array) // (4 + piece.itemsize), array.size), piece.dtype)
+            room = NonZeroRoom(len(array), min(most_kept(array) // (4 + piece.itemsize), array.size), piece.dtype)
         if room is not None and room.fits(piece):
             _, columns, values = room.add(piece)
             size = int(columns.max(initial=0)) + 1 if len(columns) else 0
@@ -148,7 +148,7 @@ def _look_at_columns(array: np.ndarray) -> Facts:
     return facts
 
 
-class Room:
+class NonZeroRoom:
     """Room for the non-zeros of dense blocks of up to ``n`` rows and ``most`` entries. What is not used is never touched:
     touching new memory costs more than the conversion."""
 

@@ -168,7 +168,7 @@ class Scaler:
         return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0
 
 
-class Survey:
+class ColumnMoments:
     """Means and deviations of the columns over rows that are looked at once, row by row: the same for any cut of them."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ ANY_PAIR = 1e-12  # of |step| |change of gradient|: a pair whose product is smal
 NUMBERS = ("b", "g_b", "value", "bound", "lowest", "eta")
 
 
-class Kept(NamedTuple):
+class Candidate(NamedTuple):
     """A point with the sums of all rows there."""
 
     w: np.ndarray
@@ -85,7 +85,7 @@ class Descent:
     def take(self, sums: Sequence[Sums]) -> None:
         """Take the sums of all rows at ``points``, and stand at the best of them, or ask about a shorter step."""
         found = [
-            Kept(w, b, total.loss / total.rows + penalised(self.strengths, w), total)
+            Candidate(w, b, total.loss / total.rows + penalised(self.strengths, w), total)
             for (w, b), total in zip(self._targets, sums, strict=True)
         ]
         self._targets = []
@@ -97,7 +97,7 @@ class Descent:
         else:
             self._search(found)
 
-    def _search(self, found: list[Kept]) -> None:
+    def _search(self, found: list[Candidate]) -> None:
         """The best share of the best step: 1, whose sums are there, one that is asked about, or none."""
         best, which, share = self.value, 0, 0.0
         for k, kept in enumerate(found):
@@ -118,7 +118,7 @@ class Descent:
         else:
             self.eta, self.share, self.quasi = self.eta / 8.0, 0.0, False
 
-    def _choose(self, found: list[Kept], which: int, share: float) -> None:
+    def _choose(self, found: list[Candidate], which: int, share: float) -> None:
         """Stand at a point, or at it with zeros where they cost little; the next step follows what the search has said."""
         first, kept = not np.isfinite(self.value), found[0]
         if not first and not kept.value <= self.value:  # by rounding alone: the share was seen to bring F down
@@ -146,7 +146,7 @@ class Descent:
             given = n, self.job.scales, self.job.fit_intercept
             self.bound = max(self.bound, bound_by_sign(self.job.penalty, by_sign, sums.gradients, *given))
 
-    def _slope(self, kept: Kept) -> bool:
+    def _slope(self, kept: Candidate) -> bool:
         """Whether F still falls at the end of a whole step at half the rate of its beginning: twice the step was better."""
         step, step_b = kept.w - self.w, kept.b - self.b
         g = in_scales(kept.sums.gradients.sum(axis=0) / kept.sums.rows, self.job.scales)

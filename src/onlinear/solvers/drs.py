@@ -50,7 +50,7 @@ from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet
 from onlinear.schedules import Power
-from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense, all_finite, choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
     AHEAD,
@@ -149,7 +149,7 @@ class Drs(NamedTuple):
         """Itself: a row moves it by its theta times its columns alone."""
         return self
 
-    def loss_start(self, engine: Engine, state: State) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> DualStart:
         """(1 + kappa) x - kappa u."""
         return split_start(self, engine, state)
 
@@ -191,10 +191,10 @@ def start_reflected(penalty, solver, V, columns, now, weights, v):
     return lam
 
 
-def split_start(solver: Any, engine: Any, state: State) -> Start:
+def split_start(solver: Any, engine: Any, state: State) -> DualStart:
     """Where the loss's step of a splitting method starts: v = (1 + kappa) x - kappa u."""
     if isinstance(engine, Exact):
-        return Start(ElasticNet(), (start_reflected, (engine.penalty, solver, engine.potentials(state))))
+        return DualStart(ElasticNet(), (start_reflected, (engine.penalty, solver, engine.potentials(state))))
 
     def at(columns: np.ndarray) -> tuple[np.ndarray, float]:
         t = state.t
@@ -203,7 +203,7 @@ def split_start(solver: Any, engine: Any, state: State) -> Start:
         u = solver.dense_u(state.arrays["U"][:, 1:][:, columns], t) if is_dense else engine.read_u(state, columns)
         return reflected(engine.weights(state, columns), u, lam / solver.lam_at(t)), lam
 
-    return Start(ElasticNet(), None, at)
+    return DualStart(ElasticNet(), None, at)
 
 
 def first_dual(penalty: Any, w: np.ndarray) -> np.ndarray:

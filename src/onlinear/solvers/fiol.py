@@ -57,7 +57,7 @@ from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
-from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense
 from onlinear.solvers.core.engine import (
     GAINS,
@@ -544,14 +544,14 @@ class Fiol(NamedTuple):
         """COMID, which moves from the thetas of a batch as FIOL does."""
         return Comid(self.schedule)
 
-    def loss_start(self, engine: Engine, state: State) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> DualStart:
         """The weights: the penalty is part of the step."""
         schedule = engine.solver.schedule
 
         def at(columns: np.ndarray) -> tuple[np.ndarray, float]:
             return engine.weights(state, columns), schedule.at(state.t + 1)
 
-        return Start(engine.penalty, None if isinstance(engine, Dense) else (start_at_weights, (schedule,)), at)
+        return DualStart(engine.penalty, None if isinstance(engine, Dense) else (start_at_weights, (schedule,)), at)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -23,7 +23,7 @@ from onlinear.compiled import adopt, kernel
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, is_bare
 from onlinear.schedules import Power
-from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import Dense, dot
 from onlinear.solvers.core.engine import (
     THETA,
@@ -88,7 +88,7 @@ class ImplicitSgd(NamedTuple):
         """SGD, which moves from the thetas of a batch as implicit SGD does."""
         return Sgd(self.schedule)
 
-    def loss_start(self, engine: Engine, state: State) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> DualStart:
         """The weights after the penalty's explicit step."""
         schedule, penalty = engine.solver.schedule, engine.penalty
 
@@ -96,7 +96,7 @@ class ImplicitSgd(NamedTuple):
             weights, v = engine.weights(state, columns), np.empty(len(columns))
             return v, start_after_penalty(schedule, penalty, columns, state.now, weights, v)
 
-        return Start(ElasticNet(), None if isinstance(engine, Dense) else (start_after_penalty, (schedule, penalty)), at)
+        return DualStart(ElasticNet(), None if isinstance(engine, Dense) else (start_after_penalty, (schedule, penalty)), at)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

@@ -28,7 +28,7 @@ from onlinear.compiled import adopt, function, kernel
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
 from onlinear.solvers.core.engine import (
     BIAS,
@@ -106,7 +106,7 @@ class Oadm(NamedTuple):
         """Itself: a row moves it by its theta times its columns alone."""
         return self
 
-    def loss_start(self, engine: Engine, state: State) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> DualStart:
         """(rho z - mu + eta w) / (rho + eta)."""
         rho, eta = self.rho_at(state.t + 1), self.bregman_at(state.t + 1)
         c = 1.0 / (rho + eta)
@@ -120,7 +120,7 @@ class Oadm(NamedTuple):
                 z, w, mu = state.arrays["U"][:, 1:][:, columns]
             return c * (rho * z - mu + eta * w), c
 
-        return Start(ElasticNet(), None, at)
+        return DualStart(ElasticNet(), None, at)
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)

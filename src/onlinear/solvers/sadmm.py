@@ -27,7 +27,7 @@ import numpy as np
 from onlinear.compiled import adopt
 from onlinear.losses import weighted
 from onlinear.schedules import Power
-from onlinear.solvers.core.batch_dual import Start
+from onlinear.solvers.core.batch_dual import DualStart
 from onlinear.solvers.core.dense import choose, dot, prox_but_first
 from onlinear.solvers.core.engine import Engine, Preset, Problem, State, needs_theta
 from onlinear.solvers.drs import SPLIT, Exact, first_dual, split_start, why_not_split
@@ -87,7 +87,7 @@ class Sadmm(NamedTuple):
         """Itself: a row moves it by its theta times its columns alone."""
         return self
 
-    def loss_start(self, engine: Engine, state: State) -> Start:
+    def loss_start(self, engine: Engine, state: State) -> DualStart:
         """(1 + kappa) x - kappa u."""
         return split_start(self, engine, state)
 

@@ -267,7 +267,7 @@ class Stream(ABC):
         """The blocks of one pass, in order."""
 
 
-class Sums(NamedTuple):
+class Fingerprint(NamedTuple):
     """A summary of some rows that does not depend on how they are cut into blocks.
 
     It is the number of rows, checksums of the labels and of the numbers of entries in order, and the sums of the columns and of
@@ -280,10 +280,10 @@ class Sums(NamedTuple):
     columns: int = 0
     values: int = 0
 
-    def plus(self, block: Block, entries: EntrySums) -> Sums:
+    def plus(self, block: Block, entries: EntrySums) -> Fingerprint:
         """The summary of these rows and of a block after them, whose entries have these sums."""
         starts = block.rows.indptr
-        return Sums(
+        return Fingerprint(
             self.rows + block.n,
             _checksum(block.y, self.labels),
             _checksum(starts[1:] - starts[:-1], self.lengths),
@@ -339,27 +339,27 @@ class Reader(Stream):
     """The rows of files. A pipe gives them once; of other files every pass must give the rows of the first pass."""
 
     _read = False
-    _first: dict[str, Sums] | None = None  # of each file, by the first whole pass
+    _first: dict[str, Fingerprint] | None = None  # of each file, by the first whole pass
 
     def __iter__(self) -> Iterator[Block]:
         if self._read and not self.rereadable:
             name = "standard input" if self.name == "-" else f"{self.name}: a pipe"
             raise StreamError(f"{name} cannot be read twice; several passes need a file.")
         self._read, self.done = True, 0
-        first, found = self._first, dict[str, Sums]()
+        first, found = self._first, dict[str, Fingerprint]()
         with closing(self._pass()) as blocks:
             for block in blocks:
                 (name,) = block.names
-                found[name] = found.get(name, Sums()).plus(block, self._entry_sums(block))
-                if first is not None and found[name].rows > first.get(name, Sums()).rows:
-                    raise _change_error(name, first.get(name, Sums()), found[name])
+                found[name] = found.get(name, Fingerprint()).plus(block, self._entry_sums(block))
+                if first is not None and found[name].rows > first.get(name, Fingerprint()).rows:
+                    raise _change_error(name, first.get(name, Fingerprint()), found[name])
                 yield block
         if first is None:
             self._first = found
             return
         for name, sums in first.items():
             if found.get(name) != sums:
-                raise _change_error(name, sums, found.get(name, Sums()))
+                raise _change_error(name, sums, found.get(name, Fingerprint()))
 
     @abstractmethod
     def _pass(self) -> Generator[Block, None, None]:
@@ -370,7 +370,7 @@ class Reader(Stream):
         return EntrySums.of(block.rows)
 
 
-def _change_error(name: str, first: Sums, found: Sums) -> StreamError:
+def _change_error(name: str, first: Fingerprint, found: Fingerprint) -> StreamError:
     """The error for a file whose rows differ from those of the first pass."""
     got = f"{found.rows:,}{' or more' if found.rows > first.rows else ''}"
     got = got if found.rows != first.rows else "as many with other labels, columns or values"

@@ -22,7 +22,7 @@ BAR = ord("|")
 MOST_CROSSED = 1 << 16  # crosses of features in a row
 
 
-class Names(NamedTuple):
+class NamespacePairs(NamedTuple):
     """The names of namespaces in pairs: name s is ``text[starts[s]:starts[s+1]]``, of all that begin so if ``open_ended[s]``.
 
     Bit s of a mark says that a namespace has name s. ``partners[s]`` marks the names that name s is paired with.
@@ -34,7 +34,7 @@ class Names(NamedTuple):
     partners: np.ndarray
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[str, str]]) -> Names:
+    def of(cls, pairs: Sequence[tuple[str, str]]) -> NamespacePairs:
         """Those of some pairs, of at most 64 names."""
         names = sorted({name for pair in pairs for name in pair})
         partners = np.zeros(len(names), np.uint64)
@@ -52,7 +52,7 @@ class NamespaceCrosses:
     """Adds the crosses of these pairs of namespaces to parsed rows."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]], hash_bits: int) -> None:
-        self._names, self._mask = Names.of(pairs), np.uint64((1 << hash_bits) - 1)
+        self._names, self._mask = NamespacePairs.of(pairs), np.uint64((1 << hash_bits) - 1)
 
     def add(self, text: np.ndarray, spaces: np.ndarray, rows: Rows) -> tuple[Rows, list[tuple[int, int]]]:
         """The rows with their crosses, from rows whose columns are whole hashes; and (row, crosses) of those with too many.

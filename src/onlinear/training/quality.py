@@ -130,7 +130,7 @@ def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
     return float(y.min()), float(y.max())
 
 
-class Targets:
+class TargetCounts:
     """The distribution of the targets so far, in bounded memory: as sums, so that what came since a mark is a difference."""
 
     def __init__(self, classes: int | None) -> None:
@@ -212,7 +212,7 @@ class Quality:
 
     def __init__(self, learner: Learner, classes: int | None, negative: float) -> None:
         self.learner, self.negative = learner, negative
-        self.targets = Targets(classes)
+        self.targets = TargetCounts(classes)
         self.sides = np.zeros(2)  # weight of the rows whose target is out of reach of the slope: below the score, above it
         self.marks: list[Mark] = []
         self.first_class, self.first_rows, self.whole = -1, 0, True  # the class of the first rows, and how many they are

@@ -20,13 +20,13 @@ from onlinear.training.scored import ScoredRows
 from onlinear.training.trainable import Trainable
 
 
-class Sums(NamedTuple):
+class WeightedLoss(NamedTuple):
     """A sum of losses and the weight of its rows."""
 
     loss: float = 0.0
     weight: float = 0.0
 
-    def means(self, before: Sums) -> tuple[float, float]:
+    def means(self, before: WeightedLoss) -> tuple[float, float]:
         """The mean loss of all rows and of those since ``before``; nan of no weight."""
         return mean(self.loss, self.weight), mean(self.loss - before.loss, self.weight - before.weight)
 
@@ -51,8 +51,9 @@ class Reporter:
         self._before = learner.total_loss if continues else 0.0
         self._predicted_before = race.predicted_loss if continues and race is not None else 0.0
         self.reported = 0  # rows of the last report
-        self._last_then, self._averaged_then = Sums(), Sums()  # at the last report: of the last iterate, of the average
-        self._linear, self._linear_then = LossSum(learner.loss) if learner.clips else None, Sums()
+        self._last_then = WeightedLoss()  # at the last report, of the last iterate
+        self._averaged_then = WeightedLoss()  # the same of the average
+        self._linear, self._linear_then = LossSum(learner.loss) if learner.clips else None, WeightedLoss()
 
     @property
     def due(self) -> int:
@@ -77,12 +78,12 @@ class Reporter:
         """A report of the rows so far, which the model adds to its history; ``held``: the held-out rows of this pass."""
         rows, weight, last = self._place.rows, self.scored.weight, None
         doubled = rows == self.due
-        sums = Sums(self._learner.total_loss - self._before, weight)
+        sums = WeightedLoss(self._learner.total_loss - self._before, weight)
         loss, since = sums.means(self._last_then)
         self._last_then, self.reported = sums, rows
         if self._learner.averaged:
             last = Last(loss, since, count_nonzeros(self._learner, average=False))
-            sums = Sums(self.total_loss, weight)
+            sums = WeightedLoss(self.total_loss, weight)
             loss, since = sums.means(self._averaged_then)
             self._averaged_then = sums
         if doubled:
@@ -99,7 +100,7 @@ class Reporter:
         """The losses of the linear scores, of rows of this weight; None where nothing clips them."""
         if self._linear is None:
             return None
-        sums = Sums(self._linear.value, weight)
+        sums = WeightedLoss(self._linear.value, weight)
         found, self._linear_then = Linear(*sums.means(self._linear_then)), sums
         return found
 
@@ -150,15 +151,15 @@ class Reporter:
         linear scores."""
         if self._linear is not None and run.get("linear") is not None:
             self._linear.total[:] = run["linear"][:2]
-            self._linear_then = Sums(*run["linear"][2:])
+            self._linear_then = WeightedLoss(*run["linear"][2:])
         else:
             self._linear = None
         loss, weight, self.reported = run["then"]
-        self._last_then = Sums(loss, weight)
+        self._last_then = WeightedLoss(loss, weight)
         self.scored.restore(arrays)
         self.quality.restore(run.get("quality"), quality)
         if run.get("scored") is not None and run.get("averaged then") is not None:
-            self._averaged_then = Sums(*run["averaged then"])
+            self._averaged_then = WeightedLoss(*run["averaged then"])
         elif self._learner.averaged:  # what the last iterate scored stands for the rows so far
             self.scored.losses.total[0] = self._learner.total_loss
             self._averaged_then = self._last_then

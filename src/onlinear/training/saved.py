@@ -17,7 +17,7 @@ from onlinear.training.held_out import Best
 from onlinear.training.trainable import Trainable
 
 
-class State(NamedTuple):
+class RunState(NamedTuple):
     """All that a run knows beside its model: what fits JSON, and arrays."""
 
     run: Header

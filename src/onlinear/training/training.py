@@ -25,7 +25,7 @@ from onlinear.learner.limits import ColumnsNeeded
 from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.learner.stored_learner import Header
 from onlinear.learner.uncertainty import refuse_more_passes
-from onlinear.rows.scaling import Survey
+from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
 from onlinear.streams.blocks import joined
 from onlinear.streams.labels import Labels
@@ -40,7 +40,7 @@ from onlinear.training.pieces import Pieces
 from onlinear.training.place import Place
 from onlinear.training.quality import Constant
 from onlinear.training.reporter import Reporter, count_nonzeros
-from onlinear.training.saved import State
+from onlinear.training.saved import RunState
 from onlinear.training.scored import ScoredRows
 from onlinear.training.tasks import BLOCK, NOBODY, PASS, READING, Tasks
 from onlinear.training.trainable import Trainable
@@ -75,7 +75,7 @@ class Training:
         *,
         shuffled: Shuffled | None = None,
         keeper: Keeper | None = None,
-        saved: State | None = None,
+        saved: RunState | None = None,
         tasks: Tasks = NOBODY,
     ) -> None:
         self.options, self.keeper, self.tasks = options, keeper, tasks
@@ -164,11 +164,11 @@ class Training:
             raise ValueError(f"solver {self.model.solver!r} needs all rows at once; a stream takes any other solver.")
         return learner
 
-    def _survey(self, why: str) -> tuple[Survey, list[Block]]:
+    def _survey(self, why: str) -> tuple[ColumnMoments, list[Block]]:
         """What one more pass tells of the rows that will be learned; the first pass begins anew after it."""
         if not self.stream.rereadable:
             raise ValueError(f"{why.removesuffix('.')}: {self.stream.name} cannot be read twice to find it.")
-        survey = Survey()
+        survey = ColumnMoments()
         self._place.restart()
         for block in self._place.blocks():
             s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
@@ -177,7 +177,7 @@ class Training:
         self._place.restart()
         return survey, self._place.peek()
 
-    def _resume(self, make: Callable[[str], Trainable], saved: State) -> None:
+    def _resume(self, make: Callable[[str], Trainable], saved: RunState) -> None:
         self.task = saved.run["task"]
         self.model = make(self.task)
         known = getattr(self.model, "task", None)  # a file may hold a bare learner
@@ -189,7 +189,7 @@ class Training:
         self.holding, self.width = saved.run["holding"], self.model.learner_.size
         self._place.restart()
 
-    def _prepare(self, saved: State | None) -> None:
+    def _prepare(self, saved: RunState | None) -> None:
         """Make what goes with the learner."""
         self.learner: Learner = self.model.learner_
         negative = self.model.negative_target(self.learner.n_outputs)
@@ -536,7 +536,7 @@ class Training:
         self.written, self._next_rows, self._checkpoint_time = self.rows, self._next_checkpoint(), time.monotonic()
         return written
 
-    def state(self) -> State:
+    def state(self) -> RunState:
         """All that the run knows beside its model, and where it stands in the stream."""
         place, held, reporter, best = self._place, self._held, self._reporter, self.best
         weights = self.options.class_weights
@@ -566,4 +566,4 @@ class Training:
             arrays |= {f"certified.{name}": array for name, array in self.reading.arrays().items()}
         if best is not None:
             arrays |= {f"best.{name}": array for name, array in best.arrays.items()}
-        return State(run, arrays)
+        return RunState(run, arrays)

@@ -34,7 +34,7 @@ DIFFERENCE = 1e-7  # of z: how far apart the two points are whose difference quo
 FAST = 0.1  # a step of Newton's after which the next needs no epoch brings the rows so much closer
 
 
-class Start(NamedTuple):
+class DualStart(NamedTuple):
     """Where the implicit step of a batch starts, v, and the penalty of its prox.
 
     ``reader``: of a lazy engine, a kernel that writes v and gives the step size c, and its arguments before the columns,

@@ -17,7 +17,7 @@ from onlinear.compiled import composed, function, kernel
 from onlinear.losses import weighted
 from onlinear.rows import Rows
 from onlinear.rows.scaling import BEHIND
-from onlinear.solvers.core.batch_dual import DualRoom, Start, batch_thetas, is_straight, most_rounds
+from onlinear.solvers.core.batch_dual import DualRoom, DualStart, batch_thetas, is_straight, most_rounds
 from onlinear.solvers.core.engine import BIAS_SUM, BIAS_TOTAL, ONE, Engine, Examples, LastRow, State, T
 
 MOST_COLUMNS, FEWEST_VISITS = 1 << 22, 8  # of which each has a number, where the rows at hand have an eighth as many entries
@@ -25,7 +25,7 @@ ONE_MORE, HALF = np.uint64(1), np.uint64(32)
 SPREAD, SHIFT = np.uint64(2654435761), np.uint64(15)  # of columns over the slots
 
 
-class Room(NamedTuple):
+class BatchRoom(NamedTuple):
     """Room for the columns of a batch: the place of each entry, and the columns in order, their weights, and their sums.
 
     ``keys`` and ``spots`` are a table of columns; a key that does not begin with the number of the batch, ``batch[0]``, is of
@@ -42,7 +42,7 @@ class Room(NamedTuple):
     direct: np.ndarray
 
     @classmethod
-    def of(cls, entries: int, size: int) -> Room:
+    def of(cls, entries: int, size: int) -> BatchRoom:
         """Room for batches of so many entries, with a number for each of ``size`` columns."""
         slots = 0 if size else 1 << max(4, (2 * entries - 1).bit_length())
         columns, wide = np.empty(entries + BEHIND, np.uint32), np.empty((2, entries + BEHIND))
@@ -262,12 +262,14 @@ def room_for(entries: int) -> Rows:
     return Rows(np.zeros(2, np.uint64), np.empty(entries, np.uint32), np.empty(entries + BEHIND))
 
 
-def learn_whole(engine: Engine, loss: Any, start: Start | None, state: State, examples: Examples, k: int) -> tuple[int, bool]:
+def learn_whole(
+    engine: Engine, loss: Any, start: DualStart | None, state: State, examples: Examples, k: int
+) -> tuple[int, bool]:
     """Learn whole batches of k rows by a lazy engine whose rows have slope 1: how many rows were learned, and whether an
     implicit step was not found. ``start``: of implicit steps."""
     n, entries = len(examples.s), entries_of(examples.rows, k)
     total = int(examples.rows.indptr[-1] - examples.rows.indptr[0])
-    room = Room.of(entries, state.size if state.size <= min(MOST_COLUMNS, FEWEST_VISITS * total) else 0)
+    room = BatchRoom.of(entries, state.size if state.size <= min(MOST_COLUMNS, FEWEST_VISITS * total) else 0)
     row, slopes, report, first = room_for(entries), np.empty(k), np.zeros(1, np.int64), 0
     implicit = None
     if start is not None and start.reader is not None:

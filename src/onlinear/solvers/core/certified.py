@@ -9,7 +9,7 @@ import numpy as np
 
 from onlinear.certified import Gap, refuse_uncertified
 from onlinear.certified.columns import Stored
-from onlinear.certified.prox_newton import Limits, Report, Solution, Tell
+from onlinear.certified.prox_newton import Limits, PassReport, Solution, Tell
 from onlinear.files import trust
 from onlinear.penalties import Box, ElasticNet
 from onlinear.rows import Source
@@ -103,4 +103,4 @@ def counted(state: State) -> tuple[int, int]:
     return int(state.now[ITERATIONS]), int(state.now[PASSES])
 
 
-__all__ = ["CertifiedEngine", "Report", "Tell", "add_passes", "certificate", "counted", "stand"]
+__all__ = ["CertifiedEngine", "PassReport", "Tell", "add_passes", "certificate", "counted", "stand"]

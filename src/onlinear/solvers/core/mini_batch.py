@@ -22,7 +22,7 @@ from onlinear.files import trust
 from onlinear.files.trust import Span
 from onlinear.rows import LARGEST_VALUE, Rows, dot_rows
 from onlinear.solvers.core.batch_dual import ENOUGH, DualRoom, batch_thetas, is_straight, most_rounds
-from onlinear.solvers.core.batch_loop import Room, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
+from onlinear.solvers.core.batch_loop import BatchRoom, entries_of, learn_whole, mean_slopes, room_for, sum_batch, unite
 from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, Steps, is_joint
 
 MOST_ROWS = 256
@@ -228,7 +228,7 @@ class MiniBatchEngine(Engine):
             examples = Examples(rows, 0.0, y, s, scores, np.empty(self.rows) if means else None)
             return self._learn_whole(state, examples) == self.rows
         entries = entries_of(rows, self.rows)
-        room, row, slopes = Room.of(entries, 0), room_for(entries), np.empty(self.rows)
+        room, row, slopes = BatchRoom.of(entries, 0), room_for(entries), np.empty(self.rows)
         count = int(unite(rows, 0, self.rows, room))
         if self._start is None:
             mean_slopes(self.loss, 0, scores, y, s, slopes)
@@ -246,7 +246,7 @@ class MiniBatchEngine(Engine):
         return done == 1 and isfinite(self.inner.bias(state))
 
     def _find_thetas(
-        self, state: State, rows: Rows, room: Room, count: int, y: np.ndarray, s: np.ndarray, slopes: np.ndarray
+        self, state: State, rows: Rows, room: BatchRoom, count: int, y: np.ndarray, s: np.ndarray, slopes: np.ndarray
     ) -> bool:
         """Fill in what each row of a batch adds to the mean of the thetas; False where they are not found."""
         start = self._start(self.inner, state)  # type: ignore[misc]
