@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onlinear import rows
+from onlinear import Learner, rows
 from onlinear.rows import Rows
-from onlinear.rows.arrays import float_type
+from onlinear.rows.arrays import ENTRIES, float_type
 
 D = np.array(
     [
@@ -488,3 +488,42 @@ def test_rows_without_zeros_are_read_where_they_lie():
     ((_, found),) = rows.read(FULL).blocks()
     assert np.shares_memory(found.values, FULL)
     assert_rows(found, rows.read(sp.csr_matrix(FULL)).data)
+
+
+LARGE = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "columns of float32": lambda X: np.asfortranarray(X, np.float32),
+    "bytes in another order": lambda X: X.astype(">f8"),
+}
+
+
+@pytest.mark.parametrize("layout", LARGE)
+@pytest.mark.parametrize("zeros", [0.0, 0.1, 0.8])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_is_found_in_every_block(layout, zeros, value):
+    n = 3 * ENTRIES // 4 + 5  # three blocks, and some rows
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, 4)) * (rng.random((n, 4)) >= zeros)
+    for row in (0, n // 3, n // 2, n - 1):
+        wrong = X.copy()
+        wrong[row, 2] = value
+        with pytest.raises(ValueError, match=f"at row {row}, column 2; every value must be finite"):
+            rows.read(LARGE[layout](wrong))
+    rows.read(LARGE[layout](X))
+
+
+def test_rows_beyond_the_first_block_with_nan_are_neither_learned_nor_predicted():
+    n = ENTRIES // 2
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((n, 4)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    learner = Learner("comid", "hinge").learn(X, y)
+    before = learner.freeze()[1]
+    X[7, 1] = np.nan
+    for call in (lambda: learner.predict(X), lambda: learner.learn(X, y)):
+        with pytest.raises(ValueError, match="NaN at row 7, column 1"):
+            call()
+    assert learner.t == n
+    assert all(np.array_equal(array, before[name]) for name, array in learner.freeze()[1].items())

@@ -28,8 +28,8 @@ class Facts(NamedTuple):
     full: bool  # whether no entry is 0
 
     def joined(self, largest: float, smallest: float, size: int, full: bool) -> Facts:
-        """Those of these entries and of others, whose absolute values are between ``smallest`` and ``largest``."""
-        most = largest if not largest <= self.largest else self.largest
+        """Those of these entries and of others, whose absolute values are between ``smallest`` and ``largest``; NaN stays."""
+        most = largest if largest != largest or largest > self.largest else self.largest
         return Facts(most, max(self.size, size), self.full and full and smallest > 0.0)
 
 
