@@ -239,3 +239,20 @@ def test_dates_and_empty_columns_are_told_where_their_options_are():
     for column in (pd.date_range("2020-01-01", periods=4), [None] * 4):
         with pytest.raises(StreamError, match=r"these are options of streams\.open\(table, target=\.\.\.\)"):
             OnlineClassifier().fit(pd.DataFrame({"x": column}), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("settings", [{}, {"average": "uniform"}, {"average": "none"}])
+def test_partial_fit_of_a_table_looks_at_no_weight_but_those_of_its_rows(settings, monkeypatch):
+    whole = FRAME.dropna()[["price", "site", "click"]]
+    model = OnlineClassifier(**settings, random_state=0).fit(whole, "click")
+    told = clone(model).fit(whole, "click")
+    told.partial_fit(streams.open(whole, encoding=told.encoding_, target="click"))
+    history = [*model.history_]
+
+    def refuse(*_, **__):
+        raise AssertionError("all weights were counted")
+
+    monkeypatch.setattr("onlinear.training.reporter.count_nonzeros", refuse)
+    model.partial_fit(whole)
+    assert model.history_ == history
+    np.testing.assert_array_equal(model.coef_, told.coef_)

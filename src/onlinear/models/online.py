@@ -326,7 +326,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if shuffled is not None and generator is not None:
             shuffled.restore(generator)
         most = count("max_passes", self.max_passes) if anew and self.certifies else None
-        return options._replace(class_weights=weights, most=most)
+        return options._replace(class_weights=weights, most=most, reports=anew)
 
     def _follow(
         self, training: Training, callbacks: Any, total: int | None, before: dict[str, Any], describe: Callable[[], None]

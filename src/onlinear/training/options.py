@@ -30,6 +30,7 @@ class Options(NamedTuple):
     continues: bool = False  # whether the model was trained before: its history and its count of passes stay
     patience: int | None = None  # passes without a better loss of the held-out rows before the run ends; None: never early
     most: int | None = None  # with a model that ends at a certified gap: the most readings of all rows; None: no certificate
+    reports: bool = True  # whether the run reports on its rows, which takes a look at every weight
 
 
 def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -39,13 +39,13 @@ class Reporter:
     """
 
     def __init__(
-        self, model: Trainable, learner: Learner, place: Place, labels: Labels | None, *, continues: bool = False
+        self, model: Trainable, learner: Learner, place: Place, labels: Labels | None, *, continues: bool, reports: bool
     ) -> None:
         self._model, self._learner, self._place, self._labels = model, learner, place, labels
         self.scored = ScoredRows(learner.loss, labels is None)
         count = None if labels is None else labels.count
         self.quality = Quality(learner, count, model.negative_target(learner.n_outputs))
-        self._continues = continues
+        self._continues, self._reports = continues, reports
         race = learner.race
         # What the learner's sums hold of rows before this run.
         self._before = learner.total_loss if continues else 0.0
@@ -56,9 +56,14 @@ class Reporter:
         self._linear, self._linear_then = LossSum(learner.loss) if learner.clips else None, WeightedLoss()
 
     @property
-    def due(self) -> int:
-        """The row count of the next report: the next power of two, unless it is reported."""
-        return self.reported * 2 or 1
+    def due(self) -> float:
+        """The row count of the next report: the next power of two, unless it is reported; infinite where none is made."""
+        return self.reported * 2 or 1 if self._reports else inf
+
+    @property
+    def lags(self) -> bool:
+        """Whether there are rows that no report tells of, and one does."""
+        return self._reports and self._place.rows != self.reported
 
     def add(self, scores: np.ndarray, targets: Targets, weights: np.ndarray) -> None:
         """Add rows that the learner has scored and learned, as ``learn_checked`` gives the scores."""

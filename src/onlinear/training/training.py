@@ -195,7 +195,8 @@ class Training:
         negative = self.model.negative_target(self.learner.n_outputs)
         self._intake = Intake(self.learner, self.stream, self.labels, negative)
         self._held = HeldOut(self.learner, self._intake, self._place, self.labels is None)
-        self._reporter = Reporter(self.model, self.learner, self._place, self.labels, continues=self.options.continues)
+        about = {"continues": self.options.continues, "reports": self.options.reports}
+        self._reporter = Reporter(self.model, self.learner, self._place, self.labels, **about)
         self._pieces = Pieces(self._place)
         self.in_pieces = self.averaged and not self.learner.racing  # whether rows wait to be scored by the average
         if saved is not None:
@@ -231,7 +232,7 @@ class Training:
             if self.number > 0:
                 self.learner.end_first_pass()
             yield from self._pass()
-            if self.number + 1 == self.options.passes and self.rows != self._reporter.reported:
+            if self.number + 1 == self.options.passes and self._reporter.lags:
                 yield self._report()
             held = self._judge()
             if held is not None:
@@ -242,7 +243,7 @@ class Training:
             if not ended:
                 self._held.begin_pass()
                 self._place.begin_pass()
-        if self.rows != self._reporter.reported and self.reading is None:
+        if self._reporter.lags and self.reading is None:
             yield self._report()
         if self.options.most is not None:
             yield from self._certify(self.options.most)
