@@ -212,3 +212,22 @@ def test_estimators_refuse_what_has_no_form(rows, make, message):
     X, y, _ = rows
     with pytest.raises((ValueError, TypeError), match=message):
         make().fit(X[:50], y[:50])
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-160])
+def test_targets_whose_squares_are_0_get_intervals_that_are_no_point(unit):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = unit * (X[:, 0] + np.random.default_rng(1).normal(size=300))
+    model = OnlineRegressor(uncertainty=True).fit(X[:200], y[:200])
+    low, high = model.predict_interval(X[200:]).T
+    assert np.mean((low <= y[200:]) & (y[200:] <= high)) > 0.8
+    assert np.all(model.predict(X, return_std=True)[1] > 0.0)
+
+
+def test_errors_too_large_to_be_kept_are_refused_and_no_interval_of_no_width():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    model = OnlineRegressor(uncertainty=True).fit(X, 1e140 * X[:, 0])
+    for read in (lambda: model.predict_interval(X), lambda: model.predict(X, return_std=True)):
+        with pytest.raises(ValueError, match=r"off by 1e\+120 and more, which nothing is kept of: divide y by a constant"):
+            read()
+    assert np.isfinite(model.predict(X)).all()

@@ -29,6 +29,7 @@ COPIES = 4  # learners beside the one of classes; fewer did not cover as they sh
 PLACES = 4  # of the histogram for each power of 2
 POWERS_OF_TARGETS, POWERS_OF_SCORES = 1024, 128  # as wide as floats of targets; scores are never far from 1
 LARGEST, HEAVIEST = 1e120, 1e30  # |z| and weights beyond count as these, so that sums of w z^2 are finite
+SMALLEST = 2.0**-512  # |z| below it, but 0, count as this, so that their squares are not 0
 FADES = 512  # half-lives after which the histogram is multiplied by 2^-512, so that no weight is too large
 SEED = np.uint64(0x9E3779B97F4A7C15)
 MORE_THAN = np.cumsum(np.exp(-1.0) / np.cumprod([1.0, *range(1, 18)]))  # P(Poisson(1) <= k)
@@ -93,7 +94,8 @@ class Spread:
             counted = np.minimum(weights[part], HEAVIEST) * factor
             kept = counted > 0.0
             for k, found in enumerate(z[:, part]):
-                size = np.minimum(np.abs(found[kept]), LARGEST)
+                size = np.abs(found[kept])
+                size = np.where(size > 0.0, np.clip(size, SMALLEST, LARGEST), 0.0)
                 places = self._place(size)
                 np.add.at(self.counts[r, k], ((found[kept] > 0.0).astype(int), places), counted[kept])
                 np.add.at(self.sums[r, k], np.zeros(len(size), int), counted[kept])
@@ -147,6 +149,8 @@ class Spread:
     def _total(self) -> np.ndarray:
         if not np.all(self.sums[..., 0].sum(axis=0) > 0.0):
             raise ValueError("too few rows were learned to tell how far predictions may be off: it takes 2 with a weight.")
+        if self.of_targets and np.any(self.counts[..., self._place(np.array([LARGEST]))] > 0.0):
+            raise ValueError(f"predictions were off by {LARGEST:g} and more, which nothing is kept of: divide y by a constant.")
         return self.sums
 
     def _reading_units(self, source: Source) -> np.ndarray:
