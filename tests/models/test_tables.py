@@ -256,3 +256,29 @@ def test_partial_fit_of_a_table_looks_at_no_weight_but_those_of_its_rows(setting
     model.partial_fit(whole)
     assert model.history_ == history
     np.testing.assert_array_equal(model.coef_, told.coef_)
+
+
+def test_what_holds_no_rows_is_refused_by_the_method_that_gives_them():
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1]})
+    lazy, once = pl.from_arrow(table).lazy(), lambda: pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    model = OnlineClassifier().fit(table, "y")
+    for call in (
+        lambda: OnlineClassifier().fit(lazy, "y"),
+        lambda: model.predict(lazy),
+        lambda: streams.open(lazy, target="y"),
+    ):
+        with pytest.raises(TypeError, match=r"got a LazyFrame, which holds none yet: give its collect\(\)"):
+            call()
+    with pytest.raises(TypeError, match=r"got a RecordBatchReader, which gives them once: give its read_all\(\)"):
+        OnlineClassifier().fit(once(), [0, 1, 0, 1])
+    assert OnlineClassifier().fit(once(), "y").t_ == 4
+    assert len(model.predict(once())) == 4
+
+
+def test_targets_in_a_column_and_no_rows():
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "s": list("abab")})
+    flat = OnlineClassifier(random_state=0).fit(table, [0, 1, 0, 1])
+    np.testing.assert_array_equal(OnlineClassifier(random_state=0).fit(table, [[0], [1], [0], [1]]).coef_, flat.coef_)
+    for model in (OnlineClassifier(), OnlineRegressor()):
+        with pytest.raises(StreamError, match="expected at least one row, got none"):
+            model.fit(table[:0], [])

@@ -242,8 +242,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
         checks.refuse_masked(y, "y")
-        known = None if anew else getattr(self, "classes_", None)
-        targets, named = self.target_places(np.asarray(y), classes, known, anew)
+        known, given = None if anew else getattr(self, "classes_", None), np.asarray(y)
+        if anew and not n:
+            raise StreamError(f"{rows.name}: expected at least one row, got none.")
+        targets, named = self.target_places(given[:, 0] if given.shape == (n, 1) else given, classes, known, anew)
         return Given(rows, checks.column(targets, "y", n), weights, named)
 
     def start_with_dicts(self, outputs: int) -> None:

@@ -57,6 +57,10 @@ def has_other_than_numbers(X: Any) -> bool:
         return True
     if all(getattr(dtype, "kind", "O") in "fiubc" for dtype in getattr(X, "dtypes", "O")):
         return False  # a pandas frame of numbers, without a copy
+    if hasattr(X, "read_all") and hasattr(X, "read_next_batch"):
+        raise TypeError(
+            f"expected rows that can be looked at first, got a {type(X).__name__}, which gives them once: give its read_all()."
+        )
     from onlinear.streams.column_plan import kind_of
 
     return any(kind_of(held) not in (NUMBER, BOOLEAN) for held in as_arrow(X).schema.types)

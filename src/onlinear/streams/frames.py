@@ -9,10 +9,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME = "the table"  # of a table in memory, in messages
+LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 
 
 def is_table(source: Any) -> bool:
-    """Whether ``source`` is a table in memory: a data frame, an Arrow table or batch, a list of dicts, or one dict."""
+    """Whether ``source`` is a table in memory: a data frame, an Arrow table or batch, a list of dicts, or one dict.
+
+    Raises TypeError for a lazy frame.
+    """
+    if type(source).__name__ == LAZY and hasattr(source, "collect"):
+        raise TypeError(f"expected rows, got a {LAZY}, which holds none yet: give its collect().")
     return is_frame(source) or is_record(source) or is_records(source)
 
 
