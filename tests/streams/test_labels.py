@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onlinear import OnlineClassifier, streams
 from onlinear.rows import Rows
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels, scan, shown
@@ -106,3 +107,17 @@ def test_a_scan_finds_all_labels():
 @pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (-3, "-3"), (0.1, "0.1"), (1e300, "1e+300"), ("a b", "a b")])
 def test_numbers_are_shown_so_that_they_read_back(value, text):
     assert shown(value) == text
+
+
+@pytest.mark.parametrize("first", [2**53, 10**18, -(10**18)])
+@pytest.mark.parametrize("name", ["a.csv", "a.svm"])
+def test_classes_that_doubles_do_not_tell_apart_are_refused(tmp_path, name, first):
+    labels = [first, first + 1, 5]
+    rows = [f"{label},{k}" if name == "a.csv" else f"{label} 1:{k}" for k in range(1, 9) for label in labels]
+    (tmp_path / name).write_text("\n".join((["y,x"] if name == "a.csv" else []) + rows) + "\n")
+    options = {"target": "y"} if name == "a.csv" else {}
+    with pytest.raises(StreamError, match=r"expected classes within 2\^53, beyond which several are read as one, got -?\d"):
+        OnlineClassifier().fit(streams.open(tmp_path / name, **options), classes="scan")
+    if name == "a.csv":
+        model = OnlineClassifier().fit(streams.open(tmp_path / name, **options, text=["y"]), classes="scan")
+        assert sorted(model.classes_) == sorted(map(str, labels))

@@ -87,12 +87,19 @@ class Labels:
 
 
 def scan(stream: Stream) -> tuple[Any, ...]:
-    """All labels of a stream, ascending; reads it once."""
+    """All labels of a stream, ascending; reads it once. Raises StreamError for one that may be several: whole numbers from 2^53
+    on are not told apart."""
     if not stream.rereadable:
         raise StreamError(f"{stream.name} cannot be read twice: name the classes instead of scanning for them.")
     found: set[float] = set()
     for block in stream:
         found.update(np.unique(block.y).tolist())
+    beyond = next((y for y in sorted(found) if abs(y) >= LARGEST_WHOLE), None) if stream.labels is None else None
+    if beyond is not None:
+        raise StreamError(
+            f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {shown(beyond)}: read the "
+            "column as text (text=, in the command --text), or number the classes anew."
+        )
     return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
 
 
