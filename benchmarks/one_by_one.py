@@ -1,5 +1,5 @@
-"""What a call with one row as a dict costs, beside River's: ten numbers by name, or ten words of 2,000; in microseconds, the
-least of forty runs.
+"""What a call with one row as a dict costs, beside River's, in microseconds: ten numbers by name, or ten words of 2,000, the
+least of forty runs; and words of a stream that brings new ones to its end, the least of three medians.
 
 python benchmarks/one_by_one.py [--write docs/one-by-one.md] [--json FILE]
 """
@@ -23,6 +23,8 @@ from pages import fill, machine
 
 ROWS, NAMES, RUNS = 2000, 10, 40
 WORDS, FRESH = 2000, 50  # words, the k-th as often as 1/k says; rows of words that no row had before
+STREAM, VOCABULARY, STREAMS = 100_000, 1_000_000, 3  # rows of a stream of so many words, and how often it is learned
+PIECE, ENDS = 500, 10_000  # rows between models in turns; those at either end that are told of
 
 
 def cost(call: Callable[[dict[str, float]], Any], rows: list[dict[str, float]]) -> float:
@@ -108,6 +110,47 @@ def least(models: Models, rows: list[dict[str, float]], measured: Callable[..., 
     return found
 
 
+def draw_stream() -> list[dict[str, float]]:
+    """Rows of ten to twenty words, the k-th of all drawn as often as 1/k says."""
+    draw = np.random.default_rng(2)
+    ends = np.cumsum(1.0 / np.arange(1, VOCABULARY + 1))
+    lengths = draw.integers(NAMES, 2 * NAMES + 1, STREAM)
+    words = iter(np.searchsorted(ends, draw.uniform(0.0, ends[-1], lengths.sum())).tolist())
+    return [{f"w{next(words)}": 1.0 for _ in range(length)} for length in lengths.tolist()]
+
+
+Makes = list[tuple[str, Callable[[], Any], Callable[[dict[str, float]], Any]]]
+
+
+def medians(makes: Makes, rows: list[dict[str, float]], asks: bool) -> dict[str, list[float]]:
+    """The median costs of a row, of those at either end of a stream, which all models learn in turns; ``asks``: whether each is
+    predicted before."""
+    models = [(name, make(), target) for name, make, target in makes]
+    found: dict[str, list[float]] = {name: [] for name, _, _ in models}
+    for _, model, target in models:
+        first(model, {"first": 1.0}, target)
+    for start in range(0, len(rows), PIECE):
+        for name, model, target in models:
+
+            def use(row: dict[str, float], model: Any = model, target: Callable[..., Any] = target) -> None:
+                if asks:
+                    model.predict_one(row)
+                model.learn_one(row, target(row))
+
+            found[name].append(cost(use, rows[start : start + PIECE]))
+    several = ENDS // PIECE
+    return {name: [float(np.median(costs[:several])), float(np.median(costs[-several:]))] for name, costs in found.items()}
+
+
+def least_of_stream(makes: Makes) -> dict[str, list[float]]:
+    """The least of the medians of several runs: of learning, and of a prediction and the learning of its row."""
+    rows, found = draw_stream(), {name: [inf] * 4 for name, _, _ in makes}
+    for _ in range(STREAMS):
+        learned, turns = medians(makes, rows, False), medians(makes, rows, True)
+        found = {name: list(map(min, known, learned[name] + turns[name])) for name, known in found.items()}
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", metavar="PAGE")
@@ -139,15 +182,31 @@ def main() -> int:
     ]
     found = least(models, rows, measure)
     found_of_words = least(of_words, texts, measure_words)
+    several = [("`OnlineClassifier()`", OnlineClassifier, odd), ("`OnlineClassifier()`, 10 classes", OnlineClassifier, ten)]
+    rivals = [
+        ("River, `LogisticRegression`", linear_model.LogisticRegression, odd),
+        (
+            "River, `OneVsRestClassifier`, 10 classes",
+            lambda: multiclass.OneVsRestClassifier(linear_model.LogisticRegression()),
+            ten,
+        ),
+    ]
+    found_of_stream = least_of_stream([several[0], rivals[0], several[1], rivals[1]])
     lines = table(["predict", "probabilities", "learn", "predict, then learn"], found)
     lines += ["", "Rows of ten words of 2,000:", ""]
     lines += table(["predict", "learn", "predict, then learn", "learn words that are all new"], found_of_words)
+    lines += [
+        "",
+        f"Rows of 10 to 20 words of {VOCABULARY:,}, of which nearly each brings new ones: at the first {ENDS:,} rows, and at",
+    ]
+    lines += [f"the last of {STREAM:,}:", ""]
+    lines += table(["learn, first", "last", "predict, then learn, first", "last"], found_of_stream)
     text = "\n".join([*lines, "", f"({machine()}.)"])
     print(text)
     if args.write:
         fill(Path(args.write), "one-by-one", text)
     if args.json:
-        both = {"numbers": found, "words": found_of_words}
+        both = {"numbers": found, "words": found_of_words, "stream": found_of_stream}
         plain = {
             kind: {name: [None if v == inf else v for v in row] for name, row in rows.items()} for kind, rows in both.items()
         }

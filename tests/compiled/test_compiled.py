@@ -25,12 +25,12 @@ import onlinear
 from onlinear.compiled import (
     COMPILED,
     Held,
+    Lengths,
     adopt,
     bind_loss,
     borrowed,
     bridges,
     cache,
-    grown,
     home,
     kernel,
     load,
@@ -529,9 +529,9 @@ def test_held_arguments_of_the_same_types_are_of_one_kind():
 
 def test_held_arrays_may_become_longer_where_they_lie():
     room, pairs = np.arange(20.0), np.arange(20.0)
-    first, second = room[:4], pairs[:6]
+    first, second = room[:4], pairs[:8]
     shape = np.array([4])
-    longer = grown([first, second, shape], [room[:10], pairs[:12], shape])
+    growing = [(array.ctypes.data, array.ctypes.data + array.nbytes, each) for array, each in ((first, 8), (second, 16))]
 
     def last(here):
         one, (two, three), count, start = opened(here)
@@ -539,14 +539,14 @@ def test_held_arrays_may_become_longer_where_they_lie():
 
     held = Held(first, (second[::2], second[1::2]), shape, first[:1])
     run = held.compile(last, {})
-    assert run(held.here) == (3.0, 4.0, 5.0, 14, 0.0)
-    assert held.stretch(longer)
-    assert run(held.here) == (9.0, 10.0, 11.0, 26, 0.0)
-    assert held.stretch(grown([room[:10], shape], [room, shape]))
-    assert run(held.here) == (19.0, 10.0, 11.0, 36, 0.0)
-    assert not Held(first[:3]).stretch(longer)  # a part
-    assert not Held(first[:2]).stretch(longer)
-    assert grown([first], [np.arange(20.0)]) is None  # elsewhere
+    assert run(held.here) == (3.0, 6.0, 7.0, 16, 0.0)
+    lengths = Lengths.of([held, Held(shape)], growing, 4)
+    for columns, wanted in ((6, (5.0, 10.0, 11.0, 22, 0.0)), (10, (9.0, 18.0, 19.0, 34, 0.0)), (4, (3.0, 6.0, 7.0, 16, 0.0))):
+        lengths.follow(columns)
+        assert run(held.here) == wanted
+    for part in (first[:3], first[:2], np.array([first[0]])):
+        known = Lengths.of([Held(part)], growing, 4)
+        assert (known is None) == np.shares_memory(part, first)
 
 
 @only_compiled

@@ -14,6 +14,7 @@ from onlinear.compiled.objects import (
     LONG_SINGLE,
     LONGEST,
     NAMED,
+    NEWLY,
     OTHER,
     READABLE,
     SHORT_DOUBLE,
@@ -35,6 +36,10 @@ from onlinear.compiled.objects import (
 D = 30
 
 
+class Book:
+    """Gives no columns."""
+
+
 def _taken(here, first, second):
     kinds, out = opened(here)
     way = way_of(first, second, kinds)
@@ -46,7 +51,7 @@ def _taken(here, first, second):
         _put(out, shorts(first), doubles(second))
     if way == SHORT_SINGLE:
         _put(out, shorts(first), singles(second))
-    if way == NAMED:
+    if way in (NAMED, NEWLY):
         _put(out, columns_named(second), values_named(second))
     return way
 
@@ -74,7 +79,7 @@ def taken():
 def interpreted(first, second):
     """The row by the texts themselves, which Python runs."""
     out, way = np.zeros(D), way_of(first, second, TYPE_ADDRESSES)
-    if way == NAMED:
+    if way in (NAMED, NEWLY):
         out[columns_named(second)] = values_named(second)
     elif way != OTHER:
         out[first] = second
@@ -176,7 +181,7 @@ def test_values_beyond_the_most(taken):
 
 def test_names_are_looked_up_one_by_one(taken):
     columns = {f"n{k}": int(column) for k, column in enumerate(np.random.default_rng(2).permutation(D))}
-    names, all_of = names_in(columns, True), names_in(columns, False)
+    names, all_of = names_in(columns), names_in(columns, Book())
     rng = np.random.default_rng(3)
     for size in (0, 1, 2, 5, D):
         row = {f"n{k}": value for k, value in zip(rng.permutation(D)[:size], rng.normal(size=size).tolist(), strict=True)}
@@ -187,9 +192,24 @@ def test_names_are_looked_up_one_by_one(taken):
                 assert found[0] == NAMED
                 np.testing.assert_array_equal(found[1], wanted)
             assert which.row[0].tolist() == sorted(columns[name] for name in row)
-        assert taken(row | {"other": 2.0}, all_of)[0] == interpreted(row | {"other": 2.0}, all_of)[0] == OTHER
     columns["new"] = 3  # is known from now on
     assert taken({"new": 2**60}, all_of)[0] == interpreted({"new": True}, all_of)[0] == NAMED
+
+
+def test_names_without_a_column_are_taken_as_the_next_ones(taken):
+    columns = {"x": 0, "y": 1, "z": 2}
+    names = names_in(columns, Book())
+    for row, wanted in (
+        ({"new": 5.0, "y": 1.0, "more": 6.0, "x": 2.0}, [2.0, 1.0, 0.0, 5.0, 6.0]),
+        ({"new": 5.0}, [0.0, 0.0, 0.0, 5.0]),
+        ({str(k): float(k) for k in range(20)}, [0.0, 0.0, 0.0, *range(20)]),
+    ):
+        for found in (taken(row, names), interpreted(row, names)):
+            assert found[0] == NEWLY
+            np.testing.assert_array_equal(found[1], np.append(wanted, np.zeros(D - len(wanted))))
+    for odd in ({"new": None}, {"new": 1.0, "x": float("nan")}, {"new": 1.0, 3: 1.0}):
+        assert taken(odd, names)[0] == interpreted(odd, names)[0] == OTHER
+    assert columns == {"x": 0, "y": 1, "z": 2}
 
 
 @pytest.mark.parametrize(
@@ -208,7 +228,7 @@ def test_names_are_looked_up_one_by_one(taken):
     ],
 )
 def test_what_is_not_looked_up(taken, row):
-    names = names_in({"x": 3}, True)
+    names = names_in({"x": 3})
     assert taken(row, names)[0] == interpreted(row, names)[0] == OTHER
     assert not sys.exc_info()[0]
     assert taken({"x": 1.0}, names)[0] == NAMED
@@ -217,7 +237,7 @@ def test_what_is_not_looked_up(taken, row):
 def test_no_reference_is_kept(taken):
     row = {name: 1000.5 + k for k, name in enumerate(NAMES)}
     columns = {name: 20 + k for k, name in enumerate(NAMES)}
-    for names in (names_of(NAMES, PLACES), names_in(columns, True), names_in({}, False)):
+    for names in (names_of(NAMES, PLACES), names_in(columns), names_in({}, Book())):
         kept = row, names, columns, *row.values(), *columns.values(), *NAMES
         before = [sys.getrefcount(x) for x in kept]
         for _ in range(1000):

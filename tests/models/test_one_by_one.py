@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor, load, streams
 from onlinear.learner.learn_one import OneRow
+from onlinear.learner.limits import LIMIT
 from onlinear.models.turns import without_turn
+from onlinear.streams import encoding
 
 DRAW = np.random.default_rng(4)
 X = np.round(DRAW.normal(size=(300, 4)), 3)
@@ -60,17 +63,17 @@ def draw_words(n, most, rng):
         yield {f"w{word}": kinds[int(rng.integers(4))](x) for word, x in zip(found, values, strict=True)}
 
 
-@pytest.mark.parametrize(
-    ("settings", "classes"),
-    [
-        *((each, 2) for each in CLASSIFIERS),
-        (OnlineClassifier(loss="softmax"), 3),
-        (OnlineClassifier(), 10),
-        *((each, 0) for each in REGRESSORS[:2]),
-        pytest.param(OnlineClassifier(solver="mixture"), 2, marks=pytest.mark.exhaustive),
-        pytest.param(OnlineClassifier(solver="odrs", penalty="l1=1e-3"), 2, marks=pytest.mark.exhaustive),
-    ],
-)
+OF_WORDS = [
+    *((each, 2) for each in CLASSIFIERS),
+    (OnlineClassifier(loss="softmax"), 3),
+    (OnlineClassifier(), 10),
+    *((each, 0) for each in REGRESSORS[:2]),
+    pytest.param(OnlineClassifier(solver="mixture"), 2, marks=pytest.mark.exhaustive),
+    pytest.param(OnlineClassifier(solver="odrs", penalty="l1=1e-3"), 2, marks=pytest.mark.exhaustive),
+]
+
+
+@pytest.mark.parametrize(("settings", "classes"), OF_WORDS)
 def test_rows_of_any_names_are_learned_as_python_reads_them(settings, classes):
     rng = np.random.default_rng(8)
     quick, slow = clone(settings), clone(settings)
@@ -93,6 +96,135 @@ def test_new_names_need_no_new_binding_until_the_room_is_full(monkeypatch):
     for k in range(300):
         model.learn_one({f"w{k}": 1.0, f"w{k // 2}": 2.0, "a": 1.0}, k % 2)
     assert len(bound) < 40
+
+
+@pytest.mark.parametrize("reads", [0, 7])
+@pytest.mark.parametrize(
+    ("settings", "classes"),
+    [
+        *OF_WORDS,
+        pytest.param(OnlineClassifier(solver="oadm", penalty="l1=1e-3", scale="none"), 2, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_columns_that_come_row_by_row_are_those_of_one_block(settings, classes, reads):
+    """Names come in nearly all rows, over the borders of many rooms and visits; ``reads``: how often the state is read."""
+    rng, model, whole = np.random.default_rng(classes + reads), clone(settings), clone(settings)
+    rows = list(draw_words(400, 12, rng))
+    targets = rng.integers(classes, size=len(rows)) if classes else rng.normal(size=len(rows))
+    for i, (row, y) in enumerate(zip(rows, targets.tolist(), strict=True)):
+        model.learn_one(row, y, **({"classes": range(classes)} if classes else {}))
+        assert model.n_features_in_ == max(1, model.learner_.size)
+        if reads and i % reads == 0:
+            model.predict_one(row | {"never": 1.0})
+            assert model.learner_.weights().shape[0] == model.learner_.size
+    assert model.learner_.states[0].size == model.learner_.size
+    whole.learn_one({}, targets[0].item(), **({"classes": range(classes)} if classes else {}))
+    learner = whole.learner_.unlearned(None)
+    place = {name: k for k, name in enumerate(model._reader().names)}
+    entries = [(place[name], float(x), i) for i, row in enumerate(rows) for name, x in row.items() if x]
+    columns, values, numbers = zip(*entries, strict=True)
+    X = sp.csr_matrix((values, (numbers, columns)), shape=(len(rows), model.learner_.size))
+    y = targets if not classes else np.where(targets > 0, 1.0, -1.0)
+    if classes > 2:
+        y = np.where(targets[:, None] == np.arange(classes), 1.0, -1.0)
+    learner.learn(X, y)
+    assert stored(model) == {name: array.tobytes() for name, array in learner.freeze()[1].items()}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_row_that_is_refused_brings_no_name(classes):
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=range(classes))
+    for k in range(40):
+        model.learn_one({f"w{k}": 1.0, "a": 2.0}, k % classes)
+    names, before = model.get_feature_names_out().tolist(), stored(model)
+    for row, error in (
+        ({"new": 1.0, "a": np.nan}, ValueError),
+        ({"new": 1.0, "other": 1e200, "more": 1.0}, ValueError),
+        ({"new": 1.0, "\ud800": 1.0, "more": 1.0}, ValueError),
+        ({"new": 1.0, 3: 1.0}, TypeError),
+        ({"new": 1.0, "more": [1.0]}, TypeError),
+    ):
+        for _ in range(2):
+            with pytest.raises(error, match="row"):
+                model.learn_one(row, 1)
+            assert model.get_feature_names_out().tolist() == names
+            assert stored(model) == before
+            assert model.n_features_in_ == len(names)
+    with pytest.raises(ValueError, match="the known classes are"):
+        model.learn_one({"new": 1.0}, "no")
+    model.learn_one({"zero": 0.0, "last": 1.0, "later": 0.0}, 1)
+    assert model.get_feature_names_out().tolist() == [*names, "zero", "last"]
+    model.learn_one({"later": 2.0}, 1)
+    assert model.get_feature_names_out().tolist() == [*names, "zero", "last", "later"]
+
+
+def test_a_row_whose_names_are_too_many_brings_none(monkeypatch):
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1])
+    model.learn_one({"b": 1.0}, 1)
+    monkeypatch.setattr(encoding, "MOST_VALUES", 4)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="row: expected at most 4 names and categories, got one more: 'e'"):
+            model.learn_one({"c": 1.0, "d": 1.0, "e": 1.0}, 1)
+        assert model.get_feature_names_out().tolist() == ["a", "b"]
+    assert model.learn_one({"c": 1.0, "d": 1.0}, 1).get_feature_names_out().tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_row_for_whose_names_there_is_no_room_brings_none(monkeypatch):
+    monkeypatch.setenv(LIMIT, "1KB")
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="for which the state would grow to"):
+            model.learn_one({f"n{k}": 1.0 for k in range(100)}, 1)
+        assert model.get_feature_names_out().tolist() == ["a"]
+    assert model.learn_one({"b": 1.0}, 1).get_feature_names_out().tolist() == ["a", "b"]
+
+
+def test_a_row_by_which_the_state_ends_brings_no_name():
+    model, count = OnlineRegressor("squared", solver="sgd,eta=1e200", scale="none", average="none"), 0
+    with pytest.raises(DivergenceError):  # noqa: PT012 (which of the rows it is does not matter)
+        for k in range(50):
+            count = model._reader().count
+            model.learn_one({f"w{k}": 1e100, "a": 1e100}, 1e5 * (k % 3))
+    assert model._reader().count == count > 0
+
+
+def test_a_prediction_knows_a_name_from_its_first_row_on():
+    model = OnlineClassifier(average="none").learn_one({"a": 1.0}, 0, classes=[0, 1])
+    for k in range(30):
+        row = {"a": 1.0, f"w{k}": 3.0}
+        for _ in range(3):
+            before = model.predict_proba_one(row)
+        assert before == model.predict_proba_one({"a": 1.0})
+        model.learn_one(row, 1)
+        after = model.predict_proba_one(row)
+        assert after[1] > model.predict_proba_one({"a": 1.0})[1]
+        assert after == pytest.approx(dict(enumerate(model.predict_proba([row])[0])), rel=1e-14)
+
+
+def test_threads_that_bring_names_lose_no_row_and_no_name():
+    """Each name is learned by one row; others read and predict meanwhile."""
+    model, errors = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1]), []
+
+    def learns(k):
+        for i in range(300):
+            model.learn_one({f"{k}-{i}": 1.0, "a": 1.0, f"{k}-{i}-b": 2.0}, i % 2)
+
+    def asks(k):
+        while any(thread.is_alive() for thread in writers):
+            model.predict_one({f"{k}-{7}": 1.0, "a": 1.0, "never": 1.0})
+            if len(model.learner_.weights()) > model.learner_.size:
+                errors.append("weights of columns that are not known")
+
+    writers = [threading.Thread(target=learns, args=(k,)) for k in range(4)]
+    threads = [*writers, *(threading.Thread(target=asks, args=(k,)) for k in range(2))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert model.learner_.t == 1201
+    assert model.learner_.size == model.n_features_in_ == len(model.get_feature_names_out()) == 2401
+    assert np.count_nonzero(model.learner_.weights()) > 2000
 
 
 @pytest.mark.parametrize("settings", REGRESSORS)

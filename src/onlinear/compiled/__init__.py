@@ -18,7 +18,7 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Held, Longer, borrowed, first_number, grown, load, opened, opened_at, store
+from onlinear.compiled.held import Growing, Held, Lengths, borrowed, first_number, load, opened, opened_at, store
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -92,8 +92,9 @@ __all__ = [
     "WIDTH",
     "ZEROS",
     "BoundLoss",
+    "Growing",
     "Held",
-    "Longer",
+    "Lengths",
     "added",
     "adopt",
     "ask",
@@ -114,7 +115,6 @@ __all__ = [
     "function",
     "gather",
     "gather_output",
-    "grown",
     "in_lanes",
     "is_ours",
     "kept_function",

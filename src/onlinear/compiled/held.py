@@ -13,19 +13,7 @@ from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import layout
 from onlinear.compiled.methods import all_ours, calling, compiler, function, once
 
-Longer = list[tuple[int, int, int]]  # of arrays: where each begins, where it ended, and where it ends
-
-
-def grown(before: list[np.ndarray], after: list[np.ndarray]) -> Longer | None:
-    """The contiguous arrays that have become longer where they lie; None where one lies elsewhere."""
-    longer = []
-    for old, new in zip(before, after, strict=True):
-        if new is not old:
-            start = old.ctypes.data
-            if new.ctypes.data != start or new.strides != old.strides:
-                return None
-            longer.append((start, start + old.nbytes, start + new.nbytes))
-    return longer
+Growing = list[tuple[int, int, int]]  # of arrays that become longer where they lie: start, end, and bytes that each column adds
 
 
 def first_number(vector: np.ndarray) -> np.ndarray:
@@ -92,22 +80,24 @@ class Held:
         self.parts[id(value)] = part
         return part
 
-    def stretch(self, longer: Longer) -> bool:
-        """Follow contiguous arrays that have become longer where they lie. False where a part of one that does not reach its
-        end is held: then nothing may run by what is held."""
-        if not COMPILED:
-            return False
-        words = self._whole.words
+    def lengths(self, growing: Growing, columns: int) -> list[tuple[int, int, int]]:
+        """Of arrays that become longer, and have so many columns: where the length is, what each column adds to it, and its
+        length without columns.
+
+        Raises ValueError where a part that does not reach the end of its array is held, or none of whole columns.
+        """
+        found, words = [], self._whole.words
         for place, axes in self._whole.arrays:
-            address, length = words[place + 1], words[place + 2]
-            for start, end, later in longer:
+            address, length = words[place + 1], int(self._words[place + 2])
+            for start, end, each in growing:
                 if start <= address < end:
                     apart = words[place + 2 + axes]
-                    if length == -((address - end) // apart):
-                        words[place + 2] = self._words[place + 2] = -((address - later) // apart)
+                    if length == -((address - end) // apart) and each % apart == 0:
+                        more = each // apart
+                        found.append((self.here + 8 * (place + 2), more, length - columns * more))
                     elif length > 1:
-                        return False
-        return True
+                        raise ValueError("a part of an array is held.")
+        return found
 
     def compile(self, text: Callable[..., Any], functions: dict[str, Callable[..., Any]], *others: Any) -> Callable[..., Any]:
         """``text``, whose first argument is ``here`` and which calls the ``functions`` by their names, for ``others`` typed as
@@ -131,6 +121,39 @@ class Held:
         if not COMPILED:
             return None
         return _held_kinds.get(self._signs) or _held_kinds.setdefault(self._signs, compiler().held_kind(self._args))
+
+
+class Lengths:
+    """The lengths of arrays in what is held, which follow the number of columns; ``columns``: those that there are."""
+
+    def __init__(self, held: list[Held], growing: Growing, columns: int) -> None:
+        found = [length for one in held for length in one.lengths(growing, columns)]
+        self._held = Held(np.array(found, np.int64).reshape(-1, 3))
+        self._run = self._held.compile(_follow, {}, 1)
+
+    @classmethod
+    def of(cls, held: list[Held], growing: Growing, columns: int) -> Lengths | None:
+        """The lengths; None where they do not follow."""
+        try:
+            return cls(held, growing, columns) if COMPILED else None
+        except ValueError:
+            return None
+
+    def follow(self, columns: int) -> None:
+        """Let all arrays have so many columns."""
+        self._run(self._held.here, columns)
+
+
+def _follow(here, columns):  # type: ignore[no-untyped-def]
+    """Write all lengths."""
+    lengths = opened(here)[0]
+    for k in range(lengths.shape[0]):
+        write_word(lengths[k, 0], lengths[k, 1] * columns + lengths[k, 2])
+
+
+def write_word(address: int, value: int) -> None:
+    """Write a whole number of 64 bits to an address."""
+    raise NotImplementedError
 
 
 def _words_of(value: Any) -> tuple[int, ...]:

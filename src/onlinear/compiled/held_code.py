@@ -12,8 +12,8 @@ from numba.extending import NativeValue, lower_builtin, models, overload, regist
 
 from onlinear.compiled._private import cgutils, fill_array, without_owner
 from onlinear.compiled.cache import HeldType
-from onlinear.compiled.held import Held, borrowed, load, opened, opened_at
-from onlinear.compiled.lane_code import INTEGER
+from onlinear.compiled.held import Held, borrowed, load, opened, opened_at, write_word
+from onlinear.compiled.lane_code import INTEGER, emits
 from onlinear.compiled.passes import inlined
 
 register_model(HeldType)(models.OpaqueModel)
@@ -69,6 +69,13 @@ def _type_opened_at(context: Any) -> Any:
 def _opened_at(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     first = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
     return _from_words(context, builder, signature.return_type, _words_from(builder, first))
+
+
+def _write(builder: Any, args: Any, kinds: Any) -> None:
+    builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+
+
+emits(write_word, lambda *kinds: types.none(types.int64, types.int64), _write)
 
 
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:

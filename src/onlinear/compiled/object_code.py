@@ -22,6 +22,7 @@ from onlinear.compiled.objects import (
     LONG_SINGLE,
     MOST,
     NAMED,
+    NEWLY,
     NUMBERS,
     OTHER,
     PLACE,
@@ -167,10 +168,11 @@ for _text, _view in _VIEWS.items():
 
 @intrinsic
 def _size(typing: Any, row: Any) -> Any:
-    """The number of entries of a dict."""
+    """The number of entries of a dict, or of that at an address."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return interpreter_call(builder, "PyDict_Size", _WORD, args[0])
+        found = args[0] if signature.args[0] == _ANY else as_object(builder, args[0])
+        return interpreter_call(builder, "PyDict_Size", _WORD, found)
 
     return types.int64(row), code
 
@@ -286,9 +288,9 @@ def _put_in_order(columns, numbers, count):  # type: ignore[no-untyped-def]
 
 @register_jitable  # type: ignore[misc]
 def _looked_up(row, names, kinds):  # type: ignore[no-untyped-def]
-    """Take a dict whose names are looked up one by one."""
+    """Take a dict whose names are looked up one by one; those that have no column are left out, or get the next ones."""
     words, columns, numbers = _words(names), _columns(names), _numbers_of(names)
-    most, place, filled = _reals(names)[MOST], 0, 0
+    most, place, filled, new = _reals(names)[MOST], 0, 0, 0
     if _size(row) > columns.shape[0]:
         return OTHER
     for _ in range(_size(row)):
@@ -296,14 +298,17 @@ def _looked_up(row, names, kinds):  # type: ignore[no-untyped-def]
         if name == 0 or _kind(name) != kinds[3]:
             return OTHER
         number, column = _number(value, kinds), _column(words[PLACE], name)
-        if not abs(number) <= most or (column < 0 and words[SKIPS] == 0):
+        if not abs(number) <= most:
             return OTHER
+        if column < 0 and words[SKIPS] == 0:
+            column = _size(words[PLACE]) + new
+            new += 1
         if column >= 0:
             columns[filled], numbers[filled] = column, number
             filled += 1
     words[FILLED] = filled
     _put_in_order(columns, numbers, filled)
-    return NAMED
+    return NAMED if new == 0 else NEWLY
 
 
 @overload(way_of)

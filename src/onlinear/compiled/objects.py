@@ -2,15 +2,15 @@
 
 To look at the types of two arrays, and to unpack them, takes Python longer than a step of ten entries; to read a dict takes it
 ten times as long. Compiled code compares addresses of types, and asks the interpreter for one entry of a dict after the other.
-Names in an order that came before are only compared; others are looked up one by one. Where objects do not lie in memory as it
-expects (``READABLE``), all rows are ``OTHER``.
+Names in an order that came before are only compared; others are looked up one by one. New ones get their columns by Python.
+Where objects do not lie in memory as it expects (``READABLE``), all rows are ``OTHER``.
 """
 
 from __future__ import annotations
 
 import ctypes
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,12 +25,30 @@ TAIL = 4  # words of ``Names`` after those of the names
 PLACE, SKIPS, MOST, FILLED = range(-TAIL, 0)  # which these are
 LONGEST = 2048  # names of a row that are looked up
 # What a row is: two arrays of these types of columns and values; a dict; anything else.
-OTHER, LONG_DOUBLE, SHORT_DOUBLE, LONG_SINGLE, SHORT_SINGLE, NAMED = range(6)
+# NEWLY: a dict of which some names have no column, taken as if these had the next ones.
+OTHER, LONG_DOUBLE, SHORT_DOUBLE, LONG_SINGLE, SHORT_SINGLE, NAMED, NEWLY = range(7)
 TYPES = tuple(map(np.dtype, (np.int64, np.int32, np.float64, np.float32)))
 
 
 class AnyObject:
     """Stands for an object of any type where the types of arguments are told by examples."""
+
+
+class Book(Protocol):
+    """What numbers names."""
+
+    @property
+    def count(self) -> int:
+        """Names known."""
+
+    def add(self, row: dict[str, Any]) -> bool:
+        """Give the next columns to the new names of a row of numbers; False, and no name is new, where one may have none."""
+
+    def note(self, row: dict[str, Any]) -> None:
+        """Note the names of a row in their order, by which rows to come may be taken."""
+
+    def forget_after(self, count: int) -> None:
+        """Drop the names beyond the first ``count``."""
 
 
 class Names(np.ndarray):
@@ -40,14 +58,21 @@ class Names(np.ndarray):
     looked at only), the columns, and the values, columns ascending. The last words are the address of the dict that names are
     looked up in, whether those that it lacks are left out, the largest value that is taken, and the number of columns.
     ``names`` keeps the addresses good. Names that are looked up have no addresses and places; n is the most names of a row.
+    ``book``: of rows that are learned, what gives columns to new names.
     """
 
     names: tuple[str, ...] | dict[str, int]
+    book: Book
 
     @property
     def count(self) -> int:
         """The names."""
         return (len(self) - TAIL) // 4
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether names are looked up."""
+        return bool(self[PLACE])
 
     def part(self, k: int) -> np.ndarray:
         """The k-th part: addresses, places, columns, values."""
@@ -75,12 +100,14 @@ def names_of(names: tuple[str, ...], columns: list[int | None], most: float = in
     return words
 
 
-def names_in(columns: dict[str, int], skips: bool) -> Names:
+def names_in(columns: dict[str, int], book: Book | None = None) -> Names:
     """What takes dicts of up to ``LONGEST`` names, in any order, whose values stand in the columns that a dict from text to
-    whole numbers has for them as it is then, each its own. ``skips``: names without a column are left out; else the dict is not
-    taken."""
+    whole numbers has for them as it is then, each its own. Names without a column are left out; with a ``book``, which gives
+    them one, they are taken as new."""
     words = _new_names(columns, LONGEST, inf)
-    words[PLACE], words[SKIPS] = id(columns), skips
+    words[PLACE], words[SKIPS] = id(columns), book is None
+    if book is not None:
+        words.book = book
     return words
 
 
@@ -141,13 +168,15 @@ def way_of(first: Any, second: Any, kinds: Any) -> int:
 
 def _looked_up(row: dict[str, Any], names: Names) -> int:
     known: Any = names.names
-    found = sorted((known[name], value) for name, value in row.items() if type(name) is str and name in known)
-    if len(row) > LONGEST or any(type(name) is not str for name in row) or (len(found) < len(row) and not names[SKIPS]):
+    if len(row) > LONGEST or any(type(name) is not str for name in row):
         return OTHER
+    new = [] if names[SKIPS] else [name for name in row if name not in known]
+    columns = known | {name: len(known) + k for k, name in enumerate(new)}
+    found = sorted((columns[name], value) for name, value in row.items() if name in columns)
     names[FILLED] = len(found)
     names.part(2)[: len(found)] = [column for column, _ in found]
     names.part(3)[: len(found)] = [value for _, value in found]
-    return NAMED
+    return NEWLY if new else NAMED
 
 
 def longs(indices: Any) -> Any:
@@ -184,10 +213,15 @@ def values_named(names: Any) -> Any:
 def given_to(take, refused, first, second, kinds, *others):  # type: ignore[no-untyped-def]
     """What ``take`` makes of a row as Python has it (columns and values, or a dict and its ``Names``), given its columns, its
     values and others; ``refused`` for any other row."""
-    way = way_of(first, second, kinds)
+    return given_by(way_of(first, second, kinds), take, refused, first, second, *others)
+
+
+@function
+def given_by(way, take, refused, first, second, *others):  # type: ignore[no-untyped-def]
+    """``given_to`` of a row of a known way."""
     if way == LONG_DOUBLE:
         return take(longs(first), doubles(second), *others)
-    if way == NAMED:
+    if way in (NAMED, NEWLY):
         return take(columns_named(second), values_named(second), *others)
     if way == SHORT_DOUBLE:
         return take(shorts(first), doubles(second), *others)

@@ -15,7 +15,7 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.averages import ADAPTIVE, CALIBRATED, Average, Fading
-from onlinear.compiled import bind_loss
+from onlinear.compiled import Growing, bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
 from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, state_limit
@@ -34,7 +34,7 @@ from onlinear.learner.parts import (
     steps_of,
 )
 from onlinear.learner.race import ROWS_OF_RACE, Race, can_calibrate
-from onlinear.learner.row_calls import LOCK, MOVES, new_words
+from onlinear.learner.row_calls import LOCK, MOVES, NEWS, new_words
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
 from onlinear.learner.units import RAW, RELATIVE, UNITS, Units, has_units
@@ -93,6 +93,7 @@ class Core(Guarded):
         self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
+        self.news = 0  # how often columns or their names may have come
         self.moves = 0  # how often the state's arrays may have become others than those that single rows have seen
         self.words = new_words(self.lock)  # what built-in functions look at
         self.stopped: str | None = None  # why it trains no more
@@ -257,9 +258,20 @@ class Core(Guarded):
         return self.states[0].rows
 
     @property
+    def states(self) -> list[State]:
+        """What each output's run knows, of all columns known."""
+        if self._ahead:  # another thread may catch up first
+            self._catch_up()
+        return self._states
+
+    @states.setter
+    def states(self, states: list[State]) -> None:
+        self._states, self._ahead = states, 0  # columns that are known, for which arrays have room, follow when they are read
+
+    @property
     def size(self) -> int:
         """Columns known."""
-        return self.states[0].size
+        return self._ahead or self._states[0].size
 
     @property
     def columns(self) -> np.ndarray:
@@ -400,20 +412,45 @@ class Core(Guarded):
     @changes
     def grow(self, size: int) -> None:
         """Grow to ``size`` columns."""
+        self._catch_up()
+        self._grow_states(size)
+        self.grow_scales(size)
+
+    def _grow_states(self, size: int) -> None:
         if self._team is not None:
             self._team.grow(size)
         else:
-            for state in self.states:
+            for state in self._states:
                 state.grow(size)
-        self.grow_scales(size)
 
-    def arrays_of_columns(self) -> list[np.ndarray]:
-        """Where numbers of columns are."""
-        if self._team is not None:
-            found = self._team.arrays
-        else:
-            found = [array for state in self.states for array in state.arrays.values()]
-        return found if self.scaler is None else [*found, self.scaler.room]
+    def know(self, size: int) -> None:
+        """Grow to ``size`` columns, for which there is ``room``: arrays follow when they are read, or are filled at once."""
+        if self.scaler is not None:
+            self.scaler.grow(size)
+        self._ahead = size
+        self.tell_news()
+        if self._states[0].fills:
+            self._catch_up()
+
+    @changes
+    def _catch_up(self) -> None:
+        """Let the states have all columns known."""
+        if self._ahead:
+            self._grow_states(self._ahead)
+            self._ahead = 0
+
+    @property
+    def room(self) -> int:
+        """The columns up to which growing changes nothing but lengths."""
+        if self.spread is not None or any(self.engine.reach(state) < state.size for state in self.states):
+            return self.size
+        found = min(state.room for state in self.states) if self._team is None else self._team.room
+        return found if self.scaler is None else min(found, self.scaler.room.shape[1])
+
+    @property
+    def lying(self) -> Growing:
+        """Where the arrays lie that become longer there, up to ``room``; the scales have their length from the start."""
+        return [found for state in self.states for found in state.growing] if self._team is None else self._team.growing
 
     def grow_scales(self, size: int) -> None:
         """Follow states that have grown to ``size`` columns."""
@@ -427,6 +464,12 @@ class Core(Guarded):
         """The state's arrays may have become others than those that single rows have seen."""
         self.moves += 1
         self.words[MOVES] = self.moves
+        self.tell_news()
+
+    def tell_news(self) -> None:
+        """Columns or their names may have come."""
+        self.news += 1
+        self.words[NEWS] = self.news
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -438,6 +481,8 @@ class Core(Guarded):
         """The outputs, learned in one pass; None for a single one, which its engine learns."""
         if self._team is None and self.n_outputs > 1:
             self._team = Team(self.outputs(), self.threads)
+        if self._ahead:
+            self._catch_up()
         return self._team
 
     @property

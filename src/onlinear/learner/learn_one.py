@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, opened, rooms
+from onlinear.compiled import COMPILED, Held, Lengths, first_number, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
-from onlinear.compiled.objects import TYPE_ADDRESSES, TYPES, AnyObject, given_to
+from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Names, given_by, way_of
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
@@ -31,7 +31,7 @@ from onlinear.rows.centring import Centring, centre_row
 from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, Examples, LastRow, State, T
 
-REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED = range(7)  # why there is no score to give at once
+REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED, NAMELESS = range(8)  # why there is no score to give at once
 RULES = ("real", "counts", "signs")
 ARRAY, DOUBLE = np.ndarray, np.float64
 
@@ -64,8 +64,12 @@ def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-unty
     report[0], report[1] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
-    largest = given_to(fill_row, -1.0, pair[0], pair[1], kinds, vectors, bound, starts, columns, entries)
+    way = way_of(pair[0], pair[1], kinds)
+    largest = given_by(way, fill_row, -1.0, pair[0], pair[1], vectors, bound, starts, columns, entries)
     if largest < 0.0:
+        return -1.0
+    if way == NEWLY:
+        report[0] = NAMELESS
         return -1.0
     if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size[0]:
         report[0] = WIDER
@@ -227,6 +231,8 @@ class RowRoom(ABC):
         self._reach = np.zeros(1, np.int64)  # columns that there is room for
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
         self._seen = -1  # of the moves of the state's arrays
+        self._room = 0  # columns up to which what is held follows
+        self._lengths: Lengths | None = None  # of what is held
 
     def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
         """How a row begins, where it stands when it is learned, and the scales."""
@@ -270,9 +276,26 @@ class RowRoom(ABC):
     def _follow_reach(self) -> None:
         self._reach[0] = min(map(self._engine.reach, self._core.states))
 
+    @property
     @abstractmethod
-    def follow_growth(self, longer: Longer) -> None:
-        """Follow arrays of the core that have become longer where they lie. What cannot binds anew."""
+    def _all_held(self) -> list[Held]:
+        """What is held."""
+
+    def follow_growth(self, size: int) -> bool:
+        """Whether rows of ``size`` columns are taken from here on: the arrays of the core have room for them where they lie."""
+        if self._lengths is None and not self._room:
+            self._room = self._core.room
+            if self._room > self._core.size:
+                self._lengths = Lengths.of(self._all_held, self._core.lying, self._core.size)
+        if self._lengths is None or size > self._room:
+            return False
+        self._lengths.follow(size)
+        self._reach[0] = size
+        return True
+
+    def _hold_anew(self) -> None:
+        """What is held is the arrays as they are."""
+        self._seen, self._room, self._lengths = self._core.moves, 0, None
 
     @property
     def is_bound(self) -> bool:
@@ -289,11 +312,32 @@ class RowRoom(ABC):
 
     def _widened(self) -> bool:
         """Whether there is room now for the row's last column."""
-        size = int(self._rows.indices[int(self._rows.indptr[1]) - 1]) + 1
+        count = self._rows.indptr.item(1)
+        size = self._rows.indices.item(count - 1) + 1 if count else 0
         if size <= self._core.size or self._core.too_wide(size) is not None:
             return False
         self._core.grow(size)
         return True
+
+    def _learn_named(self, row: Any, names: Names, y: Any) -> Any:
+        """Learn a dict whose new names get columns, which they lose where it is not learned."""
+        known = names.book.count
+        if not names.book.add(row):
+            return None
+        try:
+            if not self._widened():
+                self._core.tell_news()
+            found = self.learn(row, names, y)
+        except Exception:
+            names.book.forget_after(known)
+            raise
+        if found is None:
+            names.book.forget_after(known)
+        return found
+
+    @abstractmethod
+    def learn(self, indices: Any, values: Any, y: Any) -> Any:
+        """Learn a row and give what it scored before the step; None, and nothing is learned, where it needs another way."""
 
     def _learn_moved(self, y: np.ndarray, sized: bool, ready: Rows) -> np.ndarray:
         """Learn the row, which is ready, of targets (1, K), by new step sizes or a new range: the scores before the step."""
@@ -361,7 +405,9 @@ class OneRow(RowRoom):
 
     def _look(self, indices: Any, values: Any, y: float) -> float | None:
         """What is to be done where there was no score to give at once."""
-        report = self._report[0]
+        report = self._report.item(0)
+        if report == NAMELESS:
+            return self._learn_named(indices, values, y)  # type: ignore[no-any-return]
         if report == REFUSED:
             others = retyped(indices, values)
             return None if others is None else self.learn(*others, y)
@@ -373,7 +419,7 @@ class OneRow(RowRoom):
             self._core.diverge("", int(self._report[1]) + 1)
         self._give()
         if self._state.t == self._turn:
-            self._engine.turn(self._state)
+            self._engine.turn(self._core.states[0])
             self._turn = inf
         self._turn_scales()
         self._core.moved()
@@ -387,7 +433,8 @@ class OneRow(RowRoom):
 
     def _bind(self) -> bool:
         """Hold the arrays as they stand now; False where a part has fields that cannot be held."""
-        engine, state, core = self._engine, self._state, self._core
+        engine, core = self._engine, self._core
+        state = core.states[0]  # which has all columns known
         core.refuse_if_diverged()
         if not self._has_settled():
             return False
@@ -416,19 +463,18 @@ class OneRow(RowRoom):
             self._address = held.address(learn_row, functions, AnyObject(), AnyObject(), 1.0)
         self._held, self._here = held, held.here
         core.words[[LAST, GIVEN]] = (0, 0) if self._last is None else (self._last.arrays[1].ctypes.data, self._last.given)
+        self._hold_anew()
         self._tell()
         return True
 
     def _tell(self) -> None:
-        """What is held is the arrays as they are."""
-        self._seen = self._core.moves
+        """Let built-in functions learn by what is held."""
         if COMPILED and (self._last is None or sys.byteorder == "little"):
             tell(self._core.words, LEARNING, self._address, self._here)
 
-    def follow_growth(self, longer: Longer) -> None:
-        if self._held is not None and self._held.stretch(longer):
-            self._follow_reach()
-            self._tell()
+    @property
+    def _all_held(self) -> list[Held]:
+        return [] if self._held is None else [self._held]
 
     def _ways_of_units(self) -> tuple[Any, Any]:
         """How targets and step sizes follow the units, and what else follows a step: the clip and the race."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import Held, Longer, function, opened
+from onlinear.compiled import Held, function, opened
 from onlinear.compiled.objects import AnyObject
 from onlinear.learner.core import NO_NUMBER, Core
-from onlinear.learner.learn_one import ARRAY, MOVED, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, retyped
+from onlinear.learner.learn_one import ARRAY, MOVED, NAMELESS, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, retyped
 from onlinear.learner.loss_sums import add_loss, as_taken
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
@@ -109,11 +109,13 @@ class OutputsOfRow(RowRoom):
 
     def _look(self, indices: Any, values: Any, y: np.ndarray) -> np.ndarray | None:
         """What is to be done with a row that was not learned at once."""
-        report = self._report[0]
+        report = self._report.item(0)
         if report == REFUSED and (others := retyped(indices, values)) is not None:
             return self.learn(*others, y)
         if report == WIDER and self._widened():
             return self.learn(indices, values, y)
+        if report == NAMELESS:
+            return self._learn_named(indices, values, y)  # type: ignore[no-any-return]
         if report in (MOVED, SIZED):
             return self._learn_moved(self._y.T, report == SIZED, self._ready)
         return None
@@ -149,13 +151,12 @@ class OutputsOfRow(RowRoom):
             self._serves = False
             return False
         self._take, _ = self._run(self._held, take_row, {"start": self._begin}, AnyObject(), AnyObject())
-        self._seen = core.moves
+        self._hold_anew()
         return True
 
-    def follow_growth(self, longer: Longer) -> None:
-        if all(held.stretch(longer) for held in (self._held, self._end[1], *(held for _, held in self._packs))):
-            self._follow_reach()
-            self._seen = self._core.moves
+    @property
+    def _all_held(self) -> list[Held]:
+        return [self._held, self._end[1], *(held for _, held in self._packs)]
 
     def _run_call(self, call: Call) -> tuple[Any, Held]:
         """The code that learns a row by a kernel, and what it is held by."""

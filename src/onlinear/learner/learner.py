@@ -10,7 +10,6 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.certified import refuse_uncertified
-from onlinear.compiled import grown
 from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.compiled.objects import READABLE
 from onlinear.files import model_file
@@ -234,13 +233,14 @@ class Learner(Core):
 
     def grow(self, size: int) -> None:
         """Grow to ``size`` columns."""
-        bound = [one for one in (self._one, self._read) if one is not None and one.is_bound]
-        before = self.arrays_of_columns() if bound else []
-        super().grow(size)
-        longer = grown(before, self.arrays_of_columns()) if bound else None
-        if longer is not None:
-            for one in bound:
-                one.follow_growth(longer)
+        with self.lock:
+            one, read = self._one, self._read
+            if one is None or not one.is_bound or not one.follow_growth(size):
+                super().grow(size)
+                return
+            if read is not None and read.is_bound:
+                read.follow_growth(size)
+            self.know(size)
 
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
         """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs

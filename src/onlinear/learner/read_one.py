@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import COMPILED, Held, Longer, first_number, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled import COMPILED, Held, Lengths, first_number, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import TYPE_ADDRESSES, AnyObject, given_to
 from onlinear.learner.clip import HIGH, LOW
@@ -259,9 +259,10 @@ class _Way:
         self.take = self._held.compile(text, functions, one, AnyObject(), AnyObject(), 1.0)
         self.address = self._held.address(text, functions, one, AnyObject(), AnyObject(), 1.0)
 
-    def stretch(self, longer: Longer) -> bool:
-        """``Held.stretch`` of all that is held."""
-        return all(held.stretch(longer) for held in (self._held, *self._outputs))
+    @property
+    def all_held(self) -> list[Held]:
+        """What is held."""
+        return [self._held, *self._outputs]
 
 
 class OneRead:
@@ -277,6 +278,7 @@ class OneRead:
         self._size = np.zeros(1, np.int64)
         self._most = 0  # scores between rows
         self._moves: int = -1
+        self._lengths: Lengths | None = None  # of what is held
         self._table: Any = None  # of the state's arrays, and the table of its sums
         self._ways: tuple[_Way | None, _Way | None] = (None, None)  # by the last iterate and by the average
 
@@ -300,12 +302,17 @@ class OneRead:
         """Whether what is held is the arrays as they are."""
         return self._core.moves == self._moves and self._state.table is self._table
 
-    def follow_growth(self, longer: Longer) -> None:
-        """Follow arrays of the core that have become longer where they lie. What cannot binds anew."""
-        ways = [way for way in self._ways if way is not None]
-        if ways and all(way.stretch(longer) for way in ways):
-            self._size[0], self._moves = self._core.size, self._core.moves
-            self._tell()
+    def follow_growth(self, size: int) -> None:
+        """Read rows of ``size`` columns from here on: the arrays of the core have room for them where they lie. What cannot
+        binds anew."""
+        if self._lengths is None:
+            held = [one for way in self._ways if way is not None for one in way.all_held]
+            self._lengths = Lengths.of(held, self._core.lying, self._core.size) if held else None
+        if self._lengths is None:
+            self._moves = self._core.words[READING] = -1
+        else:
+            self._lengths.follow(size)
+            self._size[0] = size
 
     @property
     def worn(self) -> bool:
@@ -316,7 +323,7 @@ class OneRead:
         """Hold the arrays as they stand now, where this way is one for them."""
         core = self._core
         core.words[READING] = -1
-        self._ways = None, None
+        self._ways, self._lengths = (None, None), None
         self._state, self._moves, self._table = core.states[0], core.moves, core.states[0].table
         self._averaged, self._race, self._alone = core.averaged, core.race, core.n_outputs == 1
         self._average, scaler = core.engine.average, core.scaler

@@ -34,7 +34,7 @@ from onlinear.learner.row_calls import (
     END,
     LEARNING,
     METHOD,
-    MOVES,
+    NEWS,
     OTHERS,
     RELEASE,
     WORDS,
@@ -46,7 +46,7 @@ from onlinear.learner.row_calls import (
 from onlinear.losses import Logistic
 
 NAMES = frozenset({"learn_one", "predict_one", "predict_proba_one"})  # attributes that copies do not have
-# Of the words of a ``QuickRows``: the names of the row that was learned and scored last, 0 where there are none; the moves of
+# Of the words of a ``QuickRows``: the names of the row that was learned and scored last, 0 where there are none; the news of
 # the learner that the model has followed; the types of labels that are looked up; where NumPy's tanh is.
 LEARNED, SCORED, FOLLOWED, TANH, TYPES_OF_LABELS = range(5)
 LABELS = (bool, int, str, float, np.bool_, np.int64)
@@ -92,7 +92,7 @@ def learn(own, words, args, count, names, target):  # type: ignore[no-untyped-de
     if take_lock(word_at(own, ACQUIRE)) == 0:
         return 0
     last = word_at(words, LEARNED)
-    if last != 0 and stands(own, learner, LEARNING) and word_at(learner, MOVES) == word_at(words, FOLLOWED):
+    if last != 0 and stands(own, learner, LEARNING) and word_at(learner, NEWS) == word_at(words, FOLLOWED):
         score = learned(learner, word_at(args, 0), last, target)
         found = same(word_at(own, MODEL)) if score == score else passed_on(word_at(own, END), args, count, names)
     else:

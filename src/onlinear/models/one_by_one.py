@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from onlinear.compiled.objects import Names
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
@@ -32,7 +33,7 @@ class QuickRows:
         self.alone, loss = self.learner.n_outputs == 1, self.learner.loss
         self.final = isinstance(self.learner, Final)  # which learns no row
         self.mean, self.probability = getattr(loss, "mean", None), getattr(loss, "probability", None)
-        self._reader, self._moves = reader, -1  # moves of the learner's arrays that the model has followed
+        self._reader, self._known, self._news = reader, reader.count, -1  # names and news of the learner that it has followed
         self._learn_taken, self._score_taken = getattr(self.learner, "learn_taken", None), self.learner.score_taken
         self._learned: Any = None  # the names of the row that was learned last
         self._scored: Any = None
@@ -54,21 +55,32 @@ class QuickRows:
             return False
         last = self._learned
         if last is None or learn(row, last, target) is None:
-            names = self._reader.names_held(row, True)
+            names, known = self._reader.names_held(row, True), self._reader.count
             if names is None or names is last or learn(row, names, target) is None:
                 return False
-            with self._lock:  # so that the word is 0 or the address of what is held
-                self.words[LEARNED] = 0
-                self._learned = names
-                self.words[LEARNED] = id(names)
+            if last is None or self._reader.count == known:
+                self._hold_learned(names)
+            else:
+                names.book.note(row)  # rows to come may have its order
         self._follow(model)
         return True
 
+    def _hold_learned(self, names: Names) -> None:
+        with self._lock:  # so that the word is 0 or the address of what is held
+            self.words[LEARNED] = 0
+            self._learned = names
+            self.words[LEARNED] = id(names)
+
     def _follow(self, model: Any) -> None:
-        """Let the model know as many columns as the learner."""
-        if self.learner.moves != self._moves:
+        """Let the model know as many columns as the learner, and look names up that have columns now."""
+        news = self.learner.news
+        if news != self._news:
             model.follow_columns()
-            self._moves = self.words[FOLLOWED] = self.learner.moves
+            known = self._reader.count
+            if known != self._known:
+                self.forget_scored()
+                self._known = known
+            self._news = self.words[FOLLOWED] = news  # last: then no other thread needs to
 
     def end(self, model: Any, row: Any, y: Any, weight: float = 1.0) -> Any:
         """End a row for which a built-in function, which has the lock, has run the code, which gave no score; the model."""
@@ -80,9 +92,11 @@ class QuickRows:
 
     def forget_scored(self) -> None:
         """Do without the names of the row that was scored last: some may have columns now."""
-        with self._lock:
-            self.words[SCORED] = 0
-            self._scored = None
+        scored = self._scored
+        if scored is not None and not scored.looks_up:
+            with self._lock:
+                self.words[SCORED] = 0
+                self._scored = None
 
     def score(self, model: Any, row: Any) -> Any:
         """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""

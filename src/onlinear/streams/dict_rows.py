@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.compiled.calls import EXACT
-from onlinear.compiled.objects import REAL, Names, names_in, names_of
+from onlinear.compiled.objects import REAL, Book, Names, names_in, names_of
 from onlinear.rows import LARGEST_VALUE
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import Bins
@@ -39,7 +39,7 @@ class HeldNames:
     """The names of rows of numbers that came before, in their order, by which compiled code takes such rows.
 
     ``columns_of`` gives the columns of names; ``most`` is the largest value that is taken by them. ``places``: the columns of
-    names one by one, to which new names come; it takes rows of numbers whose names did not come in their order.
+    names one by one, to which new names come by the ``book``; it takes rows of numbers whose names did not come in their order.
     """
 
     def __init__(
@@ -47,16 +47,17 @@ class HeldNames:
         columns_of: Callable[[Sequence[str]], Sequence[int | None] | None],
         most: float,
         places: dict[str, int] | None = None,
+        book: Book | None = None,
     ) -> None:
         self._columns_of, self._most, self._grows = columns_of, most, places is not None
-        self._others = None if places is None else (names_in(places, True), names_in(places, False))  # to score, to learn
+        self._others = None if places is None else (names_in(places), names_in(places, book))  # to score, to learn
         self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
         self._some: dict[tuple[str, ...], Names] = {}  # where one has none so far
         self._once: set[int] = set()  # of what came before
         self._held = 0  # names
 
     def find(self, row: Any, learns: bool) -> Names | None:
-        """What takes a row; None where there is nothing. A row that is learned has a column for each name."""
+        """What takes a row; None where there is nothing. A row that is learned has a column for each name, or gets it."""
         if type(row) is not dict:
             return None
         names = tuple(row)
@@ -77,13 +78,20 @@ class HeldNames:
     def see(self, row: Mapping[str, Any]) -> None:
         """Hold the names of a row, if that is a dict of numbers that is here again."""
         names = tuple(row)
-        key = hash(names)
-        if key not in self._once:
-            if len(self._once) >= MOST_NAMES:
-                self._once.clear()
-            self._once.add(key)
-        elif type(row) is dict and names not in self._all and all(type(value) in REAL for value in row.values()):
+        if self.note(names) or type(row) is not dict or names in self._all:
+            return
+        if all(type(value) in REAL for value in row.values()):
             self._hold(names)
+
+    def note(self, names: tuple[str, ...]) -> bool:
+        """Note names in their order; whether they are here for the first time."""
+        key = hash(names)
+        if key in self._once:
+            return False
+        if len(self._once) >= MOST_NAMES:
+            self._once.clear()
+        self._once.add(key)
+        return True
 
     def _hold(self, names: tuple[str, ...]) -> None:
         columns = self._columns_of(names)
@@ -132,7 +140,7 @@ class NamedRow(DictRow):
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self._place = {name: k for k, name in enumerate(names)}
-        self._rows = HeldNames(self.columns_of, inf, self._place)
+        self._rows = HeldNames(self.columns_of, inf, self._place, self)
 
     def description(self) -> dict[str, Any]:
         """How columns are numbered, for ``encoding_``."""
@@ -155,6 +163,22 @@ class NamedRow(DictRow):
         for name in self.names[count:]:
             del self._place[name]
         del self.names[count:]
+
+    def add(self, row: dict[str, Any]) -> bool:
+        """Give the next columns to the new names of a row of numbers; False, and no name is new, where one may have none."""
+        place, count = self._place, len(self.names)
+        new = [name for name in row if name not in place]
+        if count + len(new) > enc.MOST_VALUES or not are_texts(new):
+            return False
+        for column, name in enumerate(new, count):
+            place[name] = column
+        self.names += new
+        self._rows.grow()
+        return True
+
+    def note(self, row: dict[str, Any]) -> None:
+        """Note the names of a row in their order, by which rows to come may be taken."""
+        self._rows.note(tuple(row))
 
     def row(self, row: Mapping[str, Any], grow: bool) -> Row:
         columns: list[int] = []

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average, Fading, Masked, new_table, plain, room_for_steps
-from onlinear.compiled import bind_loss, function
+from onlinear.compiled import Growing, bind_loss, function
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.files.trust import Span
@@ -156,6 +156,29 @@ class State:
                     bigger[..., old + place :: len(fills)] = fill
             self.arrays[name] = bigger
         self.size = size
+
+    @property
+    def room(self) -> int:
+        """The features up to which growing changes nothing but lengths, and fills what is ``fresh`` or a stamp."""
+        if not all(self._has_buffer(name) for name in self.arrays):
+            return self.size
+        rooms = [len(self.buffers[name]) // self.widths.get(name, 1) - self.extra for name in self.arrays]
+        return min(rooms + [bound.features for bound in self.bounded.values()], default=self.size)
+
+    @property
+    def fills(self) -> bool:
+        """Whether growing writes to arrays."""
+        return bool(self.stamps or self.fresh)
+
+    def _has_buffer(self, name: str) -> bool:
+        buffer, array = self.buffers.get(name), self.arrays[name]
+        return buffer is not None and array.ndim == 1 and array.base is buffer
+
+    @property
+    def growing(self) -> Growing:
+        """Where the arrays lie that become longer there, up to ``room``."""
+        found = [(array, 8 * self.widths.get(name, 1)) for name, array in self.arrays.items()]
+        return [(array.ctypes.data, array.ctypes.data + array.nbytes, each) for array, each in found]
 
     def vectors(self) -> dict[str, np.ndarray]:
         """The arrays, pairs of halves apart, to be read or filled."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, room_for_steps
-from onlinear.compiled import WIDTH, bind_loss
+from onlinear.compiled import WIDTH, Growing, bind_loss
 from onlinear.penalties import ElasticNet
 from onlinear.solvers import implicit, rda
 from onlinear.solvers.core import scaled_vector
@@ -101,9 +101,14 @@ class InTurn:
             state.grow(size)
 
     @property
-    def arrays(self) -> list[np.ndarray]:
-        """Where numbers of columns are."""
-        return [array for state in self._states for array in state.arrays.values()]
+    def room(self) -> int:
+        """The features up to which growing changes nothing but lengths."""
+        return min(state.room for state in self._states)
+
+    @property
+    def growing(self) -> Growing:
+        """Where the arrays lie that become longer there, up to ``room``."""
+        return [found for state in self._states for found in state.growing]
 
     def calls(self, examples: Examples) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
@@ -146,9 +151,16 @@ class Rooms:
         self._resize(size)
 
     @property
-    def arrays(self) -> list[np.ndarray]:
-        """Where numbers of columns are."""
-        return list(self._filled().values())
+    def room(self) -> int:
+        """The features up to which growing changes nothing but lengths."""
+        self._bind()
+        return min(len(room) // self._length(name, 1) for name, room in self._rooms.items())
+
+    @property
+    def growing(self) -> Growing:
+        """Where the arrays lie that become longer there, up to ``room``."""
+        found = [(array, self._length(name, 1) * WIDTH * array.itemsize) for name, array in self._filled().items()]
+        return [(array.ctypes.data, array.ctypes.data + array.nbytes, each) for array, each in found]
 
     def _filled(self) -> dict[str, np.ndarray]:
         """What is used of the rooms."""
@@ -330,9 +342,14 @@ class Team:
             group.grow(size)
 
     @property
-    def arrays(self) -> list[np.ndarray]:
-        """Where numbers of columns are."""
-        return [array for group in self._groups for array in group.arrays]
+    def room(self) -> int:
+        """The features up to which growing changes nothing but lengths."""
+        return min(group.room for group in self._groups)
+
+    @property
+    def growing(self) -> Growing:
+        """Where the arrays lie that become longer there, up to ``room``."""
+        return [found for group in self._groups for found in group.growing]
 
     def calls(self, examples: Examples) -> list[Call] | None:
         """The kernels that learn the rows; None where more than that is to be done."""
