@@ -153,7 +153,7 @@ NAMED = {
 
 
 ADAPTIVE = "adaptive"  # the weighted-t1 average, or the last iterate while that scores the recent rows better
-CALIBRATED = f"{ADAPTIVE},calibrated=true"  # the same, times an inverse temperature that makes its probabilities right
+CALIBRATED = f"{ADAPTIVE},calibrated=true"  # the same, times its calibration slope
 
 
 def new_table(steps: int, outputs: int = 1) -> np.ndarray:

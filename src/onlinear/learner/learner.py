@@ -56,10 +56,10 @@ class Learner(Core):
     average : str or Average, default=None
         The average of the iterates that predicts. None is the average of the named method, which for most is none.
         ``"adaptive"`` is the weighted-t1 average, or the last iterate while that scores the recent rows better.
-        ``"adaptive,calibrated=true"``, for the losses logistic and softmax, is that times an inverse temperature, so that its
-        probabilities are neither too sure nor too unsure. It is learned from the scores that rows had before they were learned.
-        Several outputs are then the classes of one target. With ``masked=true`` behind another name, as in
-        ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
+        ``"adaptive,calibrated=true"`` is that times its calibration slope, so that probabilities and numbers are neither too
+        sure nor too unsure. The slope is learned from the scores that rows had before they were learned. It is for the losses
+        logistic and softmax, whose several outputs are then the classes of one target, and for squared with one output. With
+        ``masked=true`` behind another name, as in ``"weighted-t1,masked=true"``, an average is 0 where the last iterate is 0.
     scale : {"none", "centred", "tempered", "dense", "rms", "max-abs", "standard"}, default="none"
         By what each column is divided. ``"rms"`` and ``"max-abs"`` follow the rows. ``"centred"`` is ``"rms"``, and the columns
         with an entry in nearly every row are centred at their running mean and divided by their running deviation;

@@ -74,7 +74,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         The average of the iterates that predicts. None takes that of a named preset, else ``"adaptive"``: the weighted-t1
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
         average would fill, nor for solvers without a form for it. Without a penalty or a named solver, the losses logistic and
-        softmax take ``"adaptive,calibrated=true"``: that times an inverse temperature which makes the probabilities right. It
+        softmax take ``"adaptive,calibrated=true"``: that times its calibration slope, which makes the probabilities right. It
         is learned from the scores of rows before they are trained on. It is 1 from a second pass on; where ``partial_fit`` gets
         the same rows again, the rows themselves show it.
     passes : int or "auto", default=1
