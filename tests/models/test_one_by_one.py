@@ -273,7 +273,7 @@ def test_odd_rows_in_turns_are_a_table_of_them(classes):
         model.learn_one(row, y, classes=classes)
         columns, values = model._reader().row(row, False)
         if k == 0:
-            tables.start_with_dicts(model.learner_.n_outputs)
+            tables.start_with_row({}, model.learner_.n_outputs)
         targets = np.where(np.arange(3) == k % 3, 1.0, -1.0) if len(classes) == 3 else (1.0 if y else -1.0)
         kept = np.array(columns, np.int64), np.array(values, np.float64)
         block = sp.csr_matrix((*kept[::-1], [0, len(columns)]), shape=(1, model.learner_.size))
@@ -307,7 +307,7 @@ def test_what_is_refused_between_quick_rows_changes_nothing():
             if value not in (1e200,):
                 with pytest.raises(error, match=r"row|X|value"):
                     model.predict_one(row)
-    for row, y in (((1, 2), True), ("x0", True), (DICTS[0], "no")):
+    for row, y in (([1, 2], True), ("x0", True), (DICTS[0], "no")):
         with pytest.raises((TypeError, ValueError), match=r"row: expected a dict|the class 'no'"):
             model.learn_one(row, y)
     assert stored(model) == before
@@ -410,7 +410,7 @@ def test_a_first_row_that_is_refused_leaves_no_model():
 
 def test_columns_and_values_in_place_of_a_dict_are_told():
     for model in (OnlineClassifier(), OnlineRegressor()):
-        with pytest.raises(TypeError, match="row: expected a dict from names to values, got ndarray"):
+        with pytest.raises(TypeError, match=r"or a pair \(indices, values\) of columns, got ndarray"):
             model.learn_one(np.array([0]), np.array([1.0]), 1.0)
 
 
@@ -444,7 +444,7 @@ def test_what_is_refused_changes_nothing():
         ({"b": np.nan}, "a finite number for 'b', got nan"),
         ({"b": np.inf}, "a finite number for 'b', got inf"),
         ({"a": 1.0, "c": -1e200}, r"at most 1e\+150 in size for 'c', got -1e\+200"),
-        (np.ones(1), "a dict from names to values, got ndarray; learner_.learn_one takes columns and values"),
+        (np.ones(1), r"a pair \(indices, values\) of columns, got ndarray"),
         ({"b": [1]}, "expected a number"),
         ({1: 2}, "name"),
     ]:
@@ -468,3 +468,59 @@ def test_a_target_that_is_no_number_is_named(y):
         with pytest.raises(TypeError, match=rf"y must be a number, got {repr(y)[:60]}(\.\.\.)?\."):
             model.learn_one({"a": 1.0}, y)
         model.learn_one({"a": 1.0}, 2.0)
+
+
+def pair(row):
+    columns = np.flatnonzero(row)
+    return columns, row[columns]
+
+
+@pytest.mark.parametrize("settings", [*CLASSIFIERS, *REGRESSORS])
+def test_pairs_of_columns_and_values_are_partial_fit(settings, tmp_path):
+    classify = isinstance(settings, OnlineClassifier)
+    y = Y if classify else X[:, 0] + 0.1 * X[:, 1]
+    weights = np.where(np.arange(len(y)) % 3, 1.0, 2.5)
+    single = clone(settings)
+    for k, (row, target) in enumerate(zip(X, y.tolist(), strict=True)):
+        given = pair(row) if k % 2 else tuple(part.tolist() for part in pair(row))
+        assert single.learn_one(given, target, weight=weights[k]) is single
+        if k == 150:
+            single.save(tmp_path / "model.onlinear")
+            single = load(tmp_path / "model.onlinear")
+    whole = clone(settings).partial_fit(X, y, sample_weight=weights, **({"classes": [False, True]} if classify else {}))
+    assert single.n_features_in_ == 4
+    np.testing.assert_array_equal(single.coef_, whole.coef_)
+    columns, values = pair(X[0])
+    assert single.predict_one((columns, values)) == single.predict_one(columns, values) == whole.predict(X[:1])[0]
+    if hasattr(single, "predict_proba_one"):
+        assert single.predict_proba_one((columns, values)) == single.predict_proba_one(columns, values)
+
+
+def test_pairs_take_the_columns_that_the_model_has():
+    named = OnlineRegressor().learn_one({"a": 1.0, "b": 2.0}, 3.0).learn_one(([1], [2.0]), 1.0)
+    with pytest.raises(ValueError, match="column 2 has no name"):
+        named.learn_one(([0, 2], [1.0, 2.0]), 1.0)
+    assert named.t_ == 2
+    assert named.learn_one({"c": 1.0}, 2.0).n_features_in_ == 3
+    arrays = OnlineRegressor().fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="4 features"):
+        arrays.learn_one(([4], [1.0]), 1.0)
+    assert arrays.learn_one(([3], [1.0]), 1.0).t_ == 301
+    nameless = OnlineRegressor().learn_one(([7], [1.0]), 1.0)
+    assert nameless.n_features_in_ == 8
+    with pytest.raises(ValueError, match="rows without names"):
+        nameless.learn_one({"a": 1.0}, 1.0)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [([0, 1], [1.0]), ([-1], [1.0]), ([0.5], [1.0]), ([0], [np.nan]), ([0], ["a"]), ([0],), ([0], [1.0], [2.0]), [0, 1.0]],
+)
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_pairs_that_are_no_rows_are_refused(row, weight):
+    model = OnlineRegressor()
+    for _ in range(2):
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one(row, 1.0, weight)
+        assert not model.is_fitted or model.t_ == 1
+        model.learn_one(([0], [1.0]), 1.0) if not model.is_fitted else None

@@ -22,7 +22,7 @@ from onlinear.models.class_labels import (
     places_of,
     weights_of_classes,
 )
-from onlinear.models.one_by_one import QUICK, check_record
+from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import names_target
@@ -376,14 +376,14 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         return self.probabilities_of(self._scores(X))
 
-    def learn_one(self, row: Mapping[str, Any], y: Any, weight: float = 1.0, classes: Any = None) -> OnlineClassifier:
-        """Train on one row, a dict from names to values.
+    def learn_one(self, row: SingleRow, y: Any, weight: float = 1.0, classes: Any = None) -> OnlineClassifier:
+        """Train on one row, a dict from names to values or a pair of columns and values.
 
         Parameters
         ----------
-        row : mapping of str to number, text, bool or None
+        row : mapping of str to number, text, bool or None; or tuple of two array-likes
             The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
-            names are those of its columns, by its rules.
+            names are those of its columns, by its rules. Or columns, from 0, and their values, as ``predict_one`` takes them.
         y : class
             The class.
         weight : float, default=1.0
@@ -420,27 +420,27 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
                 target = None
             if target is not None and quick.learn(self, row, target):
                 return self
-        check_record(row)
+        check_row(row)
         if self.is_fitted:
             self.learn_known(row, y, weight)
         else:
             self.learn_first(row, y, weight, classes)
         return self
 
-    def start_rows(self, row: Mapping[str, Any], y: Any, weight: Any, classes: Any) -> None:
-        self._start_classes(y, classes)
+    def start_rows(self, row: SingleRow, y: Any, weight: Any, classes: Any) -> None:
+        self._start_classes(row, y, classes)
         self.learn_known(row, y, weight)
 
-    def learn_known(self, row: Mapping[str, Any], y: Any, weight: Any, classes: Any = None) -> None:
+    def learn_known(self, row: SingleRow, y: Any, weight: Any, classes: Any = None) -> None:
         held = vars(self).get("_row_targets")
         if held is None or held[0] is not self.classes_:
             held = self._row_targets = self.classes_, self._targets_by_class()
         target = held[1].get(y) if isinstance(y, Hashable) else None
         if target is None:
             raise ValueError(f"y is the class {y!r}; the known classes are {quote(self.classes_)}.")
-        self.learn_dict(row, target[0], weight if target[1] == 1.0 else checks.weights([weight], 1)[0] * target[1])
+        self.learn_row(row, target[0], weight if target[1] == 1.0 else checks.weights([weight], 1)[0] * target[1])
 
-    def _start_classes(self, y: Any, classes: Any) -> None:
+    def _start_classes(self, row: SingleRow, y: Any, classes: Any) -> None:
         """Name the classes and make the learner, at the first row."""
         if classes is None and isinstance(y, (bool, np.bool_)):
             classes = [False, True]
@@ -450,7 +450,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
         self.classes_ = at_least_two(np.unique(np.asarray(classes)))
         check_class_weight(self.class_weight, balance=False)
-        self.start_with_dicts(outputs_of(len(self.classes_)))
+        self.start_with_row(row, outputs_of(len(self.classes_)))
 
     def _targets_by_class(self) -> dict[Any, tuple[Any, float]]:
         """The target and the weight of the rows of each class."""
@@ -471,7 +471,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ----------
         indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
             The columns, from 0. Ascending ones without repeats are fastest. Or the values by name; names that are not known
-            count as 0.
+            count as 0. Or a tuple of both arguments.
         values : array-like of shape (nnz,), default=None
             The values at these columns, in their own units. Arrays of float64 or float32 are fastest. None with a dict.
 
@@ -503,7 +503,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
                 self.fitted_learner()
                 return self.classes_.item(best_class_of_row(self.score_dict(indices)))
         learner = self.fitted_learner()
-        return self.classes_[best_class_of_row(learner.predict_one(indices, values))]
+        return self.classes_[best_class_of_row(learner.predict_one(*pair_of(indices, values)))]
 
     @IfProbable
     def predict_proba_one(self, indices: Any, values: Any = None) -> dict[Any, float]:
@@ -513,7 +513,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         Parameters
         ----------
         indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
-            The columns, from 0; or the values by name.
+            The columns, from 0; or the values by name; or a tuple of both arguments.
         values : array-like of shape (nnz,), default=None
             The values at these columns, in their own units. None with a dict.
 
@@ -540,7 +540,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             return {no: 1.0 - chance, yes: chance}
         learner = self.fitted_learner()
         record = values is None and is_record(indices)
-        score = self.score_dict(indices) if record else learner.predict_one(indices, values)
+        score = self.score_dict(indices) if record else learner.predict_one(*pair_of(indices, values))
         return dict(zip(self.classes_.tolist(), self.chances_of_row(score), strict=True))
 
     @IfProbable

@@ -1,4 +1,4 @@
-"""Single rows as dicts: what the estimators do with one row at a time."""
+"""Single rows, as dicts or as columns and values: what the estimators do with one row at a time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.compiled.objects import Names
+from onlinear.learner.arguments import one_row
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
@@ -17,6 +18,7 @@ from onlinear.models.turns import in_turn, lock_of, twin_of
 from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
 
+SingleRow = Mapping[str, Any] | tuple[Any, Any]  # names to values; or columns and values
 READER, QUICK, LOCK = "_row_reader", "_row_quick", "_row_lock"  # copies have no attributes that begin with _row_
 
 
@@ -49,7 +51,7 @@ class QuickRows:
         )
 
     def learn(self, model: Any, row: Any, target: Any) -> bool:
-        """Learn a row; False, and nothing is learned, for one that needs ``learn_dict``."""
+        """Learn a row; False, and nothing is learned, for one that needs ``learn_row``."""
         learn = self._learn_taken
         if learn is None or not self.serves(model):
             return False
@@ -172,26 +174,50 @@ class OneByOne:
         else:
             twin = twin_of(self)
             twin.start_rows(*given)
-            vars(self).update(without_rows(vars(twin)) | {READER: vars(twin)[READER]})
-            with self.learner_.lock:
-                self._hold(self._reader())
+            vars(self).update(without_rows(vars(twin)) | {name: vars(twin)[name] for name in (READER,) if name in vars(twin)})
+            if self.encoding_ is not None:
+                with self.learner_.lock:
+                    self._hold(self._reader())
 
-    def learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
+    def learn_row(self, row: SingleRow, target: Any, weight: float) -> None:
         """Learn a row whose target is that of the outputs."""
-        check_record(row)
+        check_row(row)
+        if isinstance(self.learner_, Final):
+            self.learner_.learn()  # which refuses
+        if is_pair(row):
+            indices, values = row
+            self._learn_pair(indices, values, target, weight)
+        else:
+            self._learn_dict(row, target, weight)  # type: ignore[arg-type]
+
+    def _learn_pair(self, indices: Any, values: Any, target: Any, weight: float) -> None:
+        """Learn columns and values."""
+        learner = self.learner_
+        with learner.lock:
+            if self.encoding_ is not None and np.size(indices) and np.max(indices) >= learner.size:
+                raise ValueError(
+                    f"indices: column {np.max(indices)} has no name: the model knows {learner.size} columns by names. Give a "
+                    "dict, which may bring more."
+                )
+            self._learn_entries(np.asarray(indices), np.asarray(values), target, weight)
+            self.follow_columns()
+
+    def _learn_entries(self, columns: Any, values: Any, target: Any, weight: float) -> None:
+        learner = self.learner_
+        if weight == 1.0:
+            learner.learn_one(columns, values, target)
+        else:
+            X = one_row(columns, values)
+            X.resize((1, max(X.shape[1], learner.size)))
+            learner.learn(X, np.reshape(target, (1, -1)) if learner.n_outputs > 1 else [target], [weight])
+
+    def _learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
+        """Learn a dict."""
         learner, reader = self.learner_, self._reader()
-        if isinstance(learner, Final):
-            learner.learn()  # which refuses
         with learner.lock:
             known = reader.count
             try:
-                columns, values = reader.arrays(row, True)
-                if weight == 1.0:
-                    learner.learn_one(columns, values, target)
-                else:
-                    width = max(learner.size, 1 + int(columns.max(initial=0)))
-                    X = sp.csr_matrix((values, columns, [0, len(columns)]), shape=(1, width))
-                    learner.learn(X, np.reshape(target, (1, -1)) if learner.n_outputs > 1 else [target], [weight])
+                self._learn_entries(*reader.arrays(row, True), target, weight)
                 self.follow_columns()
             except Exception:
                 reader.forget_after(known)
@@ -234,11 +260,22 @@ class OneByOne:
         return sp.csr_matrix((values_of_all, columns_of_all, indptr), shape=(len(rows), size))
 
 
-def check_record(row: Any) -> None:
-    """Raise TypeError for a row that is no dict."""
-    if not is_record(row):
-        other = "; learner_.learn_one takes columns and values" if isinstance(row, np.ndarray) else ""
-        raise TypeError(f"row: expected a dict from names to values, got {type(row).__name__}{other}.")
+def is_pair(row: Any) -> bool:
+    """Whether a row is a pair of columns and values."""
+    return isinstance(row, tuple) and len(row) == 2
+
+
+def pair_of(row: Any, values: Any) -> tuple[Any, Any]:
+    """Columns and values, given as such or as a pair."""
+    return row if values is None and is_pair(row) else (row, values)
+
+
+def check_row(row: Any) -> None:
+    """Raise TypeError for a row that is neither a dict nor a pair of columns and values."""
+    if not (is_record(row) or is_pair(row)):
+        raise TypeError(
+            f"row: expected a dict from names to values, or a pair (indices, values) of columns, got {type(row).__name__}."
+        )
 
 
 def without_rows(state: dict[str, Any]) -> dict[str, Any]:

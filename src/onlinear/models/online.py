@@ -40,7 +40,7 @@ from onlinear.models.base import Classifier, Regressor
 from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import evaluate, gap_of_stream
 from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, start_passes, tell
-from onlinear.models.one_by_one import OneByOne, without_rows
+from onlinear.models.one_by_one import OneByOne, is_pair, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import (
@@ -248,8 +248,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         targets, named = self.target_places(given[:, 0] if given.shape == (n, 1) else given, classes, known, anew)
         return Given(rows, checks.column(targets, "y", n), weights, named)
 
-    def start_with_dicts(self, outputs: int) -> None:
-        """Make the learner, of columns that rows as dicts will name; leave all as it was where that fails."""
+    def start_with_row(self, row: Any, outputs: int) -> None:
+        """Make the learner, of columns that rows as dicts will name, or that are named by none; leave all as it was where that
+        fails."""
         remedy = "train on a list of such rows first, with partial_fit, and then on single ones"
         self.refuse_columns_asked("one row does not say which columns there are", remedy)
         with unchanged_on_error(self):
@@ -258,7 +259,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             learner = self.new_learner(outputs, total=None)
             if learner.engine.batch:
                 raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
-            self.encoding_ = describe_names([])
+            self.encoding_ = None if is_pair(row) else describe_names([])
             self.learner_ = learner
 
     def _reads_dicts(self) -> bool:

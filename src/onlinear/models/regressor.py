@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
-from onlinear.models.one_by_one import check_record
+from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.tables import names_target
 from onlinear.rows import checks
@@ -322,14 +321,14 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """The targets of a table's rows, and no classes."""
         return y, None
 
-    def learn_one(self, row: Mapping[str, Any], y: Any, weight: float = 1.0) -> OnlineRegressor:
-        """Train on one row, a dict from names to values.
+    def learn_one(self, row: SingleRow, y: Any, weight: float = 1.0) -> OnlineRegressor:
+        """Train on one row, a dict from names to values or a pair of columns and values.
 
         Parameters
         ----------
-        row : mapping of str to number, text, bool or None
+        row : mapping of str to number, text, bool or None; or tuple of two array-likes
             The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
-            names are those of its columns, by its rules.
+            names are those of its columns, by its rules. Or columns, from 0, and their values, as ``predict_one`` takes them.
         y : float
             The target.
         weight : float, default=1.0
@@ -355,22 +354,22 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ['rooms', 'city=Graz']
         """
         if type(row) is not dict:
-            check_record(row)
+            check_row(row)
         quick, target = self._row_quick, y if type(y) is float else checks.one_target(y)
         if quick is None or weight != 1.0 or not quick.learn(self, row, target):
             if self.is_fitted:
-                self.learn_dict(row, target, weight)
+                self.learn_row(row, target, weight)
             else:
                 self.learn_first(row, target, weight)
         return self
 
-    def start_rows(self, row: Mapping[str, Any], y: float, weight: float) -> None:
+    def start_rows(self, row: SingleRow, y: float, weight: float) -> None:
         self.columns_ = None
-        self.start_with_dicts(1)
-        self.learn_dict(row, y, weight)
+        self.start_with_row(row, 1)
+        self.learn_row(row, y, weight)
 
-    def learn_known(self, row: Mapping[str, Any], y: float, weight: float) -> None:
-        self.learn_dict(row, y, weight)
+    def learn_known(self, row: SingleRow, y: float, weight: float) -> None:
+        self.learn_row(row, y, weight)
 
     def predict_one(self, indices: Any, values: Any = None) -> Any:
         """The prediction of one row, given by its non-zeros or as a dict, in some microseconds.
@@ -379,7 +378,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ----------
         indices : array-like of shape (nnz,), integers; or mapping of str to number, text, bool or None
             The columns, from 0. Ascending ones without repeats are fastest. Or the values by name; names that are not known
-            count as 0.
+            count as 0. Or a tuple of both arguments.
         values : array-like of shape (nnz,), default=None
             The values at these columns, in their own units. Arrays of float64 or float32 are fastest. None with a dict.
 
@@ -402,7 +401,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
             if is_record(indices):
                 self.fitted_learner()
                 return float(np.ravel(self.means_of(np.array([self.score_dict(indices)])))[0])
-        score = self.fitted_learner().predict_one(indices, values)
+        score = self.fitted_learner().predict_one(*pair_of(indices, values))
         found = self.means_of(np.array([score]))[0]
         return found if np.ndim(found) else float(found)
 
