@@ -1,4 +1,4 @@
-"""The race of ``average="adaptive"``: the average predicts, except while the last iterate scores the recent rows better.
+"""The race of ``average="adaptive"`` (MATH 18.9): the average predicts, unless the last iterate scores recent rows better.
 
 With ``calibrated=true`` what predicts is multiplied by its calibration slope a, learned from the scores m that it gave rows
 before they were learned: for the logistic loss, with g and h the first and second derivative of l(a m, y) in a,
