@@ -474,7 +474,12 @@ Each measure is divided by that of the trivial model of the set: the error by th
 of the class shares. At 1 a model is no better than knowing nothing. Means and worst cases are over the ten sets with two
 classes. The loss and the error are held out and use the average where there is one; the progressive loss is that of the
 iterates. All are of `implicit-ftrl`. The default takes a step size on the small side, which logs of rare categories need and
-which lets weights act.
+which lets weights act.""",
+    "averages": "## Classification: averages",
+    "losses": "## Classification: losses\n\nLosses of different kinds cannot be compared; the errors can.",
+    "solvers": "## Classification: solvers\n\nThe same scale and average for all.",
+    "passes": "More passes with the default settings:",
+    "numbers": """## Regression: the default beside scikit-learn
 
 Held-out squared error over the variance of y after one pass (1: the mean). SGD is scikit-learn's SGDRegressor with its
 defaults; "moved by 100 sd" adds 100 standard deviations to y. Neither the unit of y nor its distance from 0 matters.""",

@@ -81,3 +81,11 @@ def test_a_table_without_a_place_or_with_two_is_told(pages, tmp_path, which):
     page.write_text(f"<!-- name {which}: begin -->\n<!-- name {which}: end -->\n")
     with pytest.raises(SystemExit, match="name has 3 tables"):
         pages.place([page], "name", PRINTED)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_page_has_each_text_that_it_takes(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    path = ROOT / "benchmarks" / f"{name}.py"
+    taken = set(re.findall(r'TEXT\["([^"]+)"\]', path.read_text()))
+    assert not taken or taken == set(runpy.run_path(str(path))["TEXT"])
