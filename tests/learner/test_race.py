@@ -108,6 +108,8 @@ def test_the_slope_of_numbers_is_the_formula(options):
             n, v, D, r, a, led = 0, 0.0, 0.0, 1.0, 1.0, not led
         level = 0.0 if plain.units is None else plain.units.offset[0] if rows else NUMBERS[i, 0]
         m = (X[i] @ plain.weights(average=True) + plain.intercept(average=True)) - level if rows else 0.0
+        predicted = bounded(level + a * m, plain.bounds()) if rows else 0.0
+        np.testing.assert_allclose(found.predict(X[i : i + 1])[0], predicted, rtol=1e-9, atol=1e-9)
         rows += S[i] > 0.0
         total += S[i] * (bounded(level + a * m, plain.bounds()) - NUMBERS[i, 0]) ** 2 / 2.0
         if S[i] > 0.0:
@@ -119,8 +121,8 @@ def test_the_slope_of_numbers_is_the_formula(options):
             D = max(0.0, 1.0 - 3.0 / n) * D + w * m * m
             r = np.clip(r + (w * m * u / D if D > 0.0 else 0.0), 0.0, 2.0)
             a = max(1.0 + (r - 1.0) / (1.0 + 20.0 / n), SMALLEST)
-        plain.learn(X[i : i + 1], NUMBERS[i], S[i : i + 1])
-    found.learn(X, NUMBERS[:, 0], S)
+        for learner in (plain, found):
+            learner.learn(X[i : i + 1], NUMBERS[i], S[i : i + 1])
     assert abs(a - 1.0) > 1e-3
     np.testing.assert_allclose(found.race.losses[SLOPE:], [a, D, 0.0, r, n, v, led], rtol=1e-8)
     np.testing.assert_allclose(found.race.predicted_loss, total, rtol=1e-9)

@@ -228,9 +228,9 @@ def learn_ratio(m, y, s, race):  # type: ignore[no-untyped-def]
 
 
 @function
-def begin_anew(race, ahead):  # type: ignore[no-untyped-def]
-    """Forget the slope of numbers where another predictor takes the lead."""
-    leader = 1.0 if ahead else 0.0
+def begin_anew(race):  # type: ignore[no-untyped-def]
+    """Forget the slope of numbers where the other predictor has taken the lead."""
+    leader = 1.0 if race[0] < race[1] else 0.0
     if race[LEADER] != leader:
         race[SLOPE] = race[RATIO] = 1.0
         race[CURVED] = race[COUNTED] = race[RESIDUAL] = 0.0
@@ -238,11 +238,10 @@ def begin_anew(race, ahead):  # type: ignore[no-untyped-def]
 
 
 @function
-def calibrate(means, linear_means, y, s, i, ahead, joint, race, frame):  # type: ignore[no-untyped-def]
+def calibrate(means, linear_means, y, s, i, joint, race, frame):  # type: ignore[no-untyped-def]
     """Multiply the scores of row i by a, which then learns from them; ``frame``: of a number its level and its range."""
     learns = s[i] > 0.0 and race[HELD] == 0.0
     if race.shape[0] > LEADER:
-        begin_anew(race, ahead)
         a, (level, low, high) = race[SLOPE], frame
         if learns:
             learn_ratio(means[0, i] - level, y[i, 0] - level, s[i], race)
@@ -273,11 +272,13 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, ra
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
     if race.shape[0] > PLAIN:
-        calibrate(means, linear_means, y, s, i, ahead, joint, race, frame)
+        calibrate(means, linear_means, y, s, i, joint, race, frame)
     for k in range(y.shape[1]):
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
         race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
+        if race.shape[0] > LEADER:
+            begin_anew(race)
 
 
 @function
