@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, streams
-from onlinear.averages import Average
+from onlinear.averages import CALIBRATED, Average
 from onlinear.losses import Hinge, Huber, Logistic, Squared
 from onlinear.penalties import Box, ElasticNet, FusedLasso
 from onlinear.schedules import Power, TwoPhase
@@ -41,6 +41,11 @@ LEARNERS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "adagrad-rda": (("adagrad-rda", "logistic", NET, "weighted-t1,masked=true"), {"fit_intercept": True}),
     "adaline": (("adaline", "squared"), {}),
     "adaptive": (("fiol,eta=3", "logistic", "l2,l2=0.01", "adaptive"), {"fit_intercept": True, "weights": "relative"}),
+    "calibrated": (("implicit-ftrl", "logistic", "none", CALIBRATED), {"fit_intercept": True}),
+    "calibrated-numbers": (
+        ("implicit-ftrl,eta=8", "squared", "none", CALIBRATED),
+        {"fit_intercept": True, "targets": "relative", "clip": True},
+    ),
     "comid-l1": (("comid,eta=0.5", "hinge", L1), {}),
     "comid-net-average": (("comid,eta=0.5", "logistic", NET, "weighted-t1"), {"fit_intercept": True}),
     "comid-box": (("comid,eta=0.5", "squared", "elastic-net,l1=0.01,lower=0"), {}),
