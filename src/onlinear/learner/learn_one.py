@@ -152,7 +152,7 @@ def widened(ranges, target):  # type: ignore[no-untyped-def]
 
 
 @function
-def frame_of(level, ranges):  # type: ignore[no-untyped-def]
+def frame_of_row(level, ranges):  # type: ignore[no-untyped-def]
     """The level that a number counts from, and the range to which its score is clipped."""
     if ranges is None:
         return plus(0.0, level, 1.0), -inf, inf
@@ -164,7 +164,7 @@ def raced(race, loss, scores, means, linear, s, t, ranges):  # type: ignore[no-u
     """Add the row to the race, where there is one."""
     if race is not None:
         y, rules, sums, level = race
-        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, rules, sums, frame_of(level, ranges))
+        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, rules, sums, frame_of_row(level, ranges))
 
 
 @kept_function

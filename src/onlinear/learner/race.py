@@ -46,7 +46,7 @@ from onlinear.solvers.core.experts import MOST, bound, remembered
 
 PLAIN = 4  # numbers of a race without a calibration slope
 SLOPE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, H or D, and whether a stays 1
-RATIO, COUNTED, RESIDUAL, LEADER = range(HELD + 1, HELD + 5)  # of numbers also r, n, v, and whether the last iterate led
+RATIO, COUNTED, RESIDUAL = range(HELD + 1, HELD + 4)  # of numbers also r, n and v
 SMALLEST, LARGEST, LARGEST_OF_NUMBERS = 0.125, 8.0, 2.0  # slopes
 AT_FIRST = 30.0  # second derivatives that a = 1 is taken to rest on
 ROWS_AT_FIRST = 20.0  # the same in rows, of numbers
@@ -68,7 +68,7 @@ class Race:
 
     def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False, numbers: bool = False) -> None:
         self.calibrated, self.numbers = calibrated, calibrated and numbers
-        self.losses = np.zeros(PLAIN + 3 * calibrated + 4 * self.numbers)
+        self.losses = np.zeros(PLAIN + 3 * calibrated + 3 * self.numbers)
         self.rules = float(longest), int(joint)
         if calibrated:
             self.losses[[SLOPE, *([RATIO] if self.numbers else [])]] = 1.0
@@ -136,9 +136,8 @@ class Race:
             most = LARGEST_OF_NUMBERS if self.numbers else LARGEST
             fits = SMALLEST <= a <= most and 0.0 <= curved <= MOST and held in (0.0, 1.0)
             if self.numbers:
-                ratio, counted, residual, leader = others
-                fits = fits and 0.0 <= ratio <= most and 0.0 <= counted <= MOST
-                fits = fits and 0.0 <= residual < inf and leader in (0.0, 1.0)
+                ratio, counted, residual = others
+                fits = fits and 0.0 <= ratio <= most and 0.0 <= counted <= MOST and 0.0 <= residual < inf
             trust.must(fits, "a calibration slope that no rows give")
         if self.repeats is not None:
             self.repeats.check()
@@ -229,27 +228,23 @@ def learn_ratio(m, y, s, race):  # type: ignore[no-untyped-def]
 
 @function
 def begin_anew(race):  # type: ignore[no-untyped-def]
-    """Forget the slope of numbers where the other predictor has taken the lead."""
-    leader = 1.0 if race[0] < race[1] else 0.0
-    if race[LEADER] != leader:
-        race[SLOPE] = race[RATIO] = 1.0
-        race[CURVED] = race[COUNTED] = race[RESIDUAL] = 0.0
-        race[LEADER] = leader
+    """Forget the slope of numbers."""
+    race[SLOPE] = race[RATIO] = 1.0
+    race[CURVED] = race[COUNTED] = race[RESIDUAL] = 0.0
 
 
 @function
 def calibrate(means, linear_means, y, s, i, joint, race, frame):  # type: ignore[no-untyped-def]
     """Multiply the scores of row i by a, which then learns from them; ``frame``: of a number its level and its range."""
-    learns = s[i] > 0.0 and race[HELD] == 0.0
-    if race.shape[0] > LEADER:
-        a, (level, low, high) = race[SLOPE], frame
+    a, learns = race[SLOPE], s[i] > 0.0 and race[HELD] == 0.0
+    if race.shape[0] > RESIDUAL:
+        level, low, high = frame
         if learns:
             learn_ratio(means[0, i] - level, y[i, 0] - level, s[i], race)
         if a != 1.0:
             linear_means[0, i] = level + a * (linear_means[0, i] - level)
             means[0, i] = min(max(linear_means[0, i], low), high) if low <= high else linear_means[0, i]
     else:
-        a = race[SLOPE]
         if learns:
             learn_slope(means, y, s, i, joint, race)
         for k in range(y.shape[1]):
@@ -277,7 +272,7 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, ra
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
         race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
-        if race.shape[0] > LEADER:
+        if race.shape[0] > RESIDUAL and ahead != (race[0] < race[1]):
             begin_anew(race)
 
 

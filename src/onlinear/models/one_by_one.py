@@ -174,7 +174,8 @@ class OneByOne:
         else:
             twin = twin_of(self)
             twin.start_rows(*given)
-            vars(self).update(without_rows(vars(twin)) | {name: vars(twin)[name] for name in (READER,) if name in vars(twin)})
+            begun = vars(twin)
+            vars(self).update(without_rows(begun) | {name: begun[name] for name in begun if name == READER})
             if self.encoding_ is not None:
                 with self.learner_.lock:
                     self._hold(self._reader())
