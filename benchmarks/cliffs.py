@@ -2,10 +2,11 @@
 
     python benchmarks/cliffs.py [--rows 50000] [--repeats 5] [--json FILE]
 
-Sparse rows: 75 of 20,000 columns each. Dense rows: 100 columns, twice as many rows. One epoch in stored order, compiled code
-loaded before. Runs alternate; times are of the thread (time.thread_time), medians in milliseconds, as others may use the
-machine. "x" is the multiple of the first line of the table. The containers of a table hold the same numbers (but integers and
-float32), and tests check that they train the same model, bit for bit.
+Sparse rows: 75 of 20,000 columns each. Dense rows: 100 columns, twice as many rows. One epoch in stored order, and one of rows
+that are permuted, as the estimators of both libraries do unless told. Compiled code is loaded first. Runs alternate;
+times are of the thread (time.thread_time), medians in milliseconds, as others may use the machine. "x" is the multiple of the
+first line of the table. The containers of a table hold the same numbers (but integers and float32), and tests check that they
+train the same model, bit for bit.
 """
 
 from __future__ import annotations
@@ -30,15 +31,21 @@ from tools import versions
 
 COLUMNS, ENTRIES, WIDTH = 20_000, 75, 100
 EPOCH: dict[str, Any] = {"max_iter": 1, "tol": None, "shuffle": False}
-AS_IT_WAS = {"solver": "fiol,eta=20", "scale": "rms", "average": "weighted-t1", "shuffle": False}
-METHODS: dict[str, Callable[[Any, np.ndarray], Any]] = {
+AS_IT_WAS: dict[str, Any] = {"solver": "fiol,eta=20", "scale": "rms", "average": "weighted-t1"}
+Methods = dict[str, Callable[[Any, np.ndarray], Any]]
+METHODS: Methods = {
     "Learner, COMID, L1": lambda X, y: Learner("comid", "hinge", "l1=1e-5", n_features=X.shape[1]).learn(X, y),
     "Learner, SGD, L2": lambda X, y: Learner("sgd", "hinge", "l2=1e-5", n_features=X.shape[1]).learn(X, y),
     "OnlineClassifier()": lambda X, y: OnlineClassifier(shuffle=False).fit(X, y),
-    "OnlineClassifier, FIOL, average": lambda X, y: OnlineClassifier(**AS_IT_WAS).fit(X, y),
+    "OnlineClassifier, FIOL, average": lambda X, y: OnlineClassifier(**AS_IT_WAS, shuffle=False).fit(X, y),
     "SGDClassifier, L2": lambda X, y: SGDClassifier(**EPOCH).fit(X, y),
     "SGDClassifier, L1": lambda X, y: SGDClassifier(penalty="l1", **EPOCH).fit(X, y),
     "SGDClassifier, log loss, average": lambda X, y: SGDClassifier("log_loss", average=True, **EPOCH).fit(X, y),
+}
+PERMUTED: Methods = {
+    "OnlineClassifier()": lambda X, y: OnlineClassifier().fit(X, y),
+    "OnlineClassifier, FIOL, average": lambda X, y: OnlineClassifier(**AS_IT_WAS).fit(X, y),
+    "SGDClassifier, log loss, average": lambda X, y: SGDClassifier("log_loss", average=True, max_iter=1, tol=None).fit(X, y),
 }
 
 
@@ -100,12 +107,12 @@ def dense_containers(n: int) -> dict[str, Any]:
     }
 
 
-def measured(containers: dict[str, Any], y: np.ndarray, repeats: int) -> dict[str, dict[str, float]]:
+def measured(containers: dict[str, Any], methods: Methods, y: np.ndarray, repeats: int) -> dict[str, dict[str, float]]:
     """Median milliseconds of each method for each container."""
-    taken: dict[str, dict[str, list[float]]] = {name: {method: [] for method in METHODS} for name in containers}
+    taken: dict[str, dict[str, list[float]]] = {name: {method: [] for method in methods} for name in containers}
     for repeat in range(repeats + 1):
         for name, X in containers.items():
-            for method, run in METHODS.items():
+            for method, run in methods.items():
                 given = X.values if isinstance(X, pd.DataFrame) and method.startswith("Learner") else X
                 start = time.thread_time()
                 try:
@@ -128,6 +135,12 @@ def cell(time: float, first: float) -> str:
     return "refused" if np.isnan(time) else f"{time:.1f}, {time / first:.1f} x"
 
 
+def beside_last(times: dict[str, float]) -> list[str]:
+    """Milliseconds of each method, and the multiple of the last one's."""
+    last = list(times.values())[-1]
+    return [f"{time:.1f} ({time / last:.2f})" for time in times.values()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=50_000)
@@ -136,14 +149,19 @@ def main() -> int:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{versions()}.")
-    kept = {}
+    kept, permuted = {}, {}
     for kind, containers, n in (("sparse", sparse_containers, args.rows), ("dense", dense_containers, 2 * args.rows)):
         y = np.where(np.random.default_rng(4).random(n) < 0.5, -1.0, 1.0)
-        found = kept[kind] = measured(containers(n), y, args.repeats)
+        given = containers(n)
+        found = kept[kind] = measured(given, METHODS, y, args.repeats)
         print(f"\n{n:,} {kind} rows, milliseconds:\n")
         print(table(["container", *METHODS], lines(found)))
+        plainest = next(iter(given))
+        permuted |= measured({f"{kind} rows, {plainest}": given[plainest]}, PERMUTED, y, args.repeats)
+    print("\nThe same rows permuted, milliseconds; in brackets, times those of the last:\n")
+    print(table(["rows", *PERMUTED], [[name, *beside_last(times)] for name, times in permuted.items()]))
     if args.json:
-        Path(args.json).write_text(json.dumps({"milliseconds": kept}))
+        Path(args.json).write_text(json.dumps({"milliseconds": kept, "permuted": permuted}))
     return 0
 
 

@@ -161,7 +161,7 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
         (("--classes", "a,b"), "classes must be numbers, as the labels of"),
         (("--classes", "1"), "at least two classes"),
         (("--classes", "1,2", "--scan"), "exclude each other"),
-        (("--passes", "0"), "greater than or equal to 1"),
+        (("--passes", "0"), "Invalid value for '--passes'"),
         (("--early-stop", "2"), "--early-stop needs --holdout (it monitors the held-out loss)"),
         (("--loss", "hinge", "--task", "regress"), "is for two classes"),
         (("--solver", "batch-drs"), "needs all rows at once"),

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow.csv as csv
 import pyarrow.feather as feather
 import pytest
 from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
@@ -75,7 +76,7 @@ def test_every_output_says_the_same(folder, tmp_path, model, kind):
     for name in ("o.txt", "o.csv", "o.parquet", "o.arrow"):
         assert run("predict", folder / model, source, "--as", kind, "-o", tmp_path / name) == ""
     frames = [
-        pd.read_csv(tmp_path / "o.csv"),
+        csv.read_csv(tmp_path / "o.csv").to_pandas(),
         pd.read_parquet(tmp_path / "o.parquet"),
         feather.read_feather(tmp_path / "o.arrow"),
     ]
@@ -159,7 +160,7 @@ def test_a_model_that_knows_no_first_index_takes_either(folder, tmp_path):
 def test_named_columns_are_found_in_any_order_and_without_the_target(folder, tmp_path):
     wanted = scores_of(folder, "shop", "shop.csv")
     np.testing.assert_array_equal(scores_of(folder, "shop", "shop.parquet"), wanted)
-    frame = pd.read_csv(folder / "shop.csv").drop(columns="bought")
+    frame = csv.read_csv(folder / "shop.csv").to_pandas().drop(columns="bought")
     frame[frame.columns[::-1]].to_csv(tmp_path / "other.csv", index=False)
     np.testing.assert_array_equal(scores_of(folder, "shop", tmp_path / "other.csv"), wanted)
     run("convert", folder / "shop.csv", "--target", "bought", "--categories", "one-hot", "-o", tmp_path / "shop.parquet")

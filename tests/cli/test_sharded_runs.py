@@ -77,7 +77,7 @@ def test_json_has_a_line_for_each_round(rows):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--workers", "0"), "greater than or equal to 1"),
+        (("--workers", "0"), "Invalid value for '--workers'"),
         (("--workers", "2", "--dask", "tcp://127.0.0.1:1"), "exclude each other"),
         (("--workers", "2", "--holdout", "0.1"), "--holdout has no form over shards"),
         (("--workers", "2", "--passes", "2"), "--passes has no form over shards"),

@@ -276,7 +276,7 @@ def test_what_holds_no_rows_is_refused_by_the_method_that_gives_them():
 
 
 def test_targets_in_a_column_and_no_rows():
-    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "s": list("abab")})
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "s": list("abab")}).astype({"s": object})
     flat = OnlineClassifier(random_state=0).fit(table, [0, 1, 0, 1])
     np.testing.assert_array_equal(OnlineClassifier(random_state=0).fit(table, [[0], [1], [0], [1]]).coef_, flat.coef_)
     for model in (OnlineClassifier(), OnlineRegressor()):

@@ -48,8 +48,6 @@ class LazyConversion:
     def _as_it_is(self, parameter: Any, value: Any) -> Any:
         """A value that needs no conversion; None for any other."""
         kind = self._kinds.get(parameter.name)
-        if value is None and kind in LISTS_OF_TEXTS and not parameter.required:
-            return []  # of which Typer makes the default; before 0.20 it takes no None
         if isinstance(value, bool) or value is parameter.default:
             return value
         if kind in LISTS_OF_TEXTS and isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value):

@@ -123,7 +123,7 @@ def lower_to_link(lower: Callable[[Any], Any], state: Any) -> None:
     name = found.fndesc.qualname.rpartition(".")[2]
     call = _dynfunc.make_function(found.fndesc.lookup_module(), name, "", 0, found.env, (library,))  # what names the code
     state.targetctx.insert_user_function(call, found.fndesc, [library])
-    state.reload_init.extend(getattr(library, "_reload_init", ()))  # Numba before 0.63 has none
+    state.reload_init.extend(library._reload_init)
     state.cr = found._replace(cfunc=call)
 
 

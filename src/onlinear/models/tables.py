@@ -55,7 +55,8 @@ def has_other_than_numbers(X: Any) -> bool:
     """Whether a table has columns that arrays of numbers cannot hold: text, categories, dates; and rows as dicts."""
     if not is_frame(X):
         return True
-    if all(getattr(dtype, "kind", "O") in "fiubc" for dtype in getattr(X, "dtypes", "O")):
+    numbers = [getattr(dtype, "kind", "O") in "fiubc" for dtype in getattr(X, "dtypes", "O")]
+    if all(numbers):
         return False  # a pandas frame of numbers, without a copy
     if hasattr(X, "read_all") and hasattr(X, "read_next_batch"):
         raise TypeError(
@@ -63,7 +64,8 @@ def has_other_than_numbers(X: Any) -> bool:
         )
     from onlinear.streams.column_plan import kind_of
 
-    return any(kind_of(held) not in (NUMBER, BOOLEAN) for held in as_arrow(X).schema.types)
+    others = X.loc[:, np.logical_not(numbers)] if hasattr(X, "loc") else X
+    return any(kind_of(held) not in (NUMBER, BOOLEAN) for held in as_arrow(others).schema.types)
 
 
 def open_labelled(X: Any, y: str | None, weight: Any, described: Any, **asked: Any) -> Stream:

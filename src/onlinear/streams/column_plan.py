@@ -192,6 +192,8 @@ class Plan:
         if table.bare:
             raise StreamError(f"{table.place.name}: expected rows after the line of names, got none.")
         if pa.types.is_null(held):
+            if table.place.table is not None and not table.place.table.num_rows:
+                raise StreamError(f"{table.place.name}: expected at least one row, got none.")
             raise StreamError(
                 f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
             )
