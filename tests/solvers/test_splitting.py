@@ -45,6 +45,13 @@ def test_the_means_of_the_lazy_run_are_the_recursions(solver, loss, start):
         np.testing.assert_allclose(lazy[name], dense[name], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("solver", ["odrs,lam=1e-6,relaxation=0.5", "oadm,rho=1e6,bregman=0.5", "oadm,rho=1,bregman=1e8"])
+def test_a_penalty_that_would_need_more_steps_than_integers_hold_is_no_penalty(solver):
+    X, y = problem()
+    tiny, none = (Learner(solver, "squared", penalty).learn(X, 1e6 * y).weights() for penalty in ("l1,l1=1e-20", "none"))
+    np.testing.assert_allclose(tiny, none, rtol=1e-9, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     "solver", ["oadm,rho=0.4,bregman=1.5", "oadm,rho=0.4,schedule=growing-rho", "sadmm,schedule=growing-rho"]
 )

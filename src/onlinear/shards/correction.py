@@ -11,7 +11,7 @@ w <- prox_{eta r}(w - eta g_j). ``idle`` gives many such steps at once.
 
 from __future__ import annotations
 
-from math import ceil, exp, expm1, isfinite, log1p
+from math import exp, expm1, isfinite, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -59,9 +59,9 @@ def idle(w, steps, g, eta, l1, l2, lower, upper):  # type: ignore[no-untyped-def
             if size <= a:
                 count = 0.0
             elif decay > 0.0:
-                count = min(count, ceil(log1p((size - a) / (a + a / (eta * l2))) / decay))
+                count = min(count, np.ceil(log1p((size - a) / (a + a / (eta * l2))) / decay))
             else:
-                count = min(count, ceil(size / a) - 1.0)
+                count = min(count, np.ceil(size / a) - 1.0)
         if count > 0.0:
             if decay > 0.0:
                 size = size * exp(-count * decay) + expm1(-count * decay) * (a / (eta * l2))

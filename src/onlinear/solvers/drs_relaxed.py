@@ -14,7 +14,7 @@ Cost:   O(nnz) per row.   Needs: exact steps, l1 or no penalty; with l2, bounds,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, copysign, isfinite
+from math import copysign, isfinite
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def why_not_relaxed(solver: Any, problem: Problem) -> str | None:
 def idle(u, n, k, omega):
     """u after n idle steps."""
     size = abs(u)
-    m = ceil((size - k) / (omega * k)) if size > k > 0.0 else 0.0
+    m = np.ceil((size - k) / (omega * k)) if size > k > 0.0 else 0.0  # a float: it may exceed every integer
     if k == 0.0 or n <= 0:
         return u
     if n < m:

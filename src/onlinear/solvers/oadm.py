@@ -18,7 +18,7 @@ Cost:   O(nnz) per row, times the pieces.   Needs: l1 or no penalty; otherwise t
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import atan2, copysign, cos, floor, isfinite, sin, sqrt
+from math import atan2, copysign, cos, isfinite, sin, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,7 +181,8 @@ def catch_up(w, a, n, k, th, base, growth, first):
         n -= 1
         first += 1
         if n > 0 and w * sign > 0.0:
-            m = n if k == 0.0 else min(n, int(min(floor(w * sign / (th * k)), 1e15)))
+            steps = w * sign / (th * k) if th * k > 0.0 else n + 0.0  # they may exceed every integer
+            m = int(steps) if steps < n else n
             total += ramp(base, growth, float(first), float(m), w, th * k * sign)
             w -= m * (th * k * sign)
             a = w + k * sign
