@@ -1,5 +1,6 @@
 """The bridge: compiled code is cached and never stale, users' parts run inside the loop, everything also runs interpreted."""
 
+import compileall
 import hashlib
 import logging
 import math
@@ -102,6 +103,44 @@ def test_a_changed_source_file_gives_the_new_result_and_an_unchanged_one_hits_th
     np.testing.assert_allclose(run(example(), **places, NUMBA_DISABLE_JIT="1"), changed, rtol=0, atol=1e-12)
     source.write_text(text)
     np.testing.assert_array_equal(run(example(), **places), first)
+
+
+def as_zip(source, place):
+    place.parent.mkdir(exist_ok=True)
+    shutil.make_archive(str(place), "zip", source)
+    return f"{place}.zip"
+
+
+def as_byte_code(source, place):
+    shutil.copytree(source, place)
+    compileall.compile_dir(place, quiet=1, legacy=True)
+    for path in place.rglob("*.py"):
+        path.unlink()
+    return str(place)
+
+
+@only_compiled
+@pytest.mark.parametrize("packed", [as_zip, as_byte_code])
+def test_versions_of_the_package_without_files_of_sources_keep_their_code_apart(tmp_path, packed):
+    source = tmp_path / "src"
+    shutil.copytree(HOME, source / "onlinear", ignore=shutil.ignore_patterns("__pycache__"))
+    places = {"ONLINEAR_CACHE_DIR": str(tmp_path / "cache")}
+    old = packed(source, tmp_path / "old")
+    first = run(example(), **places, PYTHONPATH=old)
+    compiled = written(tmp_path / "cache")
+    assert compiled
+    np.testing.assert_array_equal(run(example(), **places, PYTHONPATH=old), first)
+    assert written(tmp_path / "cache") == compiled
+    losses = source / "onlinear" / "losses.py"
+    text = losses.read_text()
+    losses.write_text(text.replace("return -y if y * s < self.margin else 0.0", "return -y if y * s < self.margin else 0.5"))
+    assert losses.read_text() != text
+    assert not np.array_equal(run(example(), **places, PYTHONPATH=packed(source, tmp_path / "new")), first)
+
+
+@only_compiled
+def test_a_package_of_which_no_file_can_be_read_keeps_no_code(tmp_path):
+    assert home._digest(tmp_path / "nowhere") == ""
 
 
 @only_compiled

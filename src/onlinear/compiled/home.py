@@ -34,12 +34,16 @@ def is_ours(module: str) -> bool:
     return module.partition(".")[0] == PACKAGE
 
 
-def _digest() -> str:
-    folder = Path(__file__).parent.parent
+def _digest(folder: Path) -> str:
+    """What tells the package in a folder, which may be inside a zip file, from all others; empty where nothing can be read."""
     total = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    files = sorted(folder.rglob("*.py")) or sorted(folder.rglob("*.pyc"))  # a package without its sources
+    for path in files:
         total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()[:16]
+    archive = next((path for path in folder.parents if path.is_file()), None)
+    if archive is not None:
+        total.update(archive.read_bytes())
+    return total.hexdigest()[:16] if files or archive is not None else ""
 
 
 def cache_folder() -> Path | None:
@@ -92,5 +96,5 @@ def _writable(folder: Path) -> bool:
 
 
 COMPILED = _compiled()
-DIGEST = _digest() if COMPILED else ""
-CACHE = cache_folder() if COMPILED else None
+DIGEST = _digest(Path(__file__).parent.parent) if COMPILED else ""
+CACHE = cache_folder() if DIGEST else None
