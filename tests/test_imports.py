@@ -159,6 +159,19 @@ def test_commands_on_text_load_no_library_of_estimators_or_tables(tmp_path):
         assert found.stderr.strip() == "[]"
 
 
+def test_a_python_that_leaves_no_docstrings():
+    code = """
+        import onlinear
+        learner = onlinear.Learner("sgd", loss="hinge", penalty="l2=0.1")
+        learner.learn([[1.0], [2.0]], [1, -1])
+        from onlinear.cli import app
+        app(["parts", "--json"], standalone_mode=False)
+    """
+    command = [sys.executable, "-OO", "-c", textwrap.dedent(code)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stderr
+
+
 def test_unknown_public_names():
     code = "import onlinear\ntry:\n    onlinear.Lerner\nexcept AttributeError as error:\n    print(error)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)

@@ -11,7 +11,10 @@ def describe(cls: Any, fields: Mapping[str, str], methods: Mapping[str, str]) ->
     """Add the parameters to the class's docstring, and the text that all parts share to the docstring of each method.
 
     ``fields`` has the sentence of each field, ``methods`` the text of each method, by name.
+    ``python -OO`` leaves no docstrings.
     """
+    if cls.__doc__ is None:
+        return
     rows = [f"{name} : {_kind(value)}, default {value}\n    {fields[name]}" for name, value in cls._field_defaults.items()]
     text, mark, rest = cleandoc(cls.__doc__).partition("\n\nReferences\n")
     cls.__doc__ = "\n".join([text, "", "Parameters", "----------", *rows]) + mark + rest
