@@ -2,8 +2,8 @@
 
     rms       x_j / s_j,  s_j^2 = the mean of the squares of column j's non-zero entries so far, this row's included
     max-abs   x_j / s_j,  s_j   = the largest |x_j| so far, this row's included
-    tempered  x_j / sqrt(s_j s), s_j as for rms, s^2 = the mean of the squares of all entries before the row; s_j / 2 and 2 s_j
-              are the bounds of the root; which columns it is for, says ``centring.py``
+    tempered  x_j / sqrt(s_j s), s_j as for rms, s^2 = the mean of the squares of all entries before the row, in columns that
+              are not centred (``centring.py``); s_j / 2 and 2 s_j are the bounds of the root
     standard  (x_j - m_j) / s_j with mean and standard deviation of all rows: fixed before the first row, rows made dense
 
 The first three are O(nnz), row by row, hence the same for any cut of the stream; a scale that moves touches no weight. A row of
