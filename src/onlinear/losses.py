@@ -31,6 +31,7 @@ from onlinear.text.form import parts_of
 ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
 MOST_STEPS = 60  # of Newton's to the margin of an implicit step
 LARGE_STEP = 8.0  # C from which on these begin elsewhere
+CANCELS = 2.0**16  # C y of a count beyond which z / C - y has too few digits
 
 
 @function
@@ -49,6 +50,8 @@ def wright_omega(x: float) -> float:
     if x < -30.0:
         e = exp(x)
         return e / (1.0 + e)
+    if x > 1e150:
+        return x  # log x is nothing beside it, and squares would overflow
     z = x - log(x) if x > 1.0 else (exp(2.0 / 3.0 * (x - 1.0)) if x > -2.0 else exp(x) / (1.0 + exp(x)))
     for _ in range(2):
         z = nearer_omega(z, x)
@@ -481,7 +484,9 @@ class Poisson(NamedTuple):
         slope = bounded_exp(a) - y
         if c == 0.0 or slope == 0.0:
             return slope
-        z = wright_omega(log(c) + a + c * y)
+        z, cy = wright_omega(log(c) + a + c * y), c * y
+        if cy > CANCELS and 0.5 * cy < z < 2.0 * cy:
+            return (a - (log(z) - log(c))) / c
         if c >= 1.0:
             return z / c - y
         s = a + c * y - z
