@@ -164,6 +164,18 @@ def test_projected_weights_stay_in_their_ball(solver):
     assert max(norms) == pytest.approx(radius)
 
 
+def test_a_row_far_outside_the_ball_costs_the_average_no_digits():
+    X, y, _ = stream()
+    y = np.where(np.arange(N) % 7 == 3, 1e9 * y, y)
+
+    def learner() -> Learner:
+        return Learner("sgd,radius=0.5,eta=3", "squared", "l2,l2=0.04", "weighted-t1", n_features=D)
+
+    np.testing.assert_allclose(
+        learner().learn(X, y).weights(True), reference(learner()).learn(X, y).weights(True), rtol=1e-12, atol=1e-13
+    )
+
+
 def test_intercept_of_a_tied_step_moves_by_at_most_one_over_sqrt_t():
     empty = sparse.csr_matrix((4, 1))
     learner = Learner("pegasos", "hinge", "l2,l2=0.01", fit_intercept=True, n_features=1)

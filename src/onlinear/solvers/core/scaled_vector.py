@@ -7,9 +7,10 @@ A step w' = (1 - eta l2) w - eta theta x writes only the row's columns,
 and the projection on a ball is al *= R / |w|, with |w|^2 kept up to date. An average is A + B + be V: before each step
 be += om al; where V_j moves by dv, B_j -= be dv. A *visit* closes the sums, A += B + be V, and makes al 1 again. It is made
 inside the step, between the decay and the move, where al has left its range (al = 0 among them), so that no quotient by al
-loses digits; and, where there are sums to restart (an average, |w|^2), at the moments of engine.py. For that
-visit inside the step, and for the projection after it, the loop is its own: with hooks in loop.py it had the same bits and up
-to 5 % fewer instructions, with a ball and an average 3 % more, but a first fit of SGD compiled for 9 % longer.
+loses digits, and where the projection after the move would take it far out of its range, so that no average does; and, where
+there are sums to restart (an average, |w|^2), at the moments of engine.py. For that visit inside the step, and for the
+projection after it, the loop is its own: with hooks in loop.py it had the same bits and up to 5 % fewer instructions, with a
+ball and an average 3 % more, but a first fit of SGD compiled for 9 % longer.
 
 al is a compensated sum: rounding 1 - eta l2 anew would cost a constant step 5e-17 per step, always to the same side.
 
@@ -63,6 +64,12 @@ def forward(penalty, w, eta):
     v = w - eta * (penalty.l1 * np.sign(w) + penalty.l2 * w)
     v[0] = w[0]
     return v
+
+
+@function
+def longer(move, wx, xx):  # type: ignore[no-untyped-def]
+    """By what |w|^2 grows where w moves by -move x."""
+    return move * (move * xx - 2.0 * wx)
 
 
 @function
@@ -139,9 +146,11 @@ def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball,
         al = after
         if ball is not None:
             norm *= keep * keep
+            if B is not None:
+                fits = fits and norm + longer(eta * g, keep * wx, xx) <= (limit * ball) * (limit * ball)
         if not fits:
             size = visit(V, B, A, al, be, now)
-            al, be, lag = 1.0, 0.0, 0.0
+            al, be, lag, rate = 1.0, 0.0, 0.0, eta
             if ball is not None:
                 norm = dot(V, V)
             if not isfinite(size):
@@ -162,7 +171,7 @@ def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball,
                     done = i
                     break
         if ball is not None:
-            norm += eta * g * (eta * g * xx - 2.0 * keep * wx)
+            norm += longer(eta * g, keep * wx, xx)
             if not isfinite(norm):
                 done = i
                 break
