@@ -470,3 +470,45 @@ def test_help_that_cannot_be_written_is_told_in_one_line(arguments):
         done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "onlinear: No space left on device.\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell closes the streams")
+def test_closed_standard_streams(rows, tmp_path):
+    def without(stream, *arguments):
+        return process_of("sh", "-c", f'"$@" {stream}', "sh", *COMMAND, *map(str, arguments))
+
+    run("train", rows, "--quiet", "--model", tmp_path / "wanted")
+    for stream in (">&-", "2>&-", "<&-"):
+        done = without(stream, "train", rows, "--model", tmp_path / "m")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
+    done = without("2>&-", "predict", tmp_path / "m", rows, "--output", tmp_path / "found")
+    assert done.returncode == 0
+    assert (tmp_path / "found").read_text() == run("predict", tmp_path / "m", rows)
+    for arguments in (["predict", tmp_path / "m", rows], ["convert", rows, "--output", "-"]):
+        done = without(">&-", *arguments)
+        assert (done.returncode, done.stderr) == (1, "onlinear: standard output: is closed.\n")
+    done = without("<&-", "train", "-")
+    assert (done.returncode, done.stderr) == (1, "onlinear: standard input: is closed.\n")
+
+
+def process_of(*words):
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes without a reader are an error of another kind")
+@pytest.mark.parametrize(("option", "kept"), [("--model", "m.partial"), ("--checkpoint", "m"), ("--no-clip", None)])
+def test_rows_are_kept_where_the_reader_of_the_table_goes(tmp_path, option, kept):
+    (tmp_path / "rows.svm").write_text(ROWS * 500)
+    command = [*COMMAND, "train", tmp_path / "rows.svm", "--passes", "40", option, *([tmp_path / "m"] if kept else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as going:
+        while b"1,024" not in going.stdout.readline():
+            pass
+        going.stdout.close()
+        said = going.stderr.read().decode()
+        assert going.wait() == 1
+    if kept:
+        found = re.match(r"onlinear: standard output has no reader any more, after ([\d,]+) rows\. ", said)
+        assert load(tmp_path / kept).t_ == int(found[1].replace(",", ""))
+    else:
+        assert said == ""

@@ -113,7 +113,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             fail("interrupted.", INTERRUPTED)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing to say
+            without_reader()  # nothing to say
             raise typer.Exit(FAILURE) from None
         except UsageError as error:
             fail(str(error), USAGE)
@@ -121,6 +121,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(words(error), FAILURE)
 
     return run
+
+
+def without_reader() -> None:
+    """Let standard output, whose reader has gone, lead nowhere: what it still holds would fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def words(error: BaseException) -> str:

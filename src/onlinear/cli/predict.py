@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,12 +71,14 @@ def predict(
 def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]:
     """A function that writes predictions; the file gets its name when it is whole."""
     heading = " ".join(name.replace(" ", "_") for name in names) + "\n" if header else ""
+    from onlinear.files.writing import new_file, standard_output
+
     if path is None:
-        sys.stdout.write(heading)
-        yield lambda found: _none(sys.stdout.write(lines(found)))
-        sys.stdout.flush()
+        out = standard_output()
+        out.write(heading)
+        yield lambda found: _none(out.write(lines(found)))
+        out.flush()
         return
-    from onlinear.files.writing import new_file
     from onlinear.models.predictions import FORMS, tables
 
     with new_file(path) as file:

@@ -76,7 +76,7 @@ class Watched(Wrapped):
 
     def __init__(self, stream: Stream, shown: bool) -> None:
         super().__init__(stream)
-        self._shown = shown and sys.stderr.isatty()
+        self._shown = shown and sys.stderr is not None and sys.stderr.isatty()
 
     def __iter__(self) -> Iterator[Block]:
         if not self._shown:

@@ -370,7 +370,7 @@ class TableDisplay(Display):
     def running(self, training: Training) -> Iterator[None]:
         """While rows are learned: with a bar on a terminal."""
         with super().running(training):
-            if sys.stdout.isatty():
+            if sys.stdout is not None and sys.stdout.isatty():
                 with self._shown_bar(training):
                     yield
             else:

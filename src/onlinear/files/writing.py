@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EACCES, EINVAL, EISDIR, ENOENT, ENOTSUP, EROFS
+from errno import EACCES, EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP, EROFS
 from typing import IO, Any, BinaryIO, cast
 
 try:
@@ -203,6 +203,13 @@ def _naming(name: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), name) from None
+
+
+def standard_output() -> Any:
+    """Standard output, which the parent of this process may have closed."""
+    if sys.stdout is None:
+        raise OSError(EBADF, "is closed", "standard output")
+    return sys.stdout
 
 
 @contextmanager

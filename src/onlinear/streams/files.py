@@ -124,6 +124,12 @@ class Members(io.RawIOBase):
         return None if packed is None else 0
 
 
+def _standard_input() -> Any:
+    if sys.stdin is None:
+        raise StreamError("standard input: is closed.")
+    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+
+
 class ByteFile:
     """One open file: ``readinto`` gives its decompressed bytes, ``position`` the bytes taken from the disk."""
 
@@ -133,7 +139,7 @@ class ByteFile:
         self._own = path != STDIN
         self._file: Any = None
         # Unbuffered: a thread that waits in Python's own buffer of standard input could not be left at exit.
-        self._raw: BinaryIO = open_raw(path) if self._own else getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+        self._raw: BinaryIO = open_raw(path) if self._own else _standard_input()
         self._pipe = is_pipe(path)
         try:
             pipe = Pipe(self._raw) if self._pipe else None

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import lzma
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.files.writing import new_file
+from onlinear.files.writing import new_file, standard_output
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN
 from onlinear.streams.labels import shown
@@ -39,8 +38,9 @@ def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | Non
 @contextmanager
 def _open(path: str) -> Iterator[Any]:
     if path == STDIN:
-        yield sys.stdout.buffer
-        sys.stdout.flush()
+        out = standard_output()
+        yield out.buffer
+        out.flush()
         return
     with new_file(path) as raw, _compress(raw, Path(path).suffix) as file:
         yield file
