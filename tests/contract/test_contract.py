@@ -107,6 +107,16 @@ def test_weight_0_is_a_step_without_loss(name: str, outputs: int) -> None:
             weight_0_is_a_step_without_loss(case, outputs)
 
 
+@pytest.mark.parametrize("l1", ["1e-20", "1e3"])
+@pytest.mark.parametrize("solver", [*NAMES, "odrs,relaxation=1.4"])
+def test_a_lazy_run_with_next_to_no_penalty_and_with_one_beyond_all_weights(
+    solver: str, l1: str, tally: dict[str, Counter[str]]
+) -> None:
+    case = Case(solver, "logistic", f"l1,l1={l1}", "uniform")
+    if is_lazy(case):
+        lazy_run_is_the_recursion(case, Shape(3, 75, 0.5, "normal", False, False, (), 0.1), tally[case.name])
+
+
 def test_refusals_say_why() -> None:
     for rest in itertools.product(NAMES, LOSS_TEXTS, PENALTY_TEXTS, AVERAGE_TEXTS):
         found = build(Case(*rest))
