@@ -1018,3 +1018,19 @@ def test_a_late_or_early_outlier_among_counts_is_survived():
         spoiled[place] = 1e6
         model = OnlineRegressor("poisson", shuffle=False).fit(X, spoiled)
         assert 0.5 < np.mean(model.predict(X)) < most, place
+
+
+def test_blocks_of_frames_have_the_columns_that_the_model_learned():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    y = np.where(frame["a"] > 0.0, 1, 0)
+    turned = [(frame[["c", "b", "a"]], y)]
+    model = OnlineClassifier(penalty="l1=1e-3", tol=1e-3, random_state=0).fit(frame, y)
+    learned, rows = model.coef_.copy(), model.t_
+    assert model.duality_gap([(frame, y)]) < 0.01
+    for call in (model.partial_fit, model.duality_gap):
+        with pytest.raises(streams.StreamError, match="block 1: the columns of X must have the names that the model learned"):
+            call(turned)
+    assert (model.t_, model.coef_.tolist()) == (rows, learned.tolist())
+    assert OnlineClassifier().partial_fit([(frame.to_numpy(), y)]).partial_fit(turned).t_ == 120
+    assert model.fit([turned[0]]).feature_names_in_.tolist() == ["c", "b", "a"]

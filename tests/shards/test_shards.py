@@ -1,6 +1,7 @@
 """Fits over shards: the same bytes whoever runs the tasks, the optimum of one machine, and what is refused."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -203,3 +204,29 @@ def test_what_cannot_be_cut_into_shards_is_refused():
         open_shards("-")
     with pytest.raises(ValueError, match="bundled"):
         open_shards("iris")
+
+
+def test_frames_whose_columns_are_others_than_those_learned_are_refused():
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    right, turned = [Blocks("rows", ((frame[list(names)], Y),)) for names in ("abc", "cba")]
+    model, message = fit(sparse_model(), [right], Local()), "rows, block 1: the columns of X must have the names that the model"
+    assert evaluate(model, [right], Local()).measures["error"] < 0.2
+    with pytest.raises(StreamError, match=message):
+        evaluate(model, [turned], Local())
+    with pytest.raises(StreamError, match=message):
+        list(predict(model, [turned], Local()))
+    unnamed = Blocks("rows", ((X[:, :3], Y),))
+    assert evaluate(model, [unnamed], Local()) == evaluate(model, [right], Local())
+    assert evaluate(fit(sparse_model(), [unnamed], Local()), [turned], Local()).rows == len(Y)
+
+
+def test_labels_that_doubles_do_not_tell_apart_are_refused():
+    with pytest.raises(StreamError, match=r"part 0: expected classes within 2\^53.* got 4\.61168"):
+        fit(sparse_model(), cut(X, 2**62 + np.arange(len(Y)) % 3 + 5000 * Y, [200]), Local())
+
+
+def test_text_and_numbers_as_labels_of_two_shards_are_refused():
+    mixed = [*cut(X, Y, []), *cut(X, np.where(Y, "a", "b"), [])]
+    for shards in (mixed, mixed[::-1]):
+        with pytest.raises(ValueError, match="y must be text in all shards or numbers in all"):
+            fit(sparse_model(), shards, Local())

@@ -381,17 +381,22 @@ class Model(Certifying, ABC):
         learner = self.fitted_learner()
         if isinstance(learner, Final) and learner.names is not None:
             return [learner.names.get(int(j)) for j in columns]
-        names = vars(self).get("feature_names_in_")
+        names = self.names_of_numbers()
         if names is None and self.encoding_ is not None:
             return encoding.names_of(self.encoding_, columns.tolist())
         return [None] * len(columns) if names is None else [names[int(j)] for j in columns]
 
-    def describe(self, learner: Learner | Final) -> Header:
+    def names_of_numbers(self) -> list[str] | None:
+        """The names of the columns, where the model learned a data frame of numbers."""
         names = vars(self).get("feature_names_in_")
-        described = {
+        return None if names is None else list(names)
+
+    def describe(self, learner: Learner | Final) -> Header:
+        names = self.names_of_numbers()
+        described: Header = {
             "params": store_params(self.settings()),
             "features": self.n_features_in_,
-            "names": None if names is None else names.tolist(),
+            "names": names,
             "passes": self.n_iter_,
             "history": self.history_,
             "encoding": self.encoding_,

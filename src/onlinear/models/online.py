@@ -293,7 +293,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
         callbacks = check_callbacks(self.callbacks)
-        stream = Pairs(blocks) if not isinstance(blocks, Stream) else blocks if isinstance(blocks, Ahead) else Ahead(blocks)
+        if isinstance(blocks, Stream):
+            stream: Stream = blocks if isinstance(blocks, Ahead) else Ahead(blocks)
+        else:
+            stream = Pairs(blocks, expected=None if anew else self.names_of_numbers())
         passes = check_passes(passes, stream.rows if stream.rereadable else None)
         before = dict(vars(self))
         model = self if anew or self.is_fitted else twin_of(self)
@@ -505,7 +508,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         learner = self.fitted_learner()
         if is_stream(X, y):
             refuse_targets_of_stream(y, sample_weight)
-            found = gap_of_stream(self, X if isinstance(X, Stream) else Pairs(X))
+            found = gap_of_stream(self, X if isinstance(X, Stream) else Pairs(X, expected=self.names_of_numbers()))
         else:
             if isinstance(learner, Final):
                 raise ValueError("the model only predicts: it was saved without its penalty and scales.")

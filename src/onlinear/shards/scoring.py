@@ -10,31 +10,42 @@ from typing import Any
 import numpy as np
 
 from onlinear.files.writing import new_file
+from onlinear.models.base import Model
 from onlinear.models.evaluation import Result, Scored, evaluate_scored, refuse_unfit, score_rows
 from onlinear.models.predictions import FORMS, columns, predictions, tables
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard
+from onlinear.streams.blocks import Stream
+from onlinear.streams.pairs import Pairs
 
 SUFFIX = ".parquet"
 
 
 def predict_shard(shard: Shard, model: Any, kind: str) -> list[np.ndarray]:
     """A task: the predictions of a shard's rows, block by block."""
-    return [predictions(model, block, kind) for block in shard.open()]
+    return [predictions(model, block, kind) for block in _opened(shard, model)]
 
 
 def score_shard(shard: Shard, model: Any) -> list[Scored]:
     """A task: scores, targets and weights of a shard's rows, block by block."""
-    return [found._replace(block=None) for found in score_rows(model, shard.open())]
+    return [found._replace(block=None) for found in score_rows(model, _opened(shard, model))]
 
 
 def write_shard(shard: Any, model: Any, kind: str, folder: str) -> str:
     """A task: write the predictions of a shard to a file of its own, which has its name when it is whole; give its path."""
     path = Path(folder) / _file_of(shard)
     with new_file(path) as file, tables(file, columns(model, kind), FORMS[SUFFIX]) as write:
-        for block in shard.open():
+        for block in _opened(shard, model):
             write(predictions(model, block, kind))
     return os.fspath(path)
+
+
+def _opened(shard: Any, model: Any) -> Stream:
+    """The rows of a shard. Data frames must name their columns as those that the model learned."""
+    stream: Stream = shard.open()
+    if isinstance(stream, Pairs) and isinstance(model, Model):
+        stream.expected = model.names_of_numbers()
+    return stream
 
 
 def _file_of(shard: Any) -> str:

@@ -23,7 +23,7 @@ from onlinear.rows import Rows, Source
 from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
-from onlinear.streams.labels import Labels, label_of
+from onlinear.streams.labels import Labels, label_of, refuse_beyond
 from onlinear.training.intake import refuse_unlearnable
 
 MOST_LABELS = 1 << 16
@@ -53,6 +53,8 @@ class Survey(NamedTuple):
         counts, squares, largest, more, added, its = (
             np.pad(array, (0, width - len(array))) for array in (*self[2:5], *other[2:5])
         )
+        if len({isinstance(next(iter(each)), str) for each in (self.labels, other.labels) if each}) > 1:
+            raise ValueError("y must be text in all shards or numbers in all.")
         labels = {label: self.labels.get(label, 0.0) + other.labels.get(label, 0.0) for label in self.labels | other.labels}
         return Survey(
             self.rows + other.rows,
@@ -202,6 +204,7 @@ def _count(labels: dict[float, float], block: Block, stream: Stream) -> None:
             f"{block.where(0)}: expected classes, got more than {MOST_LABELS:,} labels such as "
             f"{label_of(stream, block.y[0])}; numbers are for OnlineRegressor."
         )
+    refuse_beyond(stream, found.tolist())
     sums = np.array([labels.get(label, 0.0) for label in found.tolist()])
     np.add.at(sums, places, block.importance)
     labels |= dict(zip(found.tolist(), sums.tolist(), strict=True))

@@ -86,6 +86,16 @@ class Labels:
         return StreamError(f"{block.where(row)}: expected {wanted}, got {label_of(self._stream, block.y[row])}{hint}.")
 
 
+def refuse_beyond(stream: Stream, found: Iterable[float]) -> None:
+    """Raise StreamError for a label that may be several: whole numbers from 2^53 on are not told apart."""
+    beyond = next((y for y in sorted(found) if abs(y) >= LARGEST_WHOLE), None) if stream.labels is None else None
+    if beyond is not None:
+        raise StreamError(
+            f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {shown(beyond)}: read the "
+            "column as text (text=, in the command --text), or number the classes anew."
+        )
+
+
 def scan(stream: Stream) -> tuple[Any, ...]:
     """All labels of a stream, ascending; reads it once. Raises StreamError for one that may be several: whole numbers from 2^53
     on are not told apart."""
@@ -94,12 +104,7 @@ def scan(stream: Stream) -> tuple[Any, ...]:
     found: set[float] = set()
     for block in stream:
         found.update(np.unique(block.y).tolist())
-    beyond = next((y for y in sorted(found) if abs(y) >= LARGEST_WHOLE), None) if stream.labels is None else None
-    if beyond is not None:
-        raise StreamError(
-            f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {shown(beyond)}: read the "
-            "column as text (text=, in the command --text), or number the classes anew."
-        )
+    refuse_beyond(stream, found)
     return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
 
 

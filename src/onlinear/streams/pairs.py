@@ -25,7 +25,7 @@ class Pairs(Stream):
     done = text_bytes = 0
     errors = ()
 
-    def __init__(self, blocks: Iterable[Any], name: str | None = None) -> None:
+    def __init__(self, blocks: Iterable[Any], name: str | None = None, expected: list[str] | None = None) -> None:
         self._blocks = blocks
         self._prefix = "" if name is None else f"{name}, "
         self.name = name or self.name
@@ -33,6 +33,7 @@ class Pairs(Stream):
         self.rereadable = not isinstance(blocks, Iterator)
         self.width = 0  # columns of the widest X so far
         self.columns: list[str] | None = None  # their names, where X are data frames
+        self.expected = expected  # those of the rows that a model learned
 
     def __iter__(self) -> Iterator[Block]:
         if self._read and not self.rereadable:
@@ -69,6 +70,8 @@ class Pairs(Stream):
             named = None
         if self.width and named != self.columns:
             raise ValueError("the columns of X must have the same names in all blocks.")
+        if named is not None and self.expected is not None and named != self.expected:
+            raise ValueError("the columns of X must have the names that the model learned, in the same order.")
         self.columns = named
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
