@@ -82,11 +82,21 @@ def run_by_python(*args: Any) -> int:
         return inspect.unwrap(learn_rows_dense)(*args)
 
 
+def own_solver(learner: Learner) -> Any:
+    """The solver of a new learner as it was named."""
+    return learner.solver if isinstance(learner.solver, MiniBatch) else learner.engine.own
+
+
+def without_batches(solver: Any) -> Any:
+    """The solver whose step a batch makes, on its mean loss; one without batches itself."""
+    return solver.solver.mean_form() if isinstance(solver, MiniBatch) else solver
+
+
 def reference(learner: Learner, start: np.ndarray | None = None) -> Learner:
     """Make a new learner run the solver's own dense recursion instead of its lazy kernel."""
     problem = Problem(learner.loss, learner.penalty, learner.average, learner.fit_intercept)
-    own = learner.solver if isinstance(learner.solver, MiniBatch) else learner.engine.own
-    alone = own.solver.mean_form() if isinstance(own, MiniBatch) else own
+    own = own_solver(learner)
+    alone = without_batches(own)
     dense: Engine = (Dense if takes_lanes(alone) else Interpreted)(alone, problem, "the reference")
     lazy, learner.engine = learner.engine, MiniBatchEngine(own, dense, problem) if isinstance(own, MiniBatch) else dense
     if isinstance(own, MiniBatch) and isinstance(dense, Interpreted):
