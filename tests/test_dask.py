@@ -232,3 +232,16 @@ def test_the_command_on_a_cluster_gives_the_bytes_of_one_process(client, tmp_pat
     assert model.read_bytes() == (tmp_path / "--workers").read_bytes()
     assert run("evaluate", model, rows, "--json", "--dask", address) == run("evaluate", model, rows, "--json")
     assert run("predict", model, rows, "--dask", address) == run("predict", model, rows)
+
+
+def no_client(cls, *arguments, **options):
+    raise ValueError("No client found")
+
+
+def test_without_a_client(client, monkeypatch):
+    monkeypatch.setattr(distributed.Client, "current", classmethod(no_client))
+    rows = da.from_array(X, (150, -1)), da.from_array(Y, 150)
+    for model in (on_dask.OnlineClassifier(**SETTINGS), on_dask.PenaltyPath(Local(), [1e-3])):
+        with pytest.raises(ValueError, match="there is no connection to a cluster: make one"):
+            model.fit(*rows)
+    assert on_dask.OnlineClassifier(client=client, **SETTINGS).fit(*rows).to_local().dual_gap_ <= 1e-4

@@ -147,6 +147,16 @@ def connected(address: str, seconds: float) -> Client:
     return Client(address, timeout=seconds, set_as_default=False)
 
 
+def _client_or_default(client: Client | None) -> Client:
+    """The connection that was given, else that of the process."""
+    if client is not None:
+        return client
+    try:
+        return get_client()
+    except ValueError:
+        raise ValueError("there is no connection to a cluster: make one, distributed.Client(...), or give client=.") from None
+
+
 class _Result:
     """A result that a worker will have, as ``Tree`` merges it."""
 
@@ -401,7 +411,7 @@ class _OnCluster:
         return predict_to(local, self._shards(client, X, None, None, options), OnDask(client), folder, kind)
 
     def _connected(self) -> Client:
-        return get_client() if self.client is None else self.client
+        return _client_or_default(self.client)
 
     def _shards(self, client: Client, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> list[Any]:
         """The shards of rows, their columns numbered as the model's."""
@@ -559,7 +569,7 @@ class PenaltyPath:
         RuntimeError
             For workers with other versions.
         """
-        client = get_client() if self.client is None else self.client
+        client = _client_or_default(self.client)
         path, runner = LocalPath(self.estimator, self.penalties), OnDask(client)
         path.in_groups(1)  # refuses what cannot be
         (self._path,) = rotate([path], shards_of(client, X, y, sample_weight, **options), runner)
