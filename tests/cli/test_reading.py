@@ -353,6 +353,8 @@ def test_convert_says_what_it_did(folder, tmp_path):
         (("two.svm", "-o", "x.svm", "--float32"), 2, "--float32 is for"),
         (("two.svm", "-o", "x.parquet", "--output-base", 1), 2, "--output-base is for svmlight"),
         (("two.svm", "-o", "two.svm"), 2, "is also a source"),
+        (("two.svm", "-o", "x.csv"), 2, "--output x.csv: convert writes no such text, but .parquet"),
+        (("two.svm", "-o", "x.vw.gz"), 2, "--output x.vw.gz: convert writes no such text"),
         (("shop.csv", "-o", "x.svm", "--target", "bought"), 1, "labels are text"),
         (("two.svm",), 2, "--output"),
         (("gone.svm", "-o", "x.svm"), 1, "no file at"),
@@ -364,6 +366,18 @@ def test_what_cannot_be_converted(folder, tmp_path, monkeypatch, arguments, code
     before = sorted(path.name for path in folder.iterdir())
     assert message in run("convert", *arguments, code=code)
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_model_of_vowpal_text_takes_the_rows_as_they_were_converted(tmp_path, suffix):
+    rows, converted, model = tmp_path / "a.vw", tmp_path / f"a.{suffix}", tmp_path / "m"
+    rows.write_text("1 2.0 tag| a:1 b:0.5 |ns c d:2\n-1 |ns c:3\n1 0.5 |x q:-1e-3\n-1 | b\n" * 20)
+    run("train", rows, "--model", model)
+    run("convert", rows, "-o", converted)
+    for command in (("predict", "--as", "scores"), ("evaluate", "--json")):
+        assert run(command[0], model, converted, *command[1:]) == run(command[0], model, rows, *command[1:])
+    run("train", "--from", model, converted, "--model", tmp_path / "more")
+    assert load(tmp_path / "more").t_ == 160
 
 
 def test_weights_do_not_go_into_svmlight(tmp_path):

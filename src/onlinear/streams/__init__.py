@@ -192,6 +192,7 @@ def _open_tables(
     places = _places(paths)
     if formats.hold_converted_rows(places, kind, options):
         return Converted(tuple(place.path for place in places))
+    formats.must_have_named_columns(kind, encoding)
     return _columns(places, kind, {**options, **shared}, encoding, block_bytes)
 
 
@@ -209,6 +210,7 @@ def _open_memory(
     if format not in ("auto", "columns", ARROW):
         raise ValueError(f"format={format!r} is for files, and the source is a table in memory: leave format out.")
     formats.must_fit(ARROW, options, shared["hash_bits"], encoding)
+    formats.must_have_named_columns(ARROW, encoding)
     numbered = encoding is None or _encoding.format_of(encoding) == "svmlight"  # which has no names
     names = () if encoding is None or numbered else [name for name, _ in encoding["features"]]
     table = as_arrow(source, names)

@@ -79,8 +79,14 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
         raise ValueError(
             "encoding: the columns are those of dicts, row by row; give a list of dicts or a data frame to predict."
         )
-    if "svmlight" not in (kind, described) and (described == "vw") != (kind == "vw"):
-        raise ValueError(f"encoding: expected one of {kind} input, got one of {described}.")
+    if kind == "vw" and described not in ("svmlight", "vw"):
+        raise ValueError(f"encoding: expected one of vw input, got one of {described}.")
+
+
+def must_have_named_columns(kind: str, encoding: Mapping[str, Any] | None) -> None:
+    """Raise ValueError for an encoding of Vowpal Wabbit text and a table of named columns: converted rows alone may have it."""
+    if encoding is not None and format_of(encoding) == "vw":
+        raise ValueError(f"encoding: expected one of {kind} input, got one of vw.")
 
 
 def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
