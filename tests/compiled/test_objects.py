@@ -37,7 +37,10 @@ D = 30
 
 
 class Book:
-    """Gives no columns."""
+    """Numbers names."""
+
+    def __init__(self):
+        self.names = ["x", "y", "z"]
 
 
 def _taken(here, first, second):

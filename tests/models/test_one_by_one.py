@@ -159,9 +159,9 @@ def test_a_row_that_is_refused_brings_no_name(classes):
 
 
 def test_a_row_whose_names_are_too_many_brings_none(monkeypatch):
+    monkeypatch.setattr(encoding, "MOST_VALUES", 4)
     model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=[0, 1])
     model.learn_one({"b": 1.0}, 1)
-    monkeypatch.setattr(encoding, "MOST_VALUES", 4)
     for _ in range(2):
         with pytest.raises(ValueError, match="row: expected at most 4 names and categories, got one more: 'e'"):
             model.learn_one({"c": 1.0, "d": 1.0, "e": 1.0}, 1)

@@ -18,7 +18,18 @@ when a kernel is first called.
 
 from __future__ import annotations
 
-from onlinear.compiled.held import Growing, Held, Lengths, borrowed, first_number, load, opened, opened_at, store
+from onlinear.compiled.held import (
+    Growing,
+    Held,
+    Lengths,
+    borrowed,
+    first_number,
+    follow_lengths,
+    load,
+    opened,
+    opened_at,
+    store,
+)
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.lanes import (
     LANES,
@@ -111,6 +122,7 @@ __all__ = [
     "first_mark",
     "first_number",
     "first_of",
+    "follow_lengths",
     "four",
     "function",
     "gather",

@@ -82,6 +82,16 @@ def _entry_of(builder: Any, args: Any, kinds: Any) -> Any:
     return builder.ptrtoint(found, _WORD)
 
 
+def _set_whole(builder: Any, args: Any, kinds: Any) -> Any:
+    value = interpreter_call(builder, "PyLong_FromLongLong", _OBJECT, args[2])
+    failed = cgutils.alloca_once_value(builder, _INT(-1))
+    with builder.if_then(cgutils.is_not_null(builder, value)):
+        entries, key = (as_object(builder, arg) for arg in args[:2])
+        builder.store(interpreter_call(builder, "PyDict_SetItem", _INT, entries, key, value), failed)
+    _let_go(builder, value)
+    return builder.sext(builder.load(failed), _WORD)
+
+
 def _new_pair(builder: Any, args: Any, kinds: Any) -> Any:
     found, out = interpreter_call(builder, "PyDict_New", _OBJECT), cgutils.alloca_once(builder, _OBJECT)
     builder.store(found, out)
@@ -125,6 +135,7 @@ for _text, _signature, _emit in (
     (calls.new_real, _I(_R), _of_object("PyFloat_FromDouble")),
     (calls.same, _I(_I), _same),
     (calls.entry_of, _I(_I, _I), _entry_of),
+    (calls.set_whole, _I(_I, _I, _I), _set_whole),
     (calls.new_pair, _I(_I, _R, _I, _R), _new_pair),
     (calls.passed_on, _I(_I, _I, _I, _I), _pass_on),
     (tanh_at, _R(_I, _R), _tanh),

@@ -126,6 +126,11 @@ def entry_of(entries: int, key: int) -> int:
     raise NotImplementedError
 
 
+def set_whole(entries: int, key: int, number: int) -> int:
+    """Let a dict have a whole number at a key; not 0 where an error is set instead."""
+    raise NotImplementedError
+
+
 def new_pair(key: int, x: float, other: int, y: float) -> int:
     """A new dict of two numbers."""
     raise NotImplementedError

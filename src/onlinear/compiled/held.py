@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from onlinear.compiled.calls import word_at
 from onlinear.compiled.home import COMPILED
 from onlinear.compiled.machine_code import layout
 from onlinear.compiled.methods import all_ours, calling, compiler, function, once
@@ -124,18 +125,25 @@ class Held:
 
 
 class Lengths:
-    """The lengths of arrays in what is held, which follow the number of columns; ``columns``: those that there are."""
+    """The lengths of arrays in what is held, which follow the number of columns; ``columns``: those that there are. So do
+    ``counts``, whole numbers of 64 bits in arrays of their own.
 
-    def __init__(self, held: list[Held], growing: Growing, columns: int) -> None:
+    ``table``: the address of what ``follow_lengths`` is given, and how many these are.
+    """
+
+    def __init__(self, held: list[Held], growing: Growing, columns: int, counts: Sequence[np.ndarray] = ()) -> None:
         found = [length for one in held for length in one.lengths(growing, columns)]
-        self._held = Held(np.array(found, np.int64).reshape(-1, 3))
+        found += [(count.ctypes.data, 1, 0) for count in counts]
+        self._kept = held, counts, np.array(found, np.int64).reshape(-1)
+        self.table = int(self._kept[2].ctypes.data), len(found)
+        self._held = Held(*self.table)
         self._run = self._held.compile(_follow, {}, 1)
 
     @classmethod
-    def of(cls, held: list[Held], growing: Growing, columns: int) -> Lengths | None:
+    def of(cls, held: list[Held], growing: Growing, columns: int, counts: Sequence[np.ndarray] = ()) -> Lengths | None:
         """The lengths; None where they do not follow."""
         try:
-            return cls(held, growing, columns) if COMPILED else None
+            return cls(held, growing, columns, counts) if COMPILED else None
         except ValueError:
             return None
 
@@ -146,9 +154,15 @@ class Lengths:
 
 def _follow(here, columns):  # type: ignore[no-untyped-def]
     """Write all lengths."""
-    lengths = opened(here)[0]
-    for k in range(lengths.shape[0]):
-        write_word(lengths[k, 0], lengths[k, 1] * columns + lengths[k, 2])
+    table, count = opened(here)
+    follow_lengths(table, count, columns)
+
+
+@function
+def follow_lengths(table, count, columns):  # type: ignore[no-untyped-def]
+    """Let so many lengths, whose places, growth and beginnings are in a table, be those of so many columns."""
+    for k in range(0, 3 * count, 3):
+        write_word(word_at(table, k), word_at(table, k + 1) * columns + word_at(table, k + 2))
 
 
 def write_word(address: int, value: int) -> None:

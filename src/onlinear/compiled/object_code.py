@@ -18,24 +18,27 @@ from onlinear.compiled.objects import (
     FILLED,
     FLAGS,
     KIND,
+    LIST,
     LONG_DOUBLE,
     LONG_SINGLE,
     MOST,
     NAMED,
+    NEW,
     NEWLY,
     NUMBERS,
     OTHER,
     PLACE,
+    ROOM,
     SHAPE,
     SHORT_DOUBLE,
     SHORT_SINGLE,
-    SKIPS,
     STRIDES,
     TAIL,
     AnyObject,
     columns_named,
     doubles,
     longs,
+    name_new,
     shorts,
     singles,
     values_named,
@@ -244,6 +247,55 @@ def _column(typing: Any, columns: Any, name: Any) -> Any:
     return types.int64(types.int64, types.int64), code
 
 
+@intrinsic
+def _is_writable(typing: Any, name: Any) -> Any:
+    """Whether UTF-8 has a text."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        nowhere = _WORD.as_pointer()(None)
+        found = interpreter_call(builder, "PyUnicode_AsUTF8AndSize", _OBJECT, as_object(builder, args[0]), nowhere)
+        writable = cgutils.is_not_null(builder, found)
+        with builder.if_then(builder.not_(writable), likely=False):
+            interpreter_call(builder, "PyErr_Clear", ir.VoidType())
+        return writable
+
+    return types.boolean(types.int64), code
+
+
+@intrinsic
+def _add_name(typing: Any, columns: Any, names: Any, name: Any, column: Any) -> Any:
+    """Add a name to the list of names, and its column to the dict of columns; whether there was memory."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places, known, name = (as_object(builder, arg) for arg in args[:3])
+        number = interpreter_call(builder, "PyLong_FromLongLong", _OBJECT, args[3])
+        failed = cgutils.alloca_once_value(builder, _INT(-1))
+        with builder.if_then(cgutils.is_not_null(builder, number)):
+            builder.store(interpreter_call(builder, "PyDict_SetItem", _INT, places, name, number), failed)
+            interpreter_call(builder, "Py_DecRef", ir.VoidType(), number)
+        with builder.if_then(builder.icmp_signed("==", builder.load(failed), _INT(0))):
+            builder.store(interpreter_call(builder, "PyList_Append", _INT, known, name), failed)
+        return builder.icmp_signed("==", builder.load(failed), _INT(0))
+
+    return types.boolean(types.int64, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def _drop_name(typing: Any, columns: Any, names: Any, name: Any, count: Any) -> Any:
+    """Drop a name from the dict of columns, and all names but the first so many from the list; clear the error."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places, known, name = (as_object(builder, arg) for arg in args[:3])
+        interpreter_call(builder, "PyErr_Clear", ir.VoidType())
+        interpreter_call(builder, "PyDict_DelItem", _INT, places, name)
+        interpreter_call(builder, "PyErr_Clear", ir.VoidType())
+        length = interpreter_call(builder, "PyList_Size", _WORD, known)
+        interpreter_call(builder, "PyList_SetSlice", _INT, known, args[3], length, _OBJECT(None))
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64, types.int64, types.int64), code
+
+
 @register_jitable  # type: ignore[misc]
 def _number(value, kinds):  # type: ignore[no-untyped-def]
     """A value of a dict as a number; NaN for one of another type, or beyond all doubles."""
@@ -289,7 +341,7 @@ def _put_in_order(columns, numbers, count):  # type: ignore[no-untyped-def]
 @register_jitable  # type: ignore[misc]
 def _looked_up(row, names, kinds):  # type: ignore[no-untyped-def]
     """Take a dict whose names are looked up one by one; those that have no column are left out, or get the next ones."""
-    words, columns, numbers = _words(names), _columns(names), _numbers_of(names)
+    words, columns, numbers, addresses = _words(names), _columns(names), _numbers_of(names), _addresses(names)
     most, place, filled, new = _reals(names)[MOST], 0, 0, 0
     if _size(row) > columns.shape[0]:
         return OTHER
@@ -300,15 +352,34 @@ def _looked_up(row, names, kinds):  # type: ignore[no-untyped-def]
         number, column = _number(value, kinds), _column(words[PLACE], name)
         if not abs(number) <= most:
             return OTHER
-        if column < 0 and words[SKIPS] == 0:
-            column = _size(words[PLACE]) + new
+        if column < 0 and words[LIST] != 0:
+            if not _is_writable(name):
+                return OTHER
+            addresses[new], column = name, _size(words[PLACE]) + new
             new += 1
         if column >= 0:
             columns[filled], numbers[filled] = column, number
             filled += 1
-    words[FILLED] = filled
+    words[FILLED], words[NEW] = filled, new
     _put_in_order(columns, numbers, filled)
     return NAMED if new == 0 else NEWLY
+
+
+@overload(name_new)
+def _name_new(row, names):  # type: ignore[no-untyped-def]
+    def code(row, names):  # type: ignore[no-untyped-def]
+        words, addresses = _words(names), _addresses(names)
+        columns, known, count, new = words[PLACE], words[LIST], _size(words[PLACE]), words[NEW]
+        if count + new > words[ROOM]:
+            return 0
+        for k in range(new):
+            if not _add_name(columns, known, addresses[k], count + k):
+                for i in range(k + 1):
+                    _drop_name(columns, known, addresses[i], count)
+                return 0
+        return new
+
+    return code
 
 
 @overload(way_of)

@@ -2,7 +2,7 @@
 
 To look at the types of two arrays, and to unpack them, takes Python longer than a step of ten entries; to read a dict takes it
 ten times as long. Compiled code compares addresses of types, and asks the interpreter for one entry of a dict after the other.
-Names in an order that came before are only compared; others are looked up one by one. New ones get their columns by Python.
+Names in an order that came before are only compared; others are looked up one by one, and new ones get columns (``name_new``).
 Where objects do not lie in memory as it expects (``READABLE``), all rows are ``OTHER``.
 """
 
@@ -21,8 +21,8 @@ from onlinear.compiled.methods import function
 # strides, its type of numbers and its flags.
 KIND, DATA, AXES, SHAPE, STRIDES, NUMBERS, FLAGS = 8, 16, 24, 32, 40, 56, 64
 ALIGNED = 0x100
-TAIL = 4  # words of ``Names`` after those of the names
-PLACE, SKIPS, MOST, FILLED = range(-TAIL, 0)  # which these are
+TAIL = 6  # words of ``Names`` after those of the names
+PLACE, LIST, ROOM, NEW, MOST, FILLED = range(-TAIL, 0)  # which these are
 LONGEST = 2048  # names of a row that are looked up
 # What a row is: two arrays of these types of columns and values; a dict; anything else.
 # NEWLY: a dict of which some names have no column, taken as if these had the next ones.
@@ -35,7 +35,9 @@ class AnyObject:
 
 
 class Book(Protocol):
-    """What numbers names."""
+    """What numbers names; ``names``: those that have columns, in order, a list that grows."""
+
+    names: list[str]
 
     @property
     def count(self) -> int:
@@ -56,8 +58,9 @@ class Names(np.ndarray):
 
     It has four parts of n words, and ``TAIL`` words. The parts are the addresses of n names, the places of their values (-1:
     looked at only), the columns, and the values, columns ascending. The last words are the address of the dict that names are
-    looked up in, whether those that it lacks are left out, the largest value that is taken, and the number of columns.
-    ``names`` keeps the addresses good. Names that are looked up have no addresses and places; n is the most names of a row.
+    looked up in, that of the list to which new names are added (0: they are left out), the most names that this may have, the
+    number of new names, the largest value that is taken, and the number of columns. ``names`` keeps the addresses good. Names
+    that are looked up have no places, and n is the most names of a row; the addresses are those of its new names.
     ``book``: of rows that are learned, what gives columns to new names.
     """
 
@@ -100,14 +103,14 @@ def names_of(names: tuple[str, ...], columns: list[int | None], most: float = in
     return words
 
 
-def names_in(columns: dict[str, int], book: Book | None = None) -> Names:
+def names_in(columns: dict[str, int], book: Book | None = None, most: int = 0) -> Names:
     """What takes dicts of up to ``LONGEST`` names, in any order, whose values stand in the columns that a dict from text to
     whole numbers has for them as it is then, each its own. Names without a column are left out; with a ``book``, which gives
-    them one, they are taken as new."""
+    them one, they are taken as new. ``most``: the names that ``name_new`` may give columns, all together."""
     words = _new_names(columns, LONGEST, inf)
-    words[PLACE], words[SKIPS] = id(columns), book is None
+    words[PLACE] = id(columns)
     if book is not None:
-        words.book = book
+        words.book, words[LIST], words[ROOM] = book, id(book.names), most
     return words
 
 
@@ -170,13 +173,20 @@ def _looked_up(row: dict[str, Any], names: Names) -> int:
     known: Any = names.names
     if len(row) > LONGEST or any(type(name) is not str for name in row):
         return OTHER
-    new = [] if names[SKIPS] else [name for name in row if name not in known]
+    new = [name for name in row if name not in known] if names[LIST] else []
     columns = known | {name: len(known) + k for k, name in enumerate(new)}
     found = sorted((columns[name], value) for name, value in row.items() if name in columns)
     names[FILLED] = len(found)
     names.part(2)[: len(found)] = [column for column, _ in found]
     names.part(3)[: len(found)] = [value for _, value in found]
+    names[NEW] = len(new)
     return NEWLY if new else NAMED
+
+
+def name_new(row: Any, names: Any) -> int:
+    """Give the new names of a dict that was taken the columns that they were taken with; how many these are, 0 where they get
+    none."""
+    return int(names[NEW]) if names.book.add(row) else 0
 
 
 def longs(indices: Any) -> Any:

@@ -34,7 +34,7 @@ from onlinear.learner.parts import (
     steps_of,
 )
 from onlinear.learner.race import ROWS_OF_RACE, Race, can_calibrate
-from onlinear.learner.row_calls import LOCK, MOVES, NEWS, new_words
+from onlinear.learner.row_calls import AHEAD, LOCK, MOVES, NEWS, UNTIL, new_words
 from onlinear.learner.turns import Guarded, changes
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
 from onlinear.learner.units import RAW, RELATIVE, UNITS, Units, has_units
@@ -79,6 +79,8 @@ class Core(Guarded):
     ) -> None:
         super().__init__()
         self.threads = threads_of(n_jobs)
+        self.words = new_words(self.lock)  # what compiled code looks at between rows
+        self.follows = 0  # the columns up to which what single rows have seen follows
         choices = (("scale", scale, SCALES), ("targets", targets, UNITS), ("weights", weights, UNITS))
         for name, choice, known in (*choices, ("uncertainty", uncertainty, UNCERTAINTIES)):
             if choice not in known:
@@ -93,9 +95,7 @@ class Core(Guarded):
         self._build_state(first_weights(start, n_features, self.n_outputs), scale, start is not None)
         self.race = self._start_race()
         self.units = self._start_units(targets, weights, check_flag("clip", clip), start is not None)
-        self.news = 0  # how often columns or their names may have come
         self.moves = 0  # how often the state's arrays may have become others than those that single rows have seen
-        self.words = new_words(self.lock)  # what built-in functions look at
         self.stopped: str | None = None  # why it trains no more
         self._team: Team | None = None  # made by the first call with several outputs
         self._announced = 0  # columns that may come whatever the limit of the state
@@ -260,18 +260,19 @@ class Core(Guarded):
     @property
     def states(self) -> list[State]:
         """What each output's run knows, of all columns known."""
-        if self._ahead:  # another thread may catch up first
+        if self.words[AHEAD]:  # another thread may catch up first
             self._catch_up()
         return self._states
 
     @states.setter
     def states(self, states: list[State]) -> None:
-        self._states, self._ahead = states, 0  # columns that are known, for which arrays have room, follow when they are read
+        self._states = states
+        self.words[AHEAD] = 0  # columns that are known, for which arrays have room, follow when they are read
 
     @property
     def size(self) -> int:
         """Columns known."""
-        return self._ahead or self._states[0].size
+        return self.words.item(AHEAD) or self._states[0].size
 
     @property
     def columns(self) -> np.ndarray:
@@ -393,9 +394,14 @@ class Core(Guarded):
         """Allow ``size`` columns whatever the limit of the state."""
         self._announced = size
 
+    @property
+    def widest(self) -> int:
+        """The columns up to which the state may grow that are known to be within its limit."""
+        return max(self.size, self._announced, self._allowed)
+
     def too_wide(self, size: int) -> str | None:
         """Why the state may not grow to ``size`` columns; None where it may."""
-        if size <= max(self.size, self._announced, self._allowed):
+        if size <= self.widest:
             return None
         self._allowed = state_limit() // self.bytes_per_column
         return growth_error(size - 1, self.bytes_per_column)
@@ -405,7 +411,7 @@ class Core(Guarded):
         if source.size <= self.size:
             return
         if self.too_wide(source.size) is not None:
-            row, column = rows.row_beyond(source, max(self.size, self._announced, self._allowed))
+            row, column = rows.row_beyond(source, self.widest)
             raise WideRowError(row, str(growth_error(column, self.bytes_per_column)))
         self.grow(source.size)
 
@@ -423,21 +429,28 @@ class Core(Guarded):
             for state in self._states:
                 state.grow(size)
 
-    def know(self, size: int) -> None:
-        """Grow to ``size`` columns, for which there is ``room``: arrays follow when they are read, or are filled at once."""
-        if self.scaler is not None:
-            self.scaler.grow(size)
-        self._ahead = size
+    @property
+    def fills(self) -> bool:
+        """Whether growing within the ``room`` writes to arrays."""
+        return self._states[0].fills
+
+    @property
+    def counts(self) -> list[np.ndarray]:
+        """The numbers of columns that grow with the lengths; the states follow when they are read, or are filled at once."""
+        return [self.words[AHEAD : AHEAD + 1]] + ([] if self.scaler is None else [self.scaler.count])
+
+    def know(self) -> None:
+        """Know the columns to which the ``counts`` have grown."""
         self.tell_news()
-        if self._states[0].fills:
+        if self.fills:
             self._catch_up()
 
     @changes
     def _catch_up(self) -> None:
         """Let the states have all columns known."""
-        if self._ahead:
-            self._grow_states(self._ahead)
-            self._ahead = 0
+        if size := self.words.item(AHEAD):
+            self._grow_states(size)
+            self.words[AHEAD] = 0
 
     @property
     def room(self) -> int:
@@ -464,12 +477,21 @@ class Core(Guarded):
         """The state's arrays may have become others than those that single rows have seen."""
         self.moves += 1
         self.words[MOVES] = self.moves
+        self.let_go()
         self.tell_news()
+
+    def let_go(self) -> None:
+        """What single rows have seen follows no more columns."""
+        self.follows = self.words[UNTIL] = 0
+
+    @property
+    def news(self) -> int:
+        """How often columns or their names may have come."""
+        return self.words.item(NEWS)
 
     def tell_news(self) -> None:
         """Columns or their names may have come."""
-        self.news += 1
-        self.words[NEWS] = self.news
+        self.words[NEWS] += 1
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -481,7 +503,7 @@ class Core(Guarded):
         """The outputs, learned in one pass; None for a single one, which its engine learns."""
         if self._team is None and self.n_outputs > 1:
             self._team = Team(self.outputs(), self.threads)
-        if self._ahead:
+        if self.words[AHEAD]:
             self._catch_up()
         return self._team
 

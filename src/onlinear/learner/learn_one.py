@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import room_for_steps
-from onlinear.compiled import COMPILED, Held, Lengths, first_number, function, kept_function, opened, rooms
+from onlinear.compiled import COMPILED, Held, first_number, follow_lengths, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
-from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Names, given_by, way_of
+from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Book, Names, given_by, name_new, way_of
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.race import compare_row, watch
-from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, READING, tell
+from onlinear.learner.row_calls import FAILED, GIVEN, LAST, LEARNING, LENGTHS, NEWS, READING, UNTIL, tell
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.units import take_in
 from onlinear.rows import LARGEST_COLUMN, Rows, fill_row
@@ -32,6 +32,8 @@ from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, Examples, LastRow, State, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED, NAMELESS = range(8)  # why there is no score to give at once
+RULE, LIMIT = 3, 4  # of the limits: the rule of the targets, and the rows learned at which the arrays change
+REASON, BEFORE, NEW = range(3)  # of a report: one of these, the rows learned before, and the names that the row has brought
 RULES = ("real", "counts", "signs")
 ARRAY, DOUBLE = np.ndarray, np.float64
 
@@ -54,25 +56,43 @@ def keep_nothing(rows):  # type: ignore[no-untyped-def]
 
 
 @function
+def grown(way, pair, rows, size, words, report):  # type: ignore[no-untyped-def]
+    """Whether the columns of the row are known, and those of its new names. They get them here where that writes lengths alone;
+    else ``report`` says what is needed, and nothing has changed."""
+    starts, columns, _ = rows
+    end = np.int64(columns[starts[1] - np.uint64(1)]) + 1 if starts[1] > 0 else 0
+    wider = end > size[0]
+    if way != NEWLY and not wider:
+        return True
+    report[REASON] = NAMELESS if way == NEWLY else WIDER
+    if wider and end > words[UNTIL]:
+        return False
+    if way == NEWLY:
+        report[NEW] = name_new(pair[0], pair[1])
+        if report[NEW] == 0:
+            return False
+    if wider:
+        follow_lengths(words[LENGTHS], words[LENGTHS + 1], end)
+    words[NEWS] += 1
+    report[REASON] = REFUSED
+    return True
+
+
+@function
 def checked(limits, rows, target, now, report, pair, y):  # type: ignore[no-untyped-def]
     """Check the row and take it; its largest absolute value, or -1 where ``report`` says why it is not learned."""
-    bound, size, rule, limit, kinds, vectors, watched = limits
+    bound, size, words, rule, limit, kinds, vectors, watched = limits
     starts, columns, entries = rows
+    report[NEW] = 0
     if now[T] >= limit:
-        report[0] = OVERDUE
+        report[REASON] = OVERDUE
         return -1.0
-    report[0], report[1] = REFUSED, now[T]
+    report[REASON], report[BEFORE] = REFUSED, now[T]
     if not allowed(y, rule):
         return -1.0
     way = way_of(pair[0], pair[1], kinds)
     largest = given_by(way, fill_row, -1.0, pair[0], pair[1], vectors, bound, starts, columns, entries)
-    if largest < 0.0:
-        return -1.0
-    if way == NEWLY:
-        report[0] = NAMELESS
-        return -1.0
-    if starts[1] > 0 and columns[starts[1] - np.uint64(1)] >= size[0]:
-        report[0] = WIDER
+    if largest < 0.0 or not grown(way, pair, rows, size, words, report):
         return -1.0
     target[0] = y
     watch(watched, rows)
@@ -119,7 +139,7 @@ def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
         target[0] = plus(target[0], zero, -1.0)
         place, sized = take_in(targets, ones, 0, *known)
         if place == 0:
-            room[0], report[0], stay = largest, SIZED if sized else MOVED, False
+            room[0], report[REASON], stay = largest, SIZED if sized else MOVED, False
         count_from(level, target, taken)
     return stay
 
@@ -128,11 +148,11 @@ def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
 def finish(limits, done, loss, score, target, s, now, losses, report):  # type: ignore[no-untyped-def]
     """The score of a row that was learned, its loss added; NaN where ``report`` says what is to be done."""
     if done == 0:
-        report[0] = DIVERGED
+        report[REASON] = DIVERGED
         return nan
     add_loss(loss, score[0], target[0], s[0], losses)
-    report[0] = ENDED
-    return score[0] if now[T] < limits[3] else nan
+    report[REASON] = ENDED
+    return score[0] if now[T] < limits[LIMIT] else nan
 
 
 @function
@@ -176,7 +196,7 @@ def finish_race(limits, done, loss, score, target, s, now, losses, report, other
     clipped(ranges, scores, means)
     found = finish(limits, done, loss, score, target, s, now, losses, report)
     if done > 0:
-        raced(race, loss, scores, means, linear, s, report[1], ranges)
+        raced(race, loss, scores, means, linear, s, report[BEFORE], ranges)
     widened(ranges, target)
     return plus(found, zero, 1.0)
 
@@ -191,8 +211,9 @@ def ended(others, limits, done, *end):  # type: ignore[no-untyped-def]
 
 def learn_row(here, first, second, y):  # type: ignore[no-untyped-def]
     """Learn a row and give its score before the step, or NaN; ``start``, ``keep``, ``learn`` are what Held.compile is given."""
-    limits, rows, scales, (loss, score, target, s, now, losses, report), kept, units, others, rest = opened(here)
+    limits, rows, scales, (loss, score, target, s, now, losses, report) = opened(here)[:4]
     largest = start(limits, rows, scales, target, now, report, (first, second), y)  # type: ignore[name-defined]  # noqa: F821
+    kept, units, others, rest = opened(here)[4:]  # which may have grown
     if largest < 0.0 or not in_units(units, largest, target, report):
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
@@ -215,6 +236,18 @@ def retyped(indices: Any, values: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return indices.astype(np.int64), values.astype(np.float64)
 
 
+def learned_or_forgotten(book: Book, known: int, learn: Callable[[], Any]) -> Any:
+    """What ``learn`` gives for a row; where that is None or an error, the names beyond the first ``known`` are dropped."""
+    try:
+        found = learn()
+    except Exception:
+        book.forget_after(known)
+        raise
+    if found is None:
+        book.forget_after(known)
+    return found
+
+
 class RowRoom(ABC):
     """Room for a row of up to ``capacity`` non-zeros that a core learns, and the ways it takes there."""
 
@@ -227,12 +260,10 @@ class RowRoom(ABC):
         shifts = core.units is not None and core.units.shifts
         self._taken = np.empty(1) if shifts else self._target  # the target from the level on
         self._size, self._ones = np.empty(1), np.ones(1)  # the largest value of a row that moves the units; weights
-        self._report = np.zeros(2, np.int64)  # why there is no score, and the rows learned before this one
-        self._reach = np.zeros(1, np.int64)  # columns that there is room for
+        self._report = np.zeros(3, np.int64)
+        self.count = np.zeros(1, np.int64)  # columns that there is room for
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
         self._seen = -1  # of the moves of the state's arrays
-        self._room = 0  # columns up to which what is held follows
-        self._lengths: Lengths | None = None  # of what is held
 
     def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
         """How a row begins, where it stands when it is learned, and the scales."""
@@ -260,9 +291,9 @@ class RowRoom(ABC):
     def _limits(self, turn: float) -> tuple[Any, ...]:
         """What ``checked`` is given first.
 
-        The columns that rows may have and that there is room for; the rule of the targets; the number of rows until the arrays
-        change, as the step after a full table restarts it; what tells objects apart; what is asked for ahead; and what watches
-        for a later pass.
+        The columns that rows may have and that there is room for; the core's words; the rule of the targets; the number of rows
+        until the arrays change, as the step after a full table restarts it; what tells objects apart; what is asked for ahead;
+        and what watches for a later pass.
         """
         state = self._core.states[0]
         rooms_of = [one.now[VISIT] + room_for_steps(one.table) for one in self._core.states if one.table is not None]
@@ -270,32 +301,19 @@ class RowRoom(ABC):
         scales = inf if self._core.scaler is None else state.t + self._core.scaler.lasts
         watched = None if self._core.race is None else self._core.race.watched
         bound = LARGEST_COLUMN + 1 if self._core.growing else state.size
-        self._follow_reach()
-        return bound, self._reach, self._rule, float(min(full, turn, scales)), TYPE_ADDRESSES, self._vectors(state), watched
-
-    def _follow_reach(self) -> None:
-        self._reach[0] = min(map(self._engine.reach, self._core.states))
+        self.count[0] = min(map(self._engine.reach, self._core.states))
+        room, limit = (self.count, self._core.words), float(min(full, turn, scales))
+        return bound, *room, self._rule, limit, TYPE_ADDRESSES, self._vectors(state), watched
 
     @property
     @abstractmethod
-    def _all_held(self) -> list[Held]:
+    def all_held(self) -> list[Held]:
         """What is held."""
-
-    def follow_growth(self, size: int) -> bool:
-        """Whether rows of ``size`` columns are taken from here on: the arrays of the core have room for them where they lie."""
-        if self._lengths is None and not self._room:
-            self._room = self._core.room
-            if self._room > self._core.size:
-                self._lengths = Lengths.of(self._all_held, self._core.lying, self._core.size)
-        if self._lengths is None or size > self._room:
-            return False
-        self._lengths.follow(size)
-        self._reach[0] = size
-        return True
 
     def _hold_anew(self) -> None:
         """What is held is the arrays as they are."""
-        self._seen, self._room, self._lengths = self._core.moves, 0, None
+        self._seen = self._core.moves
+        self._core.let_go()
 
     @property
     def is_bound(self) -> bool:
@@ -324,16 +342,24 @@ class RowRoom(ABC):
         known = names.book.count
         if not names.book.add(row):
             return None
-        try:
+
+        def learn() -> Any:
             if not self._widened():
                 self._core.tell_news()
-            found = self.learn(row, names, y)
-        except Exception:
-            names.book.forget_after(known)
-            raise
-        if found is None:
-            names.book.forget_after(known)
-        return found
+            return self.learn(row, names, y)
+
+        return learned_or_forgotten(names.book, known, learn)
+
+    def _settle(self, indices: Any, values: Any, y: Any) -> Any:
+        """``_look``; the row's new names lose their columns where it is not learned."""
+        new = self._report.item(NEW)
+        if not new:
+            return self._look(indices, values, y)
+        return learned_or_forgotten(values.book, values.book.count - new, lambda: self._look(indices, values, y))
+
+    @abstractmethod
+    def _look(self, indices: Any, values: Any, y: Any) -> Any:
+        """What is to be done with a row that compiled code did not learn at once, or not to the end."""
 
     @abstractmethod
     def learn(self, indices: Any, values: Any, y: Any) -> Any:
@@ -343,7 +369,7 @@ class RowRoom(ABC):
         """Learn the row, which is ready, of targets (1, K), by new step sizes or a new range: the scores before the step."""
         core, units = self._core, self._core.units
         assert units is not None
-        units.move(y[0], int(self._report[1]), sized)
+        units.move(y[0], self._report.item(BEFORE), sized)
         core.follow_units(units)
         core.moved()
         scores = self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0)[0, :, 0]
@@ -382,9 +408,9 @@ class OneRow(RowRoom):
         try:
             score: float = self._run(self._here, indices, values, y)
         except (ZeroDivisionError, OverflowError):
-            self._core.diverge("", self._state.t + 1)
+            score, self._core.words[FAILED] = nan, 1
         if score != score:
-            return self._look(indices, values, y)
+            return self._settle(indices, values, y)  # type: ignore[no-any-return]
         self._give()
         return score
 
@@ -396,16 +422,16 @@ class OneRow(RowRoom):
 
     def end(self, indices: Any, values: Any, y: Any) -> float | None:
         """The score of a row for which a built-in function has run the code, which gave none; None as in ``learn``."""
-        if self._core.words[FAILED]:
-            self._core.diverge("", self._state.t + 1)
-        if self._last is None or self._report[0] != ENDED or self._state.now[T] >= self._until:
-            return self._look(indices, values, y)
+        failed = self._core.words[FAILED] or self._report[REASON] != ENDED
+        if failed or self._last is None or self._state.now[T] >= self._until:
+            return self._settle(indices, values, y)  # type: ignore[no-any-return]
         self._give()
         return float(self._score[0]) + self._zero
 
     def _look(self, indices: Any, values: Any, y: float) -> float | None:
-        """What is to be done where there was no score to give at once."""
-        report = self._report.item(0)
+        if self._core.words[FAILED]:
+            self._core.diverge("", self._state.t + 1)
+        report = self._report.item(REASON)
         if report == NAMELESS:
             return self._learn_named(indices, values, y)  # type: ignore[no-any-return]
         if report == REFUSED:
@@ -416,7 +442,7 @@ class OneRow(RowRoom):
         if report in (MOVED, SIZED):
             return float(self._learn_moved(self._target[:, None], report == SIZED, self._ready)[0]) + self._zero
         if report == DIVERGED:
-            self._core.diverge("", int(self._report[1]) + 1)
+            self._core.diverge("", self._report.item(BEFORE) + 1)
         self._give()
         if self._state.t == self._turn:
             self._engine.turn(self._core.states[0])
@@ -451,7 +477,7 @@ class OneRow(RowRoom):
         kernel, args = engine.call(state, Examples(rows, 0.0, self._taken, self._s, self._score, means))
         self._turn = engine.lasts(state)
         limits = self._limits(self._turn)
-        self._until = limits[3]
+        self._until = limits[LIMIT]
         end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
         try:
             held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
@@ -473,7 +499,7 @@ class OneRow(RowRoom):
             tell(self._core.words, LEARNING, self._address, self._here)
 
     @property
-    def _all_held(self) -> list[Held]:
+    def all_held(self) -> list[Held]:
         return [] if self._held is None else [self._held]
 
     def _ways_of_units(self) -> tuple[Any, Any]:

@@ -16,7 +16,23 @@ import numpy as np
 from onlinear.compiled import Held, function, opened
 from onlinear.compiled.objects import AnyObject
 from onlinear.learner.core import NO_NUMBER, Core
-from onlinear.learner.learn_one import ARRAY, MOVED, NAMELESS, REFUSED, SIZED, WIDER, RowRoom, allowed, in_units, retyped
+from onlinear.learner.learn_one import (
+    ARRAY,
+    BEFORE,
+    DIVERGED,
+    MOVED,
+    NAMELESS,
+    NEW,
+    REASON,
+    REFUSED,
+    RULE,
+    SIZED,
+    WIDER,
+    RowRoom,
+    allowed,
+    in_units,
+    retyped,
+)
 from onlinear.learner.loss_sums import add_loss, as_taken
 from onlinear.learner.race import compare_row
 from onlinear.learner.side_by_side import SideBySide
@@ -29,9 +45,9 @@ def take_row(here, first, second):  # type: ignore[no-untyped-def]
     """Check a row and its targets, and put it in its scales: its largest absolute value, or -1 where ``report`` says why it is
     not learned. ``start`` is what Held.compile is given."""
     limits, rows, scales, (target, y), units, now, report = opened(here)
-    report[0] = REFUSED
+    report[REASON], report[NEW] = REFUSED, 0
     for k in range(y.shape[0]):
-        if not allowed(y[k, 0], limits[2]):
+        if not allowed(y[k, 0], limits[RULE]):
             return -1.0
     largest = start(limits, rows, scales, target, now, report, (first, second), y[0, 0])  # type: ignore[name-defined]  # noqa: F821
     if largest < 0.0 or not in_units(units, largest, target, report):
@@ -65,7 +81,7 @@ def end_row(here):  # type: ignore[no-untyped-def]
     loss, last, means, (y, by_row), s, losses, race, report = opened(here)
     for k in range(y.shape[0]):
         add_loss(loss, last[k, 0], y[k, 0], s[0], losses[k])
-    raced(race, loss, last, means, by_row, s, report[1])
+    raced(race, loss, last, means, by_row, s, report[BEFORE])
 
 
 class OutputsOfRow(RowRoom):
@@ -93,13 +109,14 @@ class OutputsOfRow(RowRoom):
             self._own[0] = y.argmax()
         largest = self._take(self._held.here, indices, values)
         if largest < 0.0:
-            return self._look(indices, values, y)
+            return self._settle(indices, values, y)  # type: ignore[no-any-return]
         try:
             finite = all(run(held.here, largest) for run, held in self._packs)
         except NO_NUMBER:
             finite = False
         if not finite:
-            core.diverge("", int(self._report[1]) + 1)
+            self._report[REASON] = DIVERGED
+            self._settle(indices, values, y)
         if self._joint:
             self._scores[...] = as_taken(core.loss, self._scores, 1)
         run, held = self._end
@@ -108,8 +125,9 @@ class OutputsOfRow(RowRoom):
         return self._scores[0, :, 0].copy()
 
     def _look(self, indices: Any, values: Any, y: np.ndarray) -> np.ndarray | None:
-        """What is to be done with a row that was not learned at once."""
-        report = self._report.item(0)
+        report = self._report.item(REASON)
+        if report == DIVERGED:
+            self._core.diverge("", self._report.item(BEFORE) + 1)
         if report == REFUSED and (others := retyped(indices, values)) is not None:
             return self.learn(*others, y)
         if report == WIDER and self._widened():
@@ -155,7 +173,7 @@ class OutputsOfRow(RowRoom):
         return True
 
     @property
-    def _all_held(self) -> list[Held]:
+    def all_held(self) -> list[Held]:
         return [self._held, self._end[1], *(held for _, held in self._packs)]
 
     def _run_call(self, call: Call) -> tuple[Any, Held]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from onlinear import rows
 from onlinear.certified import refuse_uncertified
+from onlinear.compiled import Lengths
 from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.compiled.objects import READABLE
 from onlinear.files import model_file
@@ -23,7 +24,7 @@ from onlinear.learner.learn_outputs import OutputsOfRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
 from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_one import OneRead
-from onlinear.learner.row_calls import LISTED, built_in_of, tell
+from onlinear.learner.row_calls import LENGTHS, LISTED, UNTIL, built_in_of, tell
 from onlinear.learner.scores import penalty_value, predictors_of, score_block, score_rows
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
@@ -141,6 +142,7 @@ class Learner(Core):
     _one: OneRow | OutputsOfRow | None = None  # made by the first learn_one
     _score: OneScore | None = None  # made by predict_one, once that is worth it
     _read: OneRead | None = None  # made by the first predict_one
+    _lengths: Lengths | None = None  # of what these hold
     _read_since = (-1, 0)  # rows learned, and the rows that predict_one has scored since by the way of a block
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -232,15 +234,34 @@ class Learner(Core):
             lock.release()
 
     def grow(self, size: int) -> None:
-        """Grow to ``size`` columns."""
+        """Grow to ``size`` columns: what single rows hold follows where there is room, else it is bound anew."""
         with self.lock:
-            one, read = self._one, self._read
-            if one is None or not one.is_bound or not one.follow_growth(size):
+            if not self.follows:
+                self._lengths = self._lay_out(size)
+            if self._lengths is None or size > self.follows:
                 super().grow(size)
                 return
-            if read is not None and read.is_bound:
-                read.follow_growth(size)
-            self.know(size)
+            self._lengths.follow(size)
+            self.know()
+
+    def _lay_out(self, size: int) -> Lengths | None:
+        """What lets what single rows hold follow, up to the room of the arrays: here, and in compiled code up to the limit of
+        the state, where growing fills nothing. None where it does not follow."""
+        one, read = self._one, self._read
+        if one is None or not one.is_bound or self.room < size:
+            return None
+        found, counts = None, [one.count, *self.counts]
+        if read is not None and read.is_bound and read.all_held:
+            found = Lengths.of([*one.all_held, *read.all_held], self.lying, self.size, [*counts, read.count])
+        if found is None:
+            if read is not None:
+                read.bind_anew()
+            found = Lengths.of(one.all_held, self.lying, self.size, counts)
+        if found is not None:
+            self.follows = self.room
+            self.words[LENGTHS : LENGTHS + 2] = found.table
+            self.words[UNTIL] = 0 if self.fills else min(self.room, self.widest)
+        return found
 
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
         """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import Average, Fading
-from onlinear.compiled import COMPILED, Held, Lengths, first_number, function, kept_function, kernel, opened, opened_at
+from onlinear.compiled import COMPILED, Held, first_number, function, kept_function, kernel, opened, opened_at
 from onlinear.compiled.numpy_dot import dot_address, dot_at
 from onlinear.compiled.objects import TYPE_ADDRESSES, AnyObject, given_to
 from onlinear.learner.clip import HIGH, LOW
@@ -275,10 +275,9 @@ class OneRead:
         lists = np.empty(room, np.uint32), np.empty(capacity, np.int64), np.empty(capacity)
         self._room = *lists, np.empty((outputs, room)), self._scores, self._facts
         self._others, self._places = np.empty(room), np.arange(room, dtype=np.uint32)
-        self._size = np.zeros(1, np.int64)
+        self.count = np.zeros(1, np.int64)  # of the core's columns
         self._most = 0  # scores between rows
         self._moves: int = -1
-        self._lengths: Lengths | None = None  # of what is held
         self._table: Any = None  # of the state's arrays, and the table of its sums
         self._ways: tuple[_Way | None, _Way | None] = (None, None)  # by the last iterate and by the average
 
@@ -302,17 +301,14 @@ class OneRead:
         """Whether what is held is the arrays as they are."""
         return self._core.moves == self._moves and self._state.table is self._table
 
-    def follow_growth(self, size: int) -> None:
-        """Read rows of ``size`` columns from here on: the arrays of the core have room for them where they lie. What cannot
-        binds anew."""
-        if self._lengths is None:
-            held = [one for way in self._ways if way is not None for one in way.all_held]
-            self._lengths = Lengths.of(held, self._core.lying, self._core.size) if held else None
-        if self._lengths is None:
-            self._moves = self._core.words[READING] = -1
-        else:
-            self._lengths.follow(size)
-            self._size[0] = size
+    @property
+    def all_held(self) -> list[Held]:
+        """What is held."""
+        return [one for way in self._ways if way is not None for one in way.all_held]
+
+    def bind_anew(self) -> None:
+        """Hold the arrays anew before the next row."""
+        self._moves = self._core.words[READING] = -1
 
     @property
     def worn(self) -> bool:
@@ -323,7 +319,8 @@ class OneRead:
         """Hold the arrays as they stand now, where this way is one for them."""
         core = self._core
         core.words[READING] = -1
-        self._ways, self._lengths = (None, None), None
+        core.let_go()
+        self._ways = None, None
         self._state, self._moves, self._table = core.states[0], core.moves, core.states[0].table
         self._averaged, self._race, self._alone = core.averaged, core.race, core.n_outputs == 1
         self._average, scaler = core.engine.average, core.scaler
@@ -332,8 +329,8 @@ class OneRead:
             return
         self._most = PATIENCE * (1 + core.size // WORTH)
         means = None if scaler is None else scaler.means, dot_address()
-        self._size[0] = core.size
-        limits = LARGEST_COLUMN + 1 if core.growing else core.size, self._size, self._most, TYPE_ADDRESSES
+        self.count[0] = core.size
+        limits = LARGEST_COLUMN + 1 if core.growing else core.size, self.count, self._most, TYPE_ADDRESSES
         common = limits, (*self._room, means), None if scaler is None else scaler.held, self._state.now
         alone = all(array.flags.c_contiguous for state in core.states for array in state.arrays.values())
         states = [(state, *((state, None) if alone else self._side_by_side(state))) for state in core.states]

@@ -35,8 +35,10 @@ MOVES, FAILED, UNREAD, LOCK, TYPES_OF_TARGETS = range(5)
 # Of what learns, of what scores by weights that are listed, and of what scores between rows: the moves for which it was made,
 # its code and what that holds. LAST, GIVEN: where the number of columns of the last row is, if that is kept, and how many the
 # state knows of. What scores between rows has a form for the last iterate and one for the average, each with its output, and
-# the losses of a race. NEWS: how often columns or their names came.
-LEARNING, LAST, GIVEN, LISTED, READING, RACE, NEWS, WORD_COUNT = 7, 10, 11, 12, 15, 22, 23, 24
+# the losses of a race. NEWS: how often columns or their names came. AHEAD: the columns that are known where the states are yet
+# to follow, else 0. UNTIL, LENGTHS: the columns up to which compiled code lets what is held follow, and its ``Lengths.table``.
+LEARNING, LAST, GIVEN, LISTED, READING, RACE, NEWS = 7, 10, 11, 12, 15, 22, 23
+AHEAD, UNTIL, LENGTHS, WORD_COUNT = 24, 25, 26, 28
 CODE, HERE, OUTPUT = 1, 2, 3
 # What a function owns: the words, the learner's lock, how that is taken and freed, the method of its name, what ends a row.
 WORDS, LOCKED, ACQUIRE, RELEASE, METHOD, END, OTHERS = range(FIRST, FIRST + 7)

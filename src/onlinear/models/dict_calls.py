@@ -25,12 +25,16 @@ from onlinear.compiled.calls import (
     passed_on,
     real_of,
     same,
+    set_whole,
     take_lock,
     word_at,
 )
+from onlinear.compiled.held import write_word
 from onlinear.compiled.numpy_tanh import tanh_address, tanh_at
+from onlinear.compiled.objects import PLACE, SHAPE
 from onlinear.learner.row_calls import (
     ACQUIRE,
+    AHEAD,
     END,
     LEARNING,
     METHOD,
@@ -52,9 +56,9 @@ LEARNED, SCORED, FOLLOWED, TANH, TYPES_OF_LABELS = range(5)
 LABELS = (bool, int, str, float, np.bool_, np.int64)
 WORD_COUNT = TYPES_OF_LABELS + len(LABELS)
 # What a function owns besides: the words, the attributes of the model, what three of them must be, the model, the targets of
-# the classes, and these.
-OWN, ATTRIBUTES, PARTS, MODEL, TARGETS, NO, YES = (OTHERS + k for k in (0, 1, 2, 8, 9, 10, 11))
-CHECKED = ("learner_", "encoding_", "classes_")
+# the classes, the name of the number of columns, and these.
+OWN, ATTRIBUTES, PARTS, MODEL, TARGETS, COLUMNS, NO, YES = (OTHERS + k for k in (0, 1, 2, 8, 9, 10, 11, 12))
+CHECKED, COUNT = ("learner_", "encoding_", "classes_"), "n_features_in_"
 
 
 def new_words() -> np.ndarray:
@@ -84,6 +88,19 @@ def is_row(own, args, count, names, target):  # type: ignore[no-untyped-def]
 
 
 @function
+def followed(own, words, learner):  # type: ignore[no-untyped-def]
+    """Let the model know as many columns as the learner, whose code has given names columns, and look names up that have some
+    now; whether there was memory."""
+    columns, scored = word_at(learner, AHEAD), word_at(words, SCORED)
+    if columns > 0 and set_whole(word_at(own, ATTRIBUTES), word_at(own, COLUMNS), columns) != 0:
+        return False
+    if scored != 0 and word_at(word_at(scored, DATA), word_at(word_at(scored, SHAPE // 8), 0) + PLACE) == 0:
+        write_word(words + 8 * SCORED, 0)
+    write_word(words + 8 * FOLLOWED, word_at(learner, NEWS))
+    return True
+
+
+@function
 def learn(own, words, args, count, names, target):  # type: ignore[no-untyped-def]
     """Learn a row, and give the model."""
     learner = word_at(word_at(own, WORDS), DATA)
@@ -94,7 +111,12 @@ def learn(own, words, args, count, names, target):  # type: ignore[no-untyped-de
     last = word_at(words, LEARNED)
     if last != 0 and stands(own, learner, LEARNING) and word_at(learner, NEWS) == word_at(words, FOLLOWED):
         score = learned(learner, word_at(args, 0), last, target)
-        found = same(word_at(own, MODEL)) if score == score else passed_on(word_at(own, END), args, count, names)
+        if score != score:
+            found = passed_on(word_at(own, END), args, count, names)
+        elif word_at(learner, NEWS) == word_at(words, FOLLOWED) or followed(own, words, learner):
+            found = same(word_at(own, MODEL))
+        else:
+            found = 0
     else:
         found = passed_on(word_at(own, METHOD), args, count, names)
     free_lock(word_at(own, RELEASE))
@@ -182,7 +204,7 @@ def build_in(model: Any, quick: Any) -> None:
     if quick.labels and type(quick.learner.loss) is Logistic and quick.words[TANH]:
         texts.append(FOR_CHANCES)
     parts = [part for name in CHECKED for part in (name, attributes.get(name))]
-    besides = quick.words, attributes, *parts, model, quick.targets, *(quick.labels or (None, None))
+    besides = quick.words, attributes, *parts, model, quick.targets, COUNT, *(quick.labels or (None, None))
     for text, name, signature in texts:
         method = getattr(kind, name).__get__(model)
         own = *owned(quick.learner, method, partial(quick.end, model)), *besides

@@ -35,7 +35,7 @@ class QuickRows:
         self.alone, loss = self.learner.n_outputs == 1, self.learner.loss
         self.final = isinstance(self.learner, Final)  # which learns no row
         self.mean, self.probability = getattr(loss, "mean", None), getattr(loss, "probability", None)
-        self._reader, self._known, self._news = reader, reader.count, -1  # names and news of the learner that it has followed
+        self._reader = reader
         self._learn_taken, self._score_taken = getattr(self.learner, "learn_taken", None), self.learner.score_taken
         self._learned: Any = None  # the names of the row that was learned last
         self._scored: Any = None
@@ -76,13 +76,10 @@ class QuickRows:
     def _follow(self, model: Any) -> None:
         """Let the model know as many columns as the learner, and look names up that have columns now."""
         news = self.learner.news
-        if news != self._news:
+        if news != self.words[FOLLOWED]:
             model.follow_columns()
-            known = self._reader.count
-            if known != self._known:
-                self.forget_scored()
-                self._known = known
-            self._news = self.words[FOLLOWED] = news  # last: then no other thread needs to
+            self.forget_scored()
+            self.words[FOLLOWED] = news  # last: then no other thread needs to
 
     def end(self, model: Any, row: Any, y: Any, weight: float = 1.0) -> Any:
         """End a row for which a built-in function, which has the lock, has run the code, which gave no score; the model."""
@@ -104,7 +101,7 @@ class QuickRows:
         """The score as ``predict`` gives it, a float or (K,); None for a row that needs ``score_dict``."""
         if not self.serves(model):
             return None
-        last = self._scored
+        last = self._scored if self.words[SCORED] else None  # which compiled code lets go of where names come
         found = None if last is None else self._score_taken(row, last)
         if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
             with self._lock:

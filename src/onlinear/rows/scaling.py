@@ -34,9 +34,14 @@ class Scaler:
 
     def __init__(self, kind: str, size: int) -> None:
         self.kind = kind
-        self.size = size
+        self.count = np.array([size], np.int64)  # of columns, which compiled code writes too
         self._room = np.zeros((2, size))
         self._scaled = np.empty(0)
+
+    @property
+    def size(self) -> int:
+        """Columns known."""
+        return self.count.item()
 
     @property
     def moments(self) -> np.ndarray:
@@ -45,7 +50,7 @@ class Scaler:
 
     @moments.setter
     def moments(self, values: np.ndarray) -> None:
-        self.size, self._room = values.shape[1], np.ascontiguousarray(values)
+        self.count[0], self._room = values.shape[1], np.ascontiguousarray(values)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""
@@ -68,7 +73,7 @@ class Scaler:
             bigger = np.zeros((2, max(size, 2 * self.size)))
             bigger[:, : self.size] = self.moments
             self._room = bigger
-        self.size = size
+        self.count[0] = size
 
     def fix(self, mean: np.ndarray, deviation: np.ndarray) -> None:
         """Set the columns' means and deviations for 'standard'; a constant column has deviation 1."""

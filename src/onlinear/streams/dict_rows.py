@@ -49,10 +49,13 @@ class HeldNames:
         places: dict[str, int] | None = None,
         book: Book | None = None,
     ) -> None:
-        self._columns_of, self._most, self._grows = columns_of, most, places is not None
-        self._others = None if places is None else (names_in(places), names_in(places, book))  # to score, to learn
+        self._columns_of, self._most, self._places = columns_of, most, places
+        self._others = (
+            None if places is None else (names_in(places), names_in(places, book, enc.MOST_VALUES))
+        )  # to score, to learn
         self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
-        self._some: dict[tuple[str, ...], Names] = {}  # where one has none so far
+        self._some: dict[tuple[str, ...], Names] = {}  # where one has none, of so many that have
+        self._known = 0
         self._once: set[int] = set()  # of what came before
         self._held = 0  # names
 
@@ -73,7 +76,14 @@ class HeldNames:
     def _find(self, names: tuple[str, ...], learns: bool) -> Names | None:
         """What is held for names in this order."""
         found = self._all.get(names)
-        return found if found is not None or learns else self._some.get(names)
+        return found if found is not None or learns else self._some_held().get(names)
+
+    def _some_held(self) -> dict[tuple[str, ...], Names]:
+        """What is held of names of which one has no column; none once a name has got one, which compiled code may give."""
+        if self._places is not None and len(self._places) != self._known:
+            self._known = len(self._places)
+            self._some.clear()
+        return self._some
 
     def see(self, row: Mapping[str, Any]) -> None:
         """Hold the names of a row, if that is a dict of numbers that is here again."""
@@ -100,12 +110,8 @@ class HeldNames:
         if self._held + len(names) > MOST_NAMES:
             self.clear()
         self._held += len(names)
-        which = self._some if self._grows and None in columns else self._all
+        which = self._some_held() if self._places is not None and None in columns else self._all
         which[names] = names_of(names, list(columns), self._most)
-
-    def grow(self) -> None:
-        """A name has got a column."""
-        self._some.clear()
 
     def clear(self) -> None:
         """Hold none."""
@@ -173,7 +179,6 @@ class NamedRow(DictRow):
         for column, name in enumerate(new, count):
             place[name] = column
         self.names += new
-        self._rows.grow()
         return True
 
     def note(self, row: dict[str, Any]) -> None:
@@ -222,7 +227,6 @@ class NamedRow(DictRow):
         name = str.__str__(name)  # compiled code looks among text alone
         self._place[name] = column = len(self.names)
         self.names.append(name)
-        self._rows.grow()
         return column
 
 
