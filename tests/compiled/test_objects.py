@@ -25,6 +25,7 @@ from onlinear.compiled.objects import (
     columns_named,
     doubles,
     longs,
+    name_new,
     names_in,
     names_of,
     shorts,
@@ -39,8 +40,14 @@ D = 30
 class Book:
     """Numbers names."""
 
-    def __init__(self):
-        self.names = ["x", "y", "z"]
+    def __init__(self, columns):
+        self.columns, self.names = columns, list(columns)
+
+    def add(self, row):
+        new = [name for name in row if name not in self.columns]
+        self.columns.update(zip(new, range(len(self.names), D), strict=False))
+        self.names += new
+        return True
 
 
 def _taken(here, first, second):
@@ -184,7 +191,7 @@ def test_values_beyond_the_most(taken):
 
 def test_names_are_looked_up_one_by_one(taken):
     columns = {f"n{k}": int(column) for k, column in enumerate(np.random.default_rng(2).permutation(D))}
-    names, all_of = names_in(columns), names_in(columns, Book())
+    names, all_of = names_in(columns), names_in(columns, Book(columns))
     rng = np.random.default_rng(3)
     for size in (0, 1, 2, 5, D):
         row = {f"n{k}": value for k, value in zip(rng.permutation(D)[:size], rng.normal(size=size).tolist(), strict=True)}
@@ -201,7 +208,7 @@ def test_names_are_looked_up_one_by_one(taken):
 
 def test_names_without_a_column_are_taken_as_the_next_ones(taken):
     columns = {"x": 0, "y": 1, "z": 2}
-    names = names_in(columns, Book())
+    names = names_in(columns, Book(columns))
     for row, wanted in (
         ({"new": 5.0, "y": 1.0, "more": 6.0, "x": 2.0}, [2.0, 1.0, 0.0, 5.0, 6.0]),
         ({"new": 5.0}, [0.0, 0.0, 0.0, 5.0]),
@@ -213,6 +220,34 @@ def test_names_without_a_column_are_taken_as_the_next_ones(taken):
     for odd in ({"new": None}, {"new": 1.0, "x": float("nan")}, {"new": 1.0, 3: 1.0}):
         assert taken(odd, names)[0] == interpreted(odd, names)[0] == OTHER
     assert columns == {"x": 0, "y": 1, "z": 2}
+    assert taken({"new": 1.0, "\ud800": 1.0}, names)[0] == OTHER  # which no file holds
+
+
+def _named(here, first, second):
+    (kinds,) = opened(here)
+    return name_new(first, second) if way_of(first, second, kinds) == NEWLY else -1
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_new_names_get_the_columns_that_they_were_taken_with(compiled):
+    held, columns = Held(TYPE_ADDRESSES), {"x": 0}
+    run = held.compile(_named, {}, AnyObject(), AnyObject()) if compiled else _named
+    here = held.here if compiled else (TYPE_ADDRESSES,)
+    book = Book(columns)
+    names = names_in(columns, book, 6)
+    assert run(here, {"a": 1.0, "x": 2.0, "\u00e9": 3.0}, names) == 2
+    assert run(here, {"a": 1.0, "x": 2.0}, names) == -1
+    assert run(here, {"b" * 3: 1}, names) == 1
+    assert columns == {"x": 0, "a": 1, "\u00e9": 2, "bbb": 3}
+    assert book.names == list(columns)
+    if compiled:
+        row = {str(k): 1.0 for k in range(3)}
+        assert run(here, row, names) == 0  # there is room for two
+        assert (len(columns), len(book.names), sys.getrefcount(next(iter(row)))) == (4, 4, 2)
+        name = "".join(["k", "ept"])
+        before = sys.getrefcount(name)
+        assert run(here, {name: 1.0, "last": 1.0}, names) == 2
+        assert sys.getrefcount(name) == before + 2  # by the dict and the list
 
 
 @pytest.mark.parametrize(
@@ -240,7 +275,7 @@ def test_what_is_not_looked_up(taken, row):
 def test_no_reference_is_kept(taken):
     row = {name: 1000.5 + k for k, name in enumerate(NAMES)}
     columns = {name: 20 + k for k, name in enumerate(NAMES)}
-    for names in (names_of(NAMES, PLACES), names_in(columns), names_in({}, Book())):
+    for names in (names_of(NAMES, PLACES), names_in(columns), names_in({}, Book({}))):
         kept = row, names, columns, *row.values(), *columns.values(), *NAMES
         before = [sys.getrefcount(x) for x in kept]
         for _ in range(1000):

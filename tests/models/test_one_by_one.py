@@ -17,6 +17,7 @@ from onlinear.learner.learn_one import OneRow
 from onlinear.learner.limits import LIMIT
 from onlinear.models.turns import without_turn
 from onlinear.streams import encoding
+from onlinear.streams.dict_rows import NamedRow
 
 DRAW = np.random.default_rng(4)
 X = np.round(DRAW.normal(size=(300, 4)), 3)
@@ -98,6 +99,21 @@ def test_new_names_need_no_new_binding_until_the_room_is_full(monkeypatch):
     assert len(bound) < 40
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_new_names_need_no_python_until_the_room_is_full(monkeypatch, classes):
+    added, add = [], NamedRow.add
+    monkeypatch.setattr(NamedRow, "add", lambda self, row: (added.append(row), add(self, row))[1])
+    model = OnlineClassifier(solver="comid").learn_one({"a": 1.0}, 0, classes=range(classes))
+    for k in range(600):
+        model.learn_one({f"w{k}": 1.0, f"w{k // 2}": 2.0, "zero": 0.0, "a": 1.0, f"v{k}": 1.0}, k % classes)
+        assert model.n_features_in_ == model.learner_.size
+        if k % 5 == 0:
+            model.predict_one({f"w{k}": 1.0, "never": 1.0})
+    assert len(added) < 40
+    assert model.get_feature_names_out().tolist() == model.encoding_["names"]
+    assert pickle.loads(pickle.dumps(model)).get_feature_names_out().tolist() == model.encoding_["names"]
+
+
 @pytest.mark.parametrize("reads", [0, 7])
 @pytest.mark.parametrize(
     ("settings", "classes"),
@@ -177,6 +193,37 @@ def test_a_row_for_whose_names_there_is_no_room_brings_none(monkeypatch):
             model.learn_one({f"n{k}": 1.0 for k in range(100)}, 1)
         assert model.get_feature_names_out().tolist() == ["a"]
     assert model.learn_one({"b": 1.0}, 1).get_feature_names_out().tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_names_come_up_to_the_limit_of_the_state(monkeypatch, classes):
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=range(classes))
+    monkeypatch.setenv(LIMIT, str(100 * model.learner_.bytes_per_column))
+    model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=range(classes))
+    for k in range(99):
+        model.learn_one({f"n{k}": 1.0, "a": 1.0}, k % classes)
+    before = stored(model)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"expected columns up to 99 .* got column 100"):
+            model.learn_one({"more": 1.0, "a": 1.0}, 1)
+        assert len(model.get_feature_names_out()) == model.n_features_in_ == 100
+        assert stored(model) == before
+    model.learn_one({"n7": 1.0, "a": 1.0}, 1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_row_of_new_names_by_which_the_state_ends_brings_none(classes):
+    model = OnlineClassifier(solver="sgd,eta=1e300", scale="none", average="none").learn_one(
+        {"a": 0.0}, 0, classes=range(classes)
+    )
+    for k in range(40):
+        model.learn_one({f"w{k}": 1e-300, "a": 0.0}, k % classes)
+    names = list(model.encoding_["names"])
+    wrong = (model.predict_one({"a": 1.0}) + 1) % classes
+    with pytest.raises(DivergenceError):
+        model.learn_one({"new": 1e100, "a": 1.0}, wrong)
+    assert model._reader().names == names
+    assert "new" not in model._reader()._place
 
 
 def test_a_row_by_which_the_state_ends_brings_no_name():

@@ -103,12 +103,16 @@ class QuickRows:
             return None
         last = self._scored if self.words[SCORED] else None  # which compiled code lets go of where names come
         found = None if last is None else self._score_taken(row, last)
-        if found is None and (names := self._reader.names_held(row, False)) is not None and names is not last:
-            with self._lock:
-                self.words[SCORED] = 0
-                self._scored = names
-                self.words[SCORED] = id(names)
-            found = self._score_taken(row, names)
+        if found is None:
+            known, names = self._reader.count, self._reader.names_held(row, False)
+            if names is not None and names is not last:
+                with self._lock:
+                    self.words[SCORED] = 0
+                    self._scored = names
+                    self.words[SCORED] = id(names)
+                if self._reader.count != known:  # by another thread
+                    self.forget_scored()
+                found = self._score_taken(row, names)
         return found
 
 

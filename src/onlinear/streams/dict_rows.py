@@ -50,11 +50,11 @@ class HeldNames:
         book: Book | None = None,
     ) -> None:
         self._columns_of, self._most, self._places = columns_of, most, places
-        self._others = (
-            None if places is None else (names_in(places), names_in(places, book, enc.MOST_VALUES))
-        )  # to score, to learn
+        self._others: tuple[Names, Names] | None = None  # to score, to learn
+        if places is not None:
+            self._others = names_in(places), names_in(places, book, enc.MOST_VALUES)
         self._all: dict[tuple[str, ...], Names] = {}  # where each name has a column, or never will
-        self._some: dict[tuple[str, ...], Names] = {}  # where one has none, of so many that have
+        self._some: dict[tuple[str, ...], Names] = {}  # where one has none, while so many have one
         self._known = 0
         self._once: set[int] = set()  # of what came before
         self._held = 0  # names
@@ -104,13 +104,14 @@ class HeldNames:
         return True
 
     def _hold(self, names: tuple[str, ...]) -> None:
+        some = self._some_held()  # before another thread may bring names
         columns = self._columns_of(names)
         if columns is None or len(names) > MOST_NAMES or not all(type(name) is str for name in names):
             return
         if self._held + len(names) > MOST_NAMES:
             self.clear()
         self._held += len(names)
-        which = self._some_held() if self._places is not None and None in columns else self._all
+        which = some if self._places is not None and None in columns else self._all
         which[names] = names_of(names, list(columns), self._most)
 
     def clear(self) -> None:
