@@ -238,12 +238,13 @@ def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, solver, average, 
             now[BIAS_SUM] += average.om(t) * b
         if g != 0.0:
             if B is not None:
-                low, high = l1 * first, l1 * (first + c - 1)
+                low, high, searches = l1 * first, l1 * (first + c - 1), nothing()
                 for k in range(begin, end, LANES):
                     at, x = four(indices, values, k, end)
                     old = gather(G, at)
-                    if total(between(old, low, high) + between(old + g * x, low, high)) > 0.0:
-                        search(table, first, c, l1, g, G, B, indices, values, k, min(k + LANES, end))
+                    searches += between(old, low, high) + between(old + g * x, low, high)
+                if total(searches) > 0.0:
+                    search(table, first, c, l1, g, G, B, indices, values, begin, end)
             for k in range(begin, end, LANES):
                 at, x = four(indices, values, k, end)
                 old = gather(G, at)
