@@ -323,18 +323,19 @@ def settled_letter(learner: Learner, letter: str) -> np.ndarray:
 
 def intercepts(learner: Learner) -> dict[str, float]:
     """The intercept's numbers in a state of several for each feature."""
-    own, b = learner.states[0].now[OWN:], learner.intercept()
-    if isinstance(learner.engine, LazyFtrl):
-        return {"n": own[0], "z": -(learner.solver.beta + np.sqrt(own[0])) / learner.solver.eta * b}
-    if isinstance(learner.engine, LazyAdagradRda):
-        return {"n": own[0], "z": -learner.solver.sigma_of(own[0]) * b}
-    if isinstance(learner.engine, LazyAdagradComid):
+    own, b, solver = learner.states[0].now[OWN:], learner.intercept(), without_batches(own_solver(learner))
+    engine = getattr(learner.engine, "inner", learner.engine)  # of a batch, the one that makes its step
+    if isinstance(engine, LazyFtrl):
+        return {"n": own[0], "z": -(solver.beta + np.sqrt(own[0])) / solver.eta * b}
+    if isinstance(engine, LazyAdagradRda):
+        return {"n": own[0], "z": -solver.sigma_of(own[0]) * b}
+    if isinstance(engine, LazyAdagradComid):
         return {"n": own[0]}
-    if isinstance(learner.engine, LazyImplicitFtrl):
+    if isinstance(engine, LazyImplicitFtrl):
         return {"G": own[0], "sigma": own[1], "N": own[2], "z": -own[1] * b}
-    if isinstance(learner.engine, LazyMixture):
+    if isinstance(engine, LazyMixture):
         table = learner.states[0].kept["table"]
-        return dict.fromkeys(learner.solver.letters[1:], 0.0) | {f"table{place}": number for place, number in enumerate(table)}
+        return dict.fromkeys(solver.letters[1:], 0.0) | {f"table{place}": number for place, number in enumerate(table)}
     return {}
 
 
