@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import COMPILED, kernel, non_zeros, turned
+from onlinear.compiled import COMPILED, ask, kernel, non_zeros, turned
 from onlinear.rows.records import Rows, copy_lines, plain
 
 ENTRIES = 1 << 18  # entries of a block
 COPIED = 1 << 17  # the same of rows in another order, copied to where the processor has them at hand
+AHEAD = 1 << 10  # entries between asking for some and gathering their non-zeros
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
 
 
@@ -27,10 +28,10 @@ class Facts(NamedTuple):
     size: int  # 1 + the largest column with a non-zero
     full: bool  # whether no entry is 0
 
-    def joined(self, largest: float, smallest: float, size: int, full: bool) -> Facts:
-        """Those of these entries and of others, whose absolute values are between ``smallest`` and ``largest``; NaN stays."""
-        most = largest if largest != largest or largest > self.largest else self.largest
-        return Facts(most, max(self.size, size), self.full and full and smallest > 0.0)
+    def joined(self, other: Facts) -> Facts:
+        """Those of these entries and of others; NaN stays."""
+        most = other.largest if other.largest != other.largest or other.largest > self.largest else self.largest
+        return Facts(most, max(self.size, other.size), self.full and other.full)
 
 
 class ArrayRows(NamedTuple):
@@ -126,13 +127,11 @@ def look(array: np.ndarray) -> tuple[Facts, Rows | None]:
         if first == 0 and 2 * np.count_nonzero(piece) <= piece.size:
             room = NonZeroRoom(len(array), min(most_kept(array) // (4 + piece.itemsize), array.size), piece.dtype)
         if room is not None and room.fits(piece):
-            _, columns, values = room.add(piece)
-            size = int(columns.max(initial=0)) + 1 if len(columns) else 0
-            facts = facts.joined(*extremes(values), size, len(values) == piece.size)
+            facts = facts.joined(room.add(piece))
         else:
             room = None
             largest, smallest = extremes(piece)
-            facts = facts.joined(largest, smallest, _width(piece, facts.size), True)
+            facts = facts.joined(Facts(largest, _width(piece, facts.size), smallest > 0.0))
     return facts, None if room is None else room.rows()
 
 
@@ -144,7 +143,7 @@ def _look_at_columns(array: np.ndarray) -> Facts:
         used = len(columns)
         while smallest == 0.0 and used and not columns[used - 1].any():
             used -= 1
-        facts = facts.joined(largest, smallest, first + used if used else facts.size, True)
+        facts = facts.joined(Facts(largest, first + used if used else 0, smallest > 0.0))
     return facts
 
 
@@ -164,12 +163,14 @@ class NonZeroRoom:
         """Whether there is room for any block, however many entries it has."""
         return self._entries + X.size <= len(self._room.values)
 
-    def add(self, X: np.ndarray) -> Rows:
-        """Add the rows of a block; give them as rows of their own."""
-        first, begin = self._rows, self._entries
-        self._rows, self._entries = first + len(X), _compress(X.reshape(-1), X.shape[1], *self._room, first, begin)
-        starts = self._room.indptr[first : self._rows + 1] - np.uint64(begin)
-        return Rows(starts, self._room.indices[begin : self._entries], self._room.values[begin : self._entries])
+    def add(self, X: np.ndarray) -> Facts:
+        """Add the rows of a block; give its facts."""
+        starts, columns, values = self._room
+        place, bits = (self._rows, self._entries), (as_bits(values), mask(values.dtype))
+        end, largest, size = _compress(X.reshape(-1), X.shape[1], starts, columns, values, *bits, *place)
+        full = end - self._entries == X.size
+        self._rows, self._entries = self._rows + len(X), end
+        return Facts(from_bits(largest, values.dtype), size, full)
 
     def rows(self) -> Rows:
         """All rows added, in the room's own memory."""
@@ -178,13 +179,19 @@ class NonZeroRoom:
 
 
 @kernel
-def _compress(values, width, indptr, indices, found, first, end):  # type: ignore[no-untyped-def]
-    """Add the non-zeros of rows, which stand one after the other, behind ``end``; row ``first`` is the first one."""
+def _compress(values, width, indptr, indices, found, bits, mask, first, end):  # type: ignore[no-untyped-def]
+    """Add the non-zeros of rows, which stand one after the other, behind ``end``; row ``first`` is the first one.
+
+    Give their end, their largest absolute value as bits, and 1 + their largest column. ``bits``: the memory of ``found``.
+    """
+    largest, size = bits.dtype.type(0), np.int64(0)
     if width == 0:
-        return end
+        return end, largest, size
     whole = width - width % 8
     for begin in range(0, values.shape[0], width):
+        start = end
         for j in range(0, whole, 8):
+            ask(values, begin + j + AHEAD)
             end = non_zeros(values, begin + j, j, indices, found, end)
         for j in range(whole, width):
             indices[end] = j
@@ -192,7 +199,13 @@ def _compress(values, width, indptr, indices, found, first, end):  # type: ignor
             end += values[begin + j] != 0.0
         first += 1
         indptr[first] = end
-    return end
+        row = bits[start:end]
+        for k in range(row.shape[0]):
+            found_size = row[k] & mask
+            largest = largest if largest > found_size else found_size
+        if end > start and indices[end - 1] >= size:
+            size = np.int64(indices[end - 1]) + 1
+    return end, largest, size
 
 
 @kernel
