@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
-from onlinear.models.class_labels import FEW, classes_of, places_among, places_of
+from onlinear import OnlineClassifier, load, streams
+from onlinear.models.class_labels import FEW, classes_of, named_classes, places_among, places_of
 
 
 def outcome(check, y):
@@ -30,7 +34,6 @@ LABELS = {
     "booleans": np.array([True, False, True]),
     "text": np.array(["b", "a"] * 3),
     "objects": np.array(["b", "a"] * 3, dtype=object),
-    "mixed objects": np.array([1, "a"], dtype=object),
     "bytes": np.array([b"b", b"a"]),
     "numbers": np.array([0.5, 1.5] * 30),
     "few numbers": np.linspace(0.0, 1.0, 7),
@@ -62,3 +65,93 @@ def test_places(name):
     for places in (places_of(classes, y), places_among(classes, y)):
         assert places.dtype == np.intp
         np.testing.assert_array_equal(classes[places], y)
+
+
+OTHERS = {
+    "dates": (np.array(["2020-01-01", "2021-01-01"] * 5, "M8[D]"), r"dtype datetime64\[D\]"),
+    "no time": (np.array(["NaT", "2021-01-01"] * 5, "M8[D]"), r"dtype datetime64\[D\]"),
+    "a frame's dates": (pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"] * 5)), r"dtype datetime64\[.s\]"),
+    "durations": (np.array([1, 2] * 5, "m8[s]"), r"dtype timedelta64\[s\]"),
+    "untyped bytes": (np.arange(10, dtype="i4").view("V4"), r"dtype \|V4"),
+    "numbers as objects": (np.array([1, 2] * 5, object), "Unknown label type: .* the object 1 at row 0"),
+    "nothing": (np.array(["a", None] * 5, object), "Unknown label type: .* the object None at row 1"),
+    "text and numbers": (np.array(["a", 1] * 5, object), "Unknown label type: .* the object 1 at row 1"),
+    "decimals": (np.array([decimal.Decimal(1), decimal.Decimal(2)] * 5), r"the object Decimal\('1'\) at row 0"),
+    "days": (np.array([datetime.date(2020, 1, 1)] * 10), r"the object datetime\.date\(2020, 1, 1\) at row 0"),
+}
+if np.dtype(np.longdouble).itemsize > 8:
+    OTHERS["long doubles"] = np.array([1, 2] * 5, np.longdouble), "dtype float128|dtype float96"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("call", ["fit", "partial_fit", "table"])
+def test_labels_that_no_model_file_keeps_are_refused_at_once(name, call):
+    y, held = OTHERS[name]
+    X = np.arange(20.0).reshape(10, 2)
+    X = pd.DataFrame({"word": list("ababababab"), "x": X[:, 0]}) if call == "table" else X
+    model = OnlineClassifier()
+    message = f"y must hold text, numbers or booleans, all of one type, got {held.removeprefix('Unknown label type: .* ')}"
+    with pytest.raises(ValueError, match=message) as caught:
+        model.partial_fit(X, y, classes=[0, 1]) if call == "partial_fit" else model.fit(X, y)
+    assert str(caught.value).startswith("Unknown label type") or not held.startswith("Unknown")
+    assert not hasattr(model, "learner_")
+
+
+@pytest.mark.parametrize(
+    "y", [pd.Series(["a", pd.NA] * 5, dtype=kind) for kind in ("string", "category")], ids=["text", "category"]
+)
+def test_a_missing_label_is_named_by_its_row(y):
+    with pytest.raises(ValueError, match="y contains a missing value at row 1; every value must be given"):
+        OnlineClassifier().fit(np.arange(20.0).reshape(10, 2), y)
+
+
+CLASSES = {
+    "a number": (2, "must be a list of labels, .* got 2"),
+    "a set": ({1, 2}, r"must be a list of labels, .* got \{1, 2\}"),
+    "a name": ("scan", "must be a list of labels, .* got 'scan'"),
+    "pairs": ([[1, 2]], r"must be a list of labels, .* got \[\[1, 2\]\]"),
+    "NaN": ([0, np.nan], "must be finite"),
+    "none": ([None, 1], ".* of one type, got the object None at row 0"),
+    "a text without one": (["a", None], ".* of one type, got the object None at row 1"),
+    "dates": (OTHERS["dates"][0], ".* got dtype datetime64"),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_that_cannot_be(name):
+    classes, message = CLASSES[name]
+    with pytest.raises(ValueError, match=f"classes {message}"):
+        named_classes(classes, None)
+
+
+@pytest.mark.parametrize("label", [None, datetime.date(2020, 1, 1), decimal.Decimal(1)])
+def test_classes_of_a_stream_are_text_or_numbers(label):
+    for rows in ([{"x": 1.0, "y": "a"}], [{"x": 1.0, "y": 1.0}]):
+        with pytest.raises(ValueError, match="classes must be text or numbers, got "):
+            OnlineClassifier().fit(streams.open(rows, target="y"), classes=["1", label])
+
+
+KEPT = {
+    "whole numbers": np.array([1, 2] * 5),
+    "bytes of eight bits": np.array([1, 2] * 5, np.int8),
+    "large": np.array([2**64 - 1, 2**64 - 2] * 5, np.uint64),
+    "half floats": np.array([1, 2] * 5, np.float16),
+    "booleans": np.array([True, False] * 5),
+    "text": np.array(["a", "b\n\0c"] * 5),
+    "objects of text": np.array(["", "b"] * 5, object),
+    "categories": pd.Series(["a", "b"] * 5, dtype="category"),
+    "text of a frame": pd.Series(["a", "b"] * 5, dtype="string"),
+    "whole numbers of a frame": pd.Series([1, 2] * 5, dtype="Int64"),
+    "booleans of a frame": pd.Series([True, False] * 5, dtype="boolean"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_labels_that_fit_takes_come_back_from_a_model_file(tmp_path, name):
+    X, y = np.arange(20.0).reshape(10, 2), KEPT[name]
+    for model in (OnlineClassifier().fit(X, y), OnlineClassifier().partial_fit(X, y, classes=pd.unique(y))):
+        for final in (False, True):
+            model.save(tmp_path / "model", final=final)
+            loaded = load(tmp_path / "model")
+            assert loaded.classes_.dtype == model.classes_.dtype
+            assert loaded.predict(X).tolist() == model.predict(X).tolist()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from onlinear.models.stored_model import quote
+from onlinear.models.stored_model import plain, quote
+from onlinear.rows import checks
 from onlinear.streams.weighted import balanced
 from onlinear.text.form import check_number
 
@@ -21,7 +23,13 @@ def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
         if known is None:
             raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
         return known
-    named = np.unique(np.asarray(classes))
+    given = np.asarray(classes)
+    if given.ndim != 1:
+        raise ValueError(f"classes must be a list of labels, e.g. classes=[0, 1], got {checks.shown(classes)}.")
+    _check_kind(given, "classes", str if len(given) and isinstance(given[0], str) else Real)
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError(f"classes must be finite, got {quote(given)}.")
+    named = np.unique(given)
     if known is not None and not np.array_equal(named, known):
         raise ValueError(f"classes={quote(named)} differs from the classes of the first call: {quote(known)}.")
     return named if known is None else known
@@ -34,9 +42,35 @@ def at_least_two(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
+def check_labels(y: np.ndarray) -> None:
+    """Raise ValueError or TypeError for labels that are none, or that model files do not keep."""
+    _check_kind(y, "y", str)
+    check_classification_targets(y)
+
+
+def _check_kind(labels: np.ndarray, name: str, kinds: Any) -> None:
+    """Raise ValueError for labels that are not text, numbers or booleans; of objects, for one that is not of ``kinds``. What
+    scikit-learn refuses too begins as there."""
+    dtype, start = labels.dtype, ""
+    if dtype.kind == "O" and labels.ndim == 1:
+        row = next((row for row, label in enumerate(labels) if not isinstance(label, kinds)), None)
+        if row is None or isinstance(labels[row], (bytes, list, tuple, np.ndarray)):
+            return  # scikit-learn says what these are
+        held, start = f"the object {checks.shown(plain(labels[row]))} at row {row}", "Unknown label type: unknown. "
+    elif dtype.kind in "mMV" or (dtype.kind == "f" and dtype.itemsize > 8):
+        held = f"dtype {dtype}"
+    else:
+        return
+    raise ValueError(
+        f"{start}{name} must hold text, numbers or booleans, all of one type, got {held}: "
+        f"{name}.astype(str) makes them text, {name}.astype(int) whole numbers."
+    )
+
+
 def classes_of(y: np.ndarray) -> np.ndarray:
     """The classes of all rows; raises ValueError for labels that are none. Labels are looked at once: of few classes
     scikit-learn's check is given these alone, of which it says the same."""
+    _check_kind(y, "y", str)
     if y.ndim != 1 or y.dtype.kind not in "biufU":
         check_classification_targets(y)
         return np.unique(y)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
     check_class_weight,
+    check_labels,
     classes_of,
     named_classes,
     places_among,
@@ -621,7 +621,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             self.classes_ = classes_of(y)
         else:
             if first:
-                check_classification_targets(y)
+                check_labels(y)
             self.classes_ = named_classes(classes, None if first else self.classes_)
         at_least_two(self.classes_)
         return self._targets(y, sample_weight, balance, known=balance)
@@ -640,7 +640,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, np.ndarray]:
         """The places of labels among the classes, and the classes: those of ``y`` in ``fit``, else those named."""
-        check_classification_targets(y)
+        check_labels(y)
         found = at_least_two(np.unique(y) if anew else named_classes(classes, known))
         return places_among(found, y).astype(np.float64), found
 

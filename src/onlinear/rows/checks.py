@@ -38,7 +38,7 @@ def one_target(y: Any) -> float:
     try:
         return float(targets([y], 1, 1)[0, 0])
     except TypeError:
-        raise TypeError(f"y must be a number, got {_shown(y)}.") from None
+        raise TypeError(f"y must be a number, got {shown(y)}.") from None
 
 
 def labels(y: np.ndarray, rule: str) -> None:
@@ -96,9 +96,14 @@ def width_error(width: int, size: int, hint: str = "") -> ValueError:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise for a masked array with a masked entry, whose hidden value would be taken."""
+    """Raise for a masked array with a masked entry, whose hidden value would be taken, and for a column of text with a missing
+    one, which cannot be compared."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{name} has masked entries; every value must be given.")
+    if getattr(getattr(values, "dtype", None), "kind", "") == "O" and hasattr(values, "isna"):
+        missing = np.asarray(values.isna())
+        if missing.any():
+            raise ValueError(f"{name} contains a missing value at row {int(np.argmax(missing))}; every value must be given.")
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
@@ -116,11 +121,11 @@ def _first_other(array: np.ndarray) -> str:
     """What an array holds that is no number: the first such value, or its type."""
     for row, value in enumerate(array.ravel().tolist() if array.dtype.kind in "OSU" and array.ndim == 1 else ()):
         if not isinstance(value, Number):
-            return f"{_shown(value)} at row {row}"
+            return f"{shown(value)} at row {row}"
     return f"dtype {array.dtype}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value in an error, in few characters."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

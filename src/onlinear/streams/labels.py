@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,9 @@ def _unnamed(stream: Stream) -> str:
 
 def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.ndarray:
     classes = list(classes)
+    strange = [label for label in classes if not isinstance(label, (str, Real, np.bool_))]
+    if strange:
+        raise ValueError(f"classes must be text or numbers, got {strange[0]!r}.")
     if stream.labels is not None:
         return np.unique([stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes])
     try:
