@@ -142,3 +142,23 @@ def test_the_command_speaks_to_terminals_of_few_letters(letters):
     )
     assert done.returncode == 0, done.stderr
     assert b"Usage:" in done.stdout
+
+
+@pytest.mark.parametrize("letters", ["utf-8", "ascii", "latin-1", "cp1252", None])
+@pytest.mark.parametrize("kind", ["labels", "probabilities"])
+def test_predictions_that_are_redirected_are_the_bytes_of_a_file(tmp_path, letters, kind):
+    rows, model, out = (str(tmp_path / name) for name in ("rows.csv", "model", "out.txt"))
+    Path(rows).write_text("x,y\n1,Zürich\n2,Łódź\n3,Zürich\n4,日本\n", "utf-8")
+    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    chosen = c_locale if letters is None else {"PYTHONIOENCODING": letters}
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "onlinear", *arguments]
+        done = subprocess.run(command, env=os.environ | chosen, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("train", rows, "--target", "y", "--scan", "--model", model)
+    run("predict", model, rows, "--as", kind, "--header", "-o", out)
+    assert run("predict", model, rows, "--as", kind, "--header") == Path(out).read_bytes()
+    assert kind == "labels" or "Łódź" in Path(out).read_text("utf-8")

@@ -71,12 +71,13 @@ def predict(
 def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]:
     """A function that writes predictions; the file gets its name when it is whole."""
     heading = " ".join(name.replace(" ", "_") for name in names) + "\n" if header else ""
-    from onlinear.files.writing import new_file, standard_output
+    from onlinear.files.writing import lines_to, new_file, standard_output
 
     if path is None:
         out = standard_output()
-        out.write(heading)
-        yield lambda found: _none(out.write(lines(found)))
+        send = lines_to(out)
+        send(heading)
+        yield lambda found: _none(send(lines(found)))
         out.flush()
         return
     from onlinear.models.predictions import FORMS, tables

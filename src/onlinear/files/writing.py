@@ -20,7 +20,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EBADF, EINVAL, EISDIR, ENOENT, ENOTSUP, EROFS
 from typing import IO, Any, BinaryIO, cast
@@ -210,6 +210,14 @@ def standard_output() -> Any:
     if sys.stdout is None:
         raise OSError(EBADF, "is closed", "standard output")
     return sys.stdout
+
+
+def lines_to(out: Any) -> Callable[[str], Any]:
+    """What writes lines of data to standard output: to a terminal in its own letters, else the bytes that a file would get."""
+    if out.isatty():
+        return cast("Callable[[str], Any]", out.write)
+    out.flush()
+    return lambda text: out.buffer.write(text.encode())
 
 
 @contextmanager
