@@ -46,9 +46,10 @@ def classified(stream, classes=None):
         ([1, 1], None, [-1, 1]),
         ([7, 3, 3], ("7", "3"), [3, 7]),
         ([0.5, 2], (2, 0.5), [0.5, 2]),
-        ([2.0**60, 1], (1, 2.0**60), [1, 2.0**60]),
+        ([2.0**53 - 1, 1], (1, 2**53 - 1), [1, 2**53 - 1]),
         (["b", "a", "b"], ("a", "b", "c"), ["a", "b", "c"]),
         (["1", "10"], (10, 1), ["1", "10"]),
+        ([str(10**17), str(10**17 + 1)], (10**17 + 1, 10**17), [str(10**17), str(10**17 + 1)]),
     ],
 )
 def test_each_label_is_its_class(found, classes, names):
@@ -56,7 +57,7 @@ def test_each_label_is_its_class(found, classes, names):
     got, labels = classified(stream, classes)
     assert got == found
     assert labels.names.tolist() == names
-    assert labels.names.dtype.kind == ("U" if isinstance(found[0], str) else "f" if 0.5 in names or 2.0**60 in names else "i")
+    assert labels.names.dtype.kind == ("U" if isinstance(found[0], str) else "f" if 0.5 in names else "i")
     assert labels.named == (classes is not None)
 
 
@@ -88,6 +89,13 @@ def test_a_label_that_is_no_class_is_named_with_its_line(found, classes, message
         ([1, 2], ("a", "b"), "classes must be numbers, as the labels of listed are, got a, b"),
         ([1, 2], (1,), "at least two classes, got 1"),
         ([1, 2], ("nan", "1"), "classes must be finite"),
+        ([1, 2], (1, 10**400), "classes must be finite"),
+        (
+            [1, 2],
+            (1, 2, 2**53),
+            r"listed: expected classes within 2\^53, .* one, got 9007199254740992: read the column as text",
+        ),
+        ([1, 2], ("1", "-9007199254740993"), r"within 2\^53, .* got -9007199254740993: .* \(text=, in the command --text\)"),
         (["a", "b"], None, "labels of listed are text: name the classes"),
         (["a", "b"], ("a", "a"), "at least two classes, got a"),
     ],
@@ -104,7 +112,18 @@ def test_a_scan_finds_all_labels():
         scan(Listed([1, 2], rereadable=False))
 
 
-@pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (-3, "-3"), (0.1, "0.1"), (1e300, "1e+300"), ("a b", "a b")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (-3, "-3"),
+        (0.1, "0.1"),
+        (1e300, "1e+300"),
+        ("a b", "a b"),
+        (10**17 + 1, "100000000000000001"),
+        (np.int64(10**17 + 1), "100000000000000001"),
+    ],
+)
 def test_numbers_are_shown_so_that_they_read_back(value, text):
     assert shown(value) == text
 

@@ -91,10 +91,7 @@ def refuse_beyond(stream: Stream, found: Iterable[float]) -> None:
     """Raise StreamError for a label that may be several: whole numbers from 2^53 on are not told apart."""
     beyond = next((y for y in sorted(found) if abs(y) >= LARGEST_WHOLE), None) if stream.labels is None else None
     if beyond is not None:
-        raise StreamError(
-            f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {shown(beyond)}: read the "
-            "column as text (text=, in the command --text), or number the classes anew."
-        )
+        raise StreamError(_merged(stream, shown(beyond)))
 
 
 def scan(stream: Stream) -> tuple[Any, ...]:
@@ -123,7 +120,16 @@ def shown(value: Any) -> str:
     """A number as text that reads back the same, whole ones without a point; text as it is."""
     if isinstance(value, str):
         return value
-    return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
+    whole = isinstance(value, (int, np.integer)) or (abs(value) < 1e16 and value == int(value))
+    return str(int(value)) if whole else repr(float(value))
+
+
+def _merged(stream: Stream, label: str) -> str:
+    """What is wrong with a label that doubles do not tell from its neighbours."""
+    return (
+        f"{stream.name}: expected classes within 2^53, beyond which several are read as one, got {label}: read the "
+        "column as text (text=, in the command --text), or number the classes anew."
+    )
 
 
 def _unnamed(stream: Stream) -> str:
@@ -144,11 +150,21 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
     if stream.labels is not None:
         return np.unique([stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes])
     try:
-        numbers = [float(value) for value in classes]
+        numbers = [_double(value) for value in classes]
     except ValueError:
         named = ", ".join(map(str, classes))
         raise ValueError(f"classes must be numbers, as the labels of {stream.name} are, got {named}.") from None
+    for label, number in zip(classes, numbers, strict=True):
+        if LARGEST_WHOLE <= abs(number) < np.inf:
+            raise StreamError(_merged(stream, str(label)))
     return as_classes(numbers)
+
+
+def _double(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # of a whole number that no double holds
+        return float("inf")
 
 
 def as_classes(labels: Sequence[Any]) -> np.ndarray:
