@@ -13,10 +13,18 @@ from contextlib import contextmanager
 from typing import Any
 
 # What the bridge cannot do without.
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
-from numba.core.typing.templates import infer_getattr, make_overload_method_template
-from numba.np.unsafe.ndarray import to_fixed_tuple
+from numba.core.targetconfig import ConfigStack
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    infer,
+    infer_getattr,
+    infer_global,
+    make_overload_method_template,
+    make_overload_template,
+)
 
 LACKING = ""  # the name that keeps compiled code from being kept on disk
 try:
@@ -50,13 +58,17 @@ try:  # the shorter way through the compiler
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import PassManager
+    from numba.core.ir import Assign, Expr
+    from numba.core.postproc import PostProcessor
     from numba.core.typed_passes import NativeLowering
 except ImportError:
     CompilerBase = PassManager = JITCodeLibrary = object  # type: ignore[misc, assignment]
-    DefaultPassBuilder = NativeLowering = _dynfunc = None  # type: ignore[misc, assignment]
+    DefaultPassBuilder = NativeLowering = PostProcessor = _dynfunc = None  # type: ignore[misc, assignment]
+    Assign = Expr = None  # type: ignore[misc, assignment]
 
 __all__ = [
     "LACKING",
+    "AbstractTemplate",
     "CFunc",
     "CompilerBase",
     "DefaultPassBuilder",
@@ -69,17 +81,22 @@ __all__ = [
     "code_parts",
     "dumps",
     "fill_array",
+    "infer",
     "infer_getattr",
+    "infer_global",
+    "inherited",
     "light_environment",
     "lower_to_link",
     "make_overload_method_template",
+    "make_overload_template",
+    "makes_arrays",
     "normalize_signature",
     "rebuilt",
     "register",
     "rtsys",
-    "to_fixed_tuple",
     "unheard",
     "use_cache",
+    "without_lifetimes",
     "without_owner",
 ]
 
@@ -98,6 +115,35 @@ def unheard() -> Iterator[None]:
             yield
         finally:
             calls[:0] = kept
+
+
+@contextmanager
+def without_lifetimes() -> Iterator[None]:
+    """No search for where variables are last used: it is made anew before machine code, and only generators ask earlier."""
+    with global_compiler_lock:  # nothing else is compiled meanwhile
+        kept, PostProcessor.run = PostProcessor.run, lambda *args, **options: None
+        try:
+            yield
+        finally:
+            PostProcessor.run = kept
+
+
+def makes_arrays(state: Any) -> bool:
+    """Whether a text that has types makes an array by an operator or a call."""
+    return any(
+        isinstance(line, Assign)
+        and isinstance(line.value, Expr)
+        and line.value.op in ("unary", "binop", "call")
+        and isinstance(state.typemap.get(line.target.name), types.Array)
+        for block in state.func_ir.blocks.values()
+        for line in block.body
+    )
+
+
+def inherited() -> Any:
+    """The options that what is compiled now hands down to what it calls."""
+    options = ConfigStack.top_or_none()
+    return None if options is None else (options.nrt, frozenset(options.fastmath.flags), options.error_model)
 
 
 class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]

@@ -9,18 +9,43 @@ from inspect import signature as signature_of
 from typing import Any
 
 from numba import njit, types
-from numba.extending import overload
 
-from onlinear.compiled._private import NumbaError, infer_getattr, make_overload_method_template
+from onlinear.compiled._private import (
+    NumbaError,
+    infer,
+    infer_getattr,
+    infer_global,
+    inherited,
+    make_overload_method_template,
+    make_overload_template,
+)
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import ROW
 from onlinear.compiled.lanes import ENTRIES, joined, lane
 from onlinear.compiled.passes import inlined
 
 
+class _Once:
+    """In front of a template of Numba's: what is called is compiled once for the types of its arguments. Numba's own goes by
+    all options of the caller, so that what a kernel and a helper both call would be compiled for each."""
+
+    def _get_impl(self, args: Any, kws: Any) -> Any:
+        known: dict[Any, Any] = self._impl_cache  # type: ignore[attr-defined]
+        key = self.context, tuple(args), tuple(kws.items()), inherited()  # type: ignore[attr-defined]
+        return known[key] if key in known else self._build_impl(key, args, kws)  # type: ignore[attr-defined]
+
+
+def _offer(text: Callable[..., Any], choose: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Let kernels call ``text``: what they call is what ``choose`` gives for the types of the arguments."""
+    template = make_overload_template(text, choose, {"nopython": True, **options}, False, "never")
+    template = type(template.__name__, (_Once, template), {})
+    infer(template)
+    infer_global(text, types.Function(template))
+
+
 def bridge_function(text: Callable[..., Any]) -> None:
     """Let kernels call a helper."""
-    overload(text, strict=False, jit_options=inlined(text))(lambda *args: text)
+    _offer(text, lambda *args: text, inlined(text))
 
 
 def bridge_lane_by_lane(text: Callable[..., Any]) -> None:
@@ -35,7 +60,7 @@ def bridge_lane_by_lane(text: Callable[..., Any]) -> None:
         calls = ", ".join(f"body({', '.join(one)})" for one in given)
         return eval(f"lambda {', '.join(names)}: joined({calls})", {"body": body, "joined": joined, "lane": lane})
 
-    overload(text, strict=False, jit_options=inlined(text))(chosen)
+    _offer(text, chosen, inlined(text))
 
 
 def bridge_part(cls: Any) -> None:
@@ -111,7 +136,7 @@ def _bridge(name: str) -> None:
     for kind in (types.NamedTuple, types.NamedUniTuple):
         template = make_overload_method_template(kind, name, method, "never", strict=False, jit_options=inlined(_bridge))
         infer_getattr(type(template.__name__, (_OfParts, template), {}))
-    overload(method, strict=False, jit_options=inlined(_bridge))(method)
+    _offer(method, method, inlined(_bridge))
 
 
 class _OfParts:

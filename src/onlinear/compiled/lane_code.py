@@ -12,7 +12,7 @@ from llvmlite import binding, ir
 from numba import carray, types
 from numba.extending import lower_builtin, models, overload, register_model, type_callable
 
-from onlinear.compiled._private import cgutils
+from onlinear.compiled._private import AbstractTemplate, cgutils, infer_global
 from onlinear.compiled.lanes import (
     ENTRIES,
     WIDTH,
@@ -87,12 +87,21 @@ def repeat(builder: Any, number: Any, lanes: Any) -> Any:
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INTEGER, lanes.width), [0] * lanes.width))
 
 
+def _ask_first(operation: Any, result: Callable[[Any], Any]) -> None:
+    """Let ``result`` say the type of what ``operation`` gives for arguments of some types, None for others, before Numba's own
+    templates are asked: of an operator there are some twenty, and each takes its time to say that it knows no lanes."""
+
+    def generic(self: Any, args: Any, kws: Any) -> Any:
+        found = None if kws else result(args)
+        return None if found is None else found(*args)
+
+    parts = {"key": operation, "metadata": {"target": "cpu"}, "generic": generic}  # those of any target come later
+    infer_global(operation)(type(f"First_{operation.__name__}", (AbstractTemplate,), parts))
+
+
 def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> None:
     """Let kernels call ``operation`` with lanes, or lanes and a number."""
-
-    @type_callable(operation)
-    def typed(context: Any) -> Any:
-        return (lambda a: _lanes_among((a,))) if count == 1 else (lambda a, b: _lanes_among((a, b)))
+    _ask_first(operation, lambda args: _lanes_among(args) if len(args) == count else None)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pairs = zip(args, signature.args, strict=True)
@@ -153,6 +162,22 @@ def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
     return builder.select(negative, builder.fneg(size), size)
 
 
+def _of_two_numbers(operation: Any, relation: str) -> None:
+    """Let kernels call max or min with two numbers of one type: Numba makes a function of each."""
+    _ask_first(operation, lambda args: args[0] if len(args) == 2 and args[0] == args[1] and args[0] in _COMPARED else None)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        a, b = args
+        compare = builder.fcmp_ordered if signature.return_type == types.float64 else builder.icmp_signed
+        return builder.select(compare(relation, b, a), b, a)
+
+    for kind in _COMPARED:
+        lower_builtin(operation, kind, kind)(code)
+
+
+_COMPARED = (types.float64, types.int64)
+
+
 def _offer_arithmetic() -> None:
     for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
         for form in (name, f"i{name}"):
@@ -162,6 +187,8 @@ def _offer_arithmetic() -> None:
     # As Python has it: the first argument unless the second is larger, or smaller.
     _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
     _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
+    _of_two_numbers(max, ">")
+    _of_two_numbers(min, "<")
     _lane_by_lane(copysign, _with_sign)
     _lane_by_lane(within, _within)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)

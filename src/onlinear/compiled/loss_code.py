@@ -7,10 +7,11 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, cfunc, types
+from numba import cfunc, types
 
-from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature, to_fixed_tuple
+from onlinear.compiled._private import LACKING, CFunc, NumbaError, normalize_signature
 from onlinear.compiled.cache import keep_on_disk, point_to, undisturbed
+from onlinear.compiled.held import load
 from onlinear.compiled.home import is_ours
 from onlinear.compiled.lane_code import emits
 from onlinear.compiled.loss_address import call2, call3, call_rooms, laned_theta, thetas_in_turn
@@ -48,32 +49,32 @@ emits(call2, _numbers, _emit_call)
 emits(call3, _numbers, _emit_call)
 
 
-# The text of a loss's compiled methods. Each loss gets its own copy, whose globals hold its class as ``part`` and the number
-# of its fields as ``size`` and whose name is its own: the disk cache goes by name and text, and sees through no closure.
+# The text of a loss's compiled methods. Each loss gets its own copy, whose globals hold its class as ``part`` and a number for
+# each of its fields as ``like``, and whose name is its own: the disk cache goes by name and text, and sees through no closure.
 part: Any = None
-size = 0
+like: tuple[float, ...] = ()
 thetas_of: Any = None  # of lanes
 below = 0.0  # the c for which these are
 
 
 def _value(s, y, fields):  # type: ignore[no-untyped-def]
-    return part(*to_fixed_tuple(carray(fields, (size,)), size)).value(s, y)
+    return part(*load(like, fields, 0)).value(s, y)
 
 
 def _slope(s, y, fields):  # type: ignore[no-untyped-def]
-    return part(*to_fixed_tuple(carray(fields, (size,)), size)).slope(s, y)
+    return part(*load(like, fields, 0)).slope(s, y)
 
 
 def _theta(a, c, y, fields):  # type: ignore[no-untyped-def]
-    return part(*to_fixed_tuple(carray(fields, (size,)), size)).theta(a, c, y)
+    return part(*load(like, fields, 0)).theta(a, c, y)
 
 
 def _thetas_in_turn(asked, targets, open_ones, count, fields):  # type: ignore[no-untyped-def]
-    thetas_in_turn(part(*to_fixed_tuple(carray(fields, (size,)), size)), asked, targets, open_ones, count)
+    thetas_in_turn(part(*load(like, fields, 0)), asked, targets, open_ones, count)
 
 
 def _thetas(asked, targets, open_ones, count, fields):  # type: ignore[no-untyped-def]
-    loss = part(*to_fixed_tuple(carray(fields, (size,)), size))
+    loss = part(*load(like, fields, 0))
     c = lanes(asked, 1)
     if some(lanes(open_ones, 0) * (c >= below)):
         thetas_in_turn(loss, asked, targets, open_ones, count)
@@ -113,7 +114,7 @@ def callback(cls: Any, name: str, place: Any) -> int:
     Raises TypeError for a method that does not compile.
     """
     template, signature = _METHODS[name]
-    more: dict[str, Any] = {"part": cls, "size": len(cls._fields)}
+    more: dict[str, Any] = {"part": cls, "like": (0.0,) * len(cls._fields)}
     laned = laned_theta(cls)
     if name == "thetas" and laned is not None:
         template, (more["thetas_of"], more["below"]) = _thetas, laned

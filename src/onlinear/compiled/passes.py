@@ -1,8 +1,9 @@
 """A shorter way through Numba's compiler for the texts of this package.
 
 Numba looks in each function for what no text here has: nested functions, comprehensions, calls that it is told to write out,
-values that select a type. A kernel calls some fifty functions, which are linked: of these alone no machine code is made. Parts
-from outside the package go the whole way.
+values that select a type. After several steps it looks where each variable is last used, and after the types are known for
+arithmetic of whole arrays, which few texts have. A kernel calls some fifty functions, which are linked: of these alone no
+machine code is made. Parts from outside the package go the whole way.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from onlinear.compiled._private import CompilerBase, DefaultPassBuilder, NativeLowering, PassManager, lower_to_link
+from onlinear.compiled._private import (
+    CompilerBase,
+    DefaultPassBuilder,
+    NativeLowering,
+    PassManager,
+    lower_to_link,
+    makes_arrays,
+    without_lifetimes,
+)
 from onlinear.compiled.home import is_ours
 
 # By the names of their classes: a release of Numba may have others, which are then run.
@@ -28,16 +37,21 @@ _UNUSED = frozenset(
         "DumpParforDiagnostics",
     }
 )
+_LOOKING = frozenset({"GenericRewrites", "ReconstructSSA", "PreLowerStripPhis"})  # for last uses, which no step asks for
+_OF_ARRAYS = "NopythonRewrites"
 
 
 class _Steps(PassManager):  # type: ignore[misc]
     """Steps of the compiler, of which nobody asks how long each took."""
 
     def _runPass(self, index: int, step: Any, state: Any) -> None:  # noqa: N802 (Numba's name)
-        step.analysis = self._analysis
+        step.analysis, name = self._analysis, type(step).__name__
         if state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper and type(step) is NativeLowering:
             lower_to_link(step.run_pass, state)
-        else:
+        elif name in _LOOKING:
+            with without_lifetimes():
+                step.run_pass(state)
+        elif name != _OF_ARRAYS or makes_arrays(state):
             step.run_initialization(state)
             step.run_pass(state)
             step.run_finalizer(state)

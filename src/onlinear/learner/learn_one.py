@@ -514,5 +514,5 @@ class OneRow(RowRoom):
             zero, level = units.zero if units.shifts else None, units.level if units.raises else None
             if units.clip is not None:
                 ranges = units.clip.ranges, units.clip.edges if units.counts else None
-        raced = None if race is None else (target, race.rules, race.losses, self._core.centre)
+        raced = None if race is None else (target, race.rules(1), race.losses, self._core.centre)
         return self._ways_of_moves(target), ((scores, self._means, self._linear), zero, level, ranges, raced)

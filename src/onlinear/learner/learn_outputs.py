@@ -158,7 +158,7 @@ class OutputsOfRow(RowRoom):
             return False
         state, by_row = core.states[0], self._y.T
         limits = self._limits(inf)
-        race = None if core.race is None else (core.race.rules, core.race.losses)
+        race = None if core.race is None else (core.race.rules(core.n_outputs), core.race.losses)
         taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
         ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
         try:

@@ -62,17 +62,23 @@ class Race:
 
     ``losses``: of the last iterate, and of the average; then the sum of the losses of whichever predicted, and its correction.
     ``longest``: the rows up to which the memory of the sums grows with their number. ``calibrated``: whether a slope is
-    learned, and ``numbers``: of predictions that are numbers. ``joint``: whether the scores are log-probabilities. ``rules``:
-    what ``compare`` has to know of these.
+    learned, and ``numbers``: of predictions that are numbers. ``joint``: whether the scores are log-probabilities.
     """
 
     def __init__(self, longest: float = inf, *, calibrated: bool = False, joint: bool = False, numbers: bool = False) -> None:
         self.calibrated, self.numbers = calibrated, calibrated and numbers
         self.losses = np.zeros(PLAIN + 3 * calibrated + 3 * self.numbers)
-        self.rules = float(longest), int(joint)
+        self._longest, self._joint = float(longest), joint
         if calibrated:
             self.losses[[SLOPE, *([RATIO] if self.numbers else [])]] = 1.0
         self.repeats = Repeats() if calibrated else None
+
+    def rules(self, outputs: int) -> tuple[float, int | None, int | None, int | None, int | None]:
+        """What ``compare`` has to know of a race of so many outputs: how far the sums remember; and whether a slope is learned,
+        and whether of several classes, of log-probabilities, of numbers. None where not: nothing is compiled for it."""
+        kinds = True, outputs > 1, self._joint, self.numbers
+        slope, classes, joint, numbers = (1 if self.calibrated and kind else None for kind in kinds)
+        return self._longest, slope, classes, joint, numbers
 
     @property
     def calibration_slope(self) -> float:
@@ -126,7 +132,8 @@ class Race:
         a clip these very arrays. ``levels``: from which scores of the first row count, and those of the others. ``ranges``: to
         which each row's are clipped (2, n, K), or None.
         """
-        compare(loss, scores, means, *linear, y, s, t, self.rules, self.losses, levels, ranges if self.numbers else None)
+        frame = (levels, ranges) if self.numbers else (None, None)
+        compare(loss, scores, means, *linear, y, s, t, self.rules(y.shape[1]), self.losses, *frame)
 
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
@@ -173,7 +180,7 @@ def of_one(m, y, a):  # type: ignore[no-untyped-def]
 @function
 def of_class(m, a, joint):  # type: ignore[no-untyped-def]
     """What the probability of a class of score m is proportional to, and the derivative of its logarithm in a."""
-    if joint:
+    if joint is not None:
         return exp(a * m), m
     q = sigmoid(a * m)
     return q, m * (1.0 - q)
@@ -196,10 +203,18 @@ def of_classes(means, y, i, a, joint):  # type: ignore[no-untyped-def]
 
 
 @function
-def learn_slope(means, y, s, i, joint, race):  # type: ignore[no-untyped-def]
+def derivatives(means, y, i, a, classes, joint):  # type: ignore[no-untyped-def]
+    """The first and second derivative, in a, of the loss of row i."""
+    if classes is None:
+        return of_one(means[0, i], y[i, 0], a)
+    return of_classes(means, y, i, a, joint)
+
+
+@function
+def learn_slope(means, y, s, i, classes, joint, race):  # type: ignore[no-untyped-def]
     """Learn a from row i, whose scores at a = 1 are ``means``."""
     a = race[SLOPE]
-    g, h = of_one(means[0, i], y[i, 0], a) if y.shape[1] == 1 else of_classes(means, y, i, a, joint)
+    g, h = derivatives(means, y, i, a, classes, joint)
     curved = race[CURVED] + s[i] * h
     if curved < MOST:  # so it is a number
         race[CURVED] = curved
@@ -227,36 +242,44 @@ def learn_ratio(m, y, s, race):  # type: ignore[no-untyped-def]
 
 
 @function
-def begin_anew(race):  # type: ignore[no-untyped-def]
-    """Forget the slope of numbers."""
-    race[SLOPE] = race[RATIO] = 1.0
-    race[CURVED] = race[COUNTED] = race[RESIDUAL] = 0.0
+def begin_anew(race, turned, numbers):  # type: ignore[no-untyped-def]
+    """Forget the slope of numbers where the lead has turned."""
+    if numbers is not None and turned:
+        race[SLOPE] = race[RATIO] = 1.0
+        race[CURVED] = race[COUNTED] = race[RESIDUAL] = 0.0
 
 
 @function
-def calibrate(means, linear_means, y, s, i, joint, race, frame):  # type: ignore[no-untyped-def]
-    """Multiply the scores of row i by a, which then learns from them; ``frame``: of a number its level and its range."""
-    a, learns = race[SLOPE], s[i] > 0.0 and race[HELD] == 0.0
-    if race.shape[0] > RESIDUAL:
-        level, low, high = frame
-        if learns:
-            learn_ratio(means[0, i] - level, y[i, 0] - level, s[i], race)
-        if a != 1.0:
-            linear_means[0, i] = level + a * (linear_means[0, i] - level)
-            means[0, i] = min(max(linear_means[0, i], low), high) if low <= high else linear_means[0, i]
-    else:
-        if learns:
-            learn_slope(means, y, s, i, joint, race)
+def calibrate_number(means, linear_means, y, s, i, race, frame):  # type: ignore[no-untyped-def]
+    """``calibrate`` of numbers; ``frame``: the level of row i and its range."""
+    level, low, high = frame
+    a = race[SLOPE]
+    if s[i] > 0.0 and race[HELD] == 0.0:
+        learn_ratio(means[0, i] - level, y[i, 0] - level, s[i], race)
+    if a != 1.0:
+        linear_means[0, i] = level + a * (linear_means[0, i] - level)
+        means[0, i] = min(max(linear_means[0, i], low), high) if low <= high else linear_means[0, i]
+
+
+@function
+def calibrate(means, linear_means, y, s, i, race, frame, slope, classes, joint, numbers):  # type: ignore[no-untyped-def]
+    """Multiply the scores of row i by a, which then learns from them, where there is one: ``Race.rules`` has the last four."""
+    if numbers is not None:
+        calibrate_number(means, linear_means, y, s, i, race, frame)
+    elif slope is not None:
+        a = race[SLOPE]
+        if s[i] > 0.0 and race[HELD] == 0.0:
+            learn_slope(means, y, s, i, classes, joint, race)
         for k in range(y.shape[1]):
             means[k, i] *= a
-        if joint:
+        if joint is not None:
             subtract_level(means, i)
 
 
 @function
 def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, race, frame):  # type: ignore[no-untyped-def]
     """Add row i, before which there were t, to a race; see ``compare`` and ``calibrate``."""
-    longest, joint = rules
+    longest, slope, classes, joint, numbers = rules
     ahead = race[0] < race[1]
     last, mean, kept = 0.0, 0.0, remembered(min(t + 1.0, longest))
     for k in range(y.shape[1]):
@@ -266,19 +289,19 @@ def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, ra
         if ahead:
             means[k, i] = scores[k, i]
             linear_means[k, i] = linear[k, i]
-    if race.shape[0] > PLAIN:
-        calibrate(means, linear_means, y, s, i, joint, race, frame)
+    calibrate(means, linear_means, y, s, i, race, frame, slope, classes, joint, numbers)
     for k in range(y.shape[1]):
         add_loss(loss, means[k, i], y[i, k], s[i], race[2:PLAIN])
     if s[i] > 0.0:
         race[0], race[1] = bound(race[0] * kept + last), bound(race[1] * kept + mean)
-        if race.shape[0] > RESIDUAL and ahead != (race[0] < race[1]):
-            begin_anew(race)
+        begin_anew(race, ahead != (race[0] < race[1]), numbers)
 
 
 @function
 def frame_of(levels, ranges, i):  # type: ignore[no-untyped-def]
-    """The level that the score of row i counts from, and the range to which it is clipped."""
+    """The level that the score of row i counts from, and the range to which it is clipped; of numbers alone."""
+    if levels is None:
+        return None
     level = levels[0] if i == 0 else levels[1]
     if ranges is None:
         return level, -inf, inf

@@ -303,9 +303,7 @@ def _copy(rows, begins, starts, indices, values):  # type: ignore[no-untyped-def
     for i in range(n):
         begin, to = begins[i], starts[i]
         while asked < n and starts[asked] <= to + ASKED:
-            end = begins[asked] + (starts[asked + 1] - starts[asked])
-            _ask_for(columns, begins[asked], end)
-            _ask_for(entries, begins[asked], end)
+            ask_for_row(columns, entries, begins[asked], begins[asked] + (starts[asked + 1] - starts[asked]))
             asked += 1
         for k in range(starts[i + 1] - to):
             indices[to + k] = columns[begin + k]
