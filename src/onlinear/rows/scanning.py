@@ -10,6 +10,7 @@ from onlinear.compiled import kernel
 from onlinear.rows.arrays import as_bits, from_bits, mask
 from onlinear.rows.records import Rows
 
+_ONE = np.uint64(1)
 Found = tuple[Any, Any, Any, int]  # what ``scanned`` gives
 
 
@@ -39,8 +40,8 @@ def scanned(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
     """Largest column, largest and smallest absolute value (as bits), and how often columns do not ascend inside a row.
 
     Sixty-four rows at a time, so that memory is read once; the loops over entries are free of branches and vectorise, the first
-    in numbers of 32 bits, of which a register holds eight. Without max and min, each of which Numba compiles as a function,
-    before the first fit.
+    in numbers of 32 bits, of which a register holds eight. Without slices, which take longer to compile, and without max and
+    min, which Numba makes functions of for numbers of 32 bits.
     """
     high, largest, smallest, descents = columns.dtype.type(0), bits.dtype.type(0), mask, np.int64(0)
     n = starts.shape[0] - 1
@@ -49,19 +50,18 @@ def scanned(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
         begin, end = starts[i], starts[last]
         if begin == end:
             continue
-        block, falls = columns[begin:end], np.uint32(0)
-        high = high if high > block[0] else block[0]
-        for k in range(1, block.shape[0]):
-            high = high if high > block[k] else block[k]
-            falls = np.uint32(falls + np.uint32(block[k] <= block[k - 1]))
+        falls = np.uint32(0)
+        high = high if high > columns[begin] else columns[begin]
+        for k in range(begin + _ONE, end):
+            high = high if high > columns[k] else columns[k]
+            falls = np.uint32(falls + np.uint32(columns[k] <= columns[np.uint64(k) - _ONE]))
         descents += np.int64(falls)
         for r in range(i + 1, last):
             k = starts[r]
             if begin < k and k < end and k != starts[r - 1]:
-                descents -= np.int64(columns[k] <= columns[k - np.uint64(1)])
-        sizes = bits[begin:end]
-        for k in range(sizes.shape[0]):
-            size = sizes[k] & mask
+                descents -= np.int64(columns[k] <= columns[k - _ONE])
+        for k in range(begin, end):
+            size = bits[k] & mask
             largest = largest if largest > size else size
             smallest = smallest if smallest < size else size
     return high, largest, smallest, descents

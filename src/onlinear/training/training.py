@@ -221,7 +221,7 @@ class Training:
         with suppress(DivergenceError):
             other.learn_checked(source, y, weights)
             other.weights()
-            other.predict(np.ones((1, 2)))
+            other.predict(source.cut(slice(0, 1)))
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
