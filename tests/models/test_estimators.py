@@ -6,6 +6,7 @@ import copy
 import io
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
 from onlinear.files import model_file
 from onlinear.streams.pairs import Pairs
+from onlinear.text.hints import MISSING_IN_TABLE
 
 SOLVER = "comid,eta=0.5"
 PENALTY = "elastic-net,l1=1e-3,l2=1e-3"
@@ -953,7 +955,8 @@ def test_a_value_that_is_not_finite_is_told_with_the_name_of_its_column(value, t
     good = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "age": [4.0, 1.0, 2.0, 0.5]})
     bad, y = good.copy(), [0, 1, 0, 1]
     bad.loc[3, "age"] = value
-    message = f"X contains {'NaN' if np.isnan(value) else 'infinity'} at row 3, column 'age'; every value must be finite."
+    what, hint = ("NaN", MISSING_IN_TABLE) if np.isnan(value) else ("infinity", "")
+    message = f"X contains {what} at row 3, column 'age'; every value must be finite{hint}."
     model = OnlineClassifier(loss="hinge").fit(good, y)
     model.save(tmp_path / "final", final=True)
     path = PenaltyPath(OnlineClassifier(loss="hinge"), ["l1,l1=1e-3"])
@@ -978,8 +981,16 @@ def test_a_value_that_is_not_finite_is_told_with_the_name_of_its_column(value, t
     assert model.t_ == before
     with pytest.raises(ValueError, match="at row 3, column 2020;"):
         OnlineRegressor().fit(numbered, y)
-    with pytest.raises(ValueError, match="at row 3, column 1;"):
+    with pytest.raises(ValueError, match=r"at row 3, column 1; every value must be finite\.$"):
         OnlineRegressor().fit(bad.to_numpy(), y)
+
+
+def test_what_is_told_of_a_missing_value_in_a_frame_of_numbers_trains():
+    frame = pd.DataFrame({"size": [1.0, 2.0, np.nan, 4.0], "age": [4.0, 1.0, 2.0, 0.5], "ill": [0, 1, 0, 1]})
+    with pytest.raises(ValueError, match=re.escape('streams.open(table, target=..., missing="indicator")')):
+        OnlineClassifier().fit(frame.drop(columns="ill"), frame["ill"])
+    model = OnlineClassifier().fit(streams.open(frame, target="ill", missing="indicator"))
+    assert model.predict(frame).shape == (4,)
 
 
 @pytest.mark.parametrize(("rows", "passes"), [(30, 100), (450, 45), (1000, 20), (25_000, 1)])

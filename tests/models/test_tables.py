@@ -252,7 +252,7 @@ def test_partial_fit_of_a_table_looks_at_no_weight_but_those_of_its_rows(setting
     def refuse(*_, **__):
         raise AssertionError("all weights were counted")
 
-    monkeypatch.setattr("onlinear.training.reporter.count_nonzeros", refuse)
+    monkeypatch.setattr("onlinear.learner.learner.Learner.count_nonzeros", refuse)
     model.partial_fit(whole)
     assert model.history_ == history
     np.testing.assert_array_equal(model.coef_, told.coef_)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from onlinear import rows
 from onlinear.learner import Learner
+from onlinear.rows.centring import CENTRED_KINDS
 from onlinear.rows.scaling import Scaler
 
 RNG = np.random.default_rng(4)
@@ -106,3 +107,17 @@ def test_through_a_learner(kind):
     np.testing.assert_allclose(learner.weights(), scaler.original(plain.weights()), rtol=1e-12, atol=1e-15)
     assert learner.weights()[4] == 0.0
     np.testing.assert_allclose(learner.predict(X), X @ learner.weights() + learner.intercept(), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("average", ["none", "weighted-t1"])
+@pytest.mark.parametrize("kind", ["none", "rms", "max-abs", *CENTRED_KINDS])
+def test_weights_that_are_not_0_are_counted_among_the_columns_in_use(kind, average):
+    rng = np.random.default_rng(3)
+    X = sp.random_array((40, 60), density=0.1, rng=rng).toarray()
+    X[:, 0], X[:, 1], X[:, 40:] = rng.standard_normal(40) + 5.0, 7.0, 0.0
+    learner = Learner("comid", "logistic", "l1=1e-3", average, kind, fit_intercept=True)
+    for rows_learnt in (1, 2, 37):
+        learner.learn(X[:rows_learnt], np.where(X[:rows_learnt, 0] > 5.0, 1.0, -1.0))
+        for of_average in (False, True):
+            assert learner.count_nonzeros(of_average) == np.count_nonzero(learner.weights(average=of_average))
+    assert learner.count_nonzeros(False) > 0

@@ -35,7 +35,7 @@ from onlinear.learner.parts import (
 )
 from onlinear.learner.race import ROWS_OF_RACE, Race, can_calibrate
 from onlinear.learner.row_calls import AHEAD, LOCK, MOVES, NEWS, UNTIL, new_words
-from onlinear.learner.turns import Guarded, changes
+from onlinear.learner.turns import Guarded, changes, reads
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
 from onlinear.learner.units import RAW, RELATIVE, UNITS, Units, has_units
 from onlinear.losses import Poisson, Squared
@@ -612,6 +612,12 @@ class Core(Guarded):
         """``scaled_weights`` in the columns' own units."""
         weights = self.scaled_weights(k, columns, average)
         return weights if self.scaler is None else self.must_be_finite(self.scaler.original(weights, columns))
+
+    @reads
+    def count_nonzeros(self, average: bool) -> int:
+        """Weights that are not 0, of the average or after the last row. Only columns in use are read: few hashed ones are."""
+        columns = self.columns if self.scaler is None else self.scaler.used
+        return sum(int(np.count_nonzero(self.weights_at(k, columns, average))) for k in range(self.n_outputs))
 
     def bounds(self) -> np.ndarray | None:
         """What scores are clipped to (K, 2), in the units of the targets, of counts as logarithms; None where they are not."""

@@ -212,6 +212,10 @@ class Centring(Scaler):
         return found
 
     @property
+    def used(self) -> np.ndarray:
+        return np.arange(self.size, dtype=np.uint32) if self._facts[LEAVES] else np.union1d(super().used, self.centred)
+
+    @property
     def vanished(self) -> np.ndarray:
         count, mean, variance = self.statistics
         return np.union1d(super().vanished, self.centred[(count > 0.0) & (mean * mean == 0.0) & (variance == 0.0)])

@@ -15,6 +15,7 @@ from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Rows, Source, p
 from onlinear.rows.regrouping import ascends, by_row, columns_by_row, starts_of
 from onlinear.rows.scanning import Found, look_over
 from onlinear.rows.tidying import tidy
+from onlinear.text.hints import MISSING_IN_TABLE
 
 
 def read(X: Any, name: str = "X") -> Source:
@@ -58,15 +59,16 @@ def is_sparse(X: Any) -> bool:
 
 
 class NotFinite(ValueError):  # noqa: N818 (which value, not that something is wrong)
-    """A value is NaN or infinite; ``column`` is its number, or its name in a data frame."""
+    """A value is NaN or infinite; ``column`` is its number, or its name in a data frame (``named``)."""
 
-    def __init__(self, name: str, value: float, row: int, column: Any) -> None:
-        super().__init__(name, value, row, column)
+    def __init__(self, name: str, value: float, row: int, column: Any, named: bool = False) -> None:
+        super().__init__(name, value, row, column, named)
 
     def __str__(self) -> str:
-        name, value, row, column = self.args
+        name, value, row, column, named = self.args
         what = "NaN" if np.isnan(value) else "infinity"
-        return f"{name} contains {what} at row {row}, column {column!r}; every value must be finite."
+        hint = MISSING_IN_TABLE if named and np.isnan(value) else ""
+        return f"{name} contains {what} at row {row}, column {column!r}; every value must be finite{hint}."
 
 
 @contextmanager
@@ -75,12 +77,12 @@ def named_columns(X: Any) -> Iterator[None]:
     try:
         yield
     except NotFinite as error:
-        name, value, row, column = error.args
+        name, value, row, column, named = error.args
         names = getattr(X, "columns", None)
-        if names is None or isinstance(column, str):
+        if names is None or named:
             raise
         found = names[column]
-        raise NotFinite(name, value, row, found.item() if isinstance(found, np.generic) else found) from None
+        raise NotFinite(name, value, row, found.item() if isinstance(found, np.generic) else found, named=True) from None
 
 
 def dense(X: Any, name: str) -> np.ndarray:

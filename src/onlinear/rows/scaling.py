@@ -144,6 +144,11 @@ class Scaler:
         return np.sqrt(self.moments[1][columns]) if self.by_squares else self.moments[1][columns]
 
     @property
+    def used(self) -> np.ndarray:
+        """The columns whose scale is not 0: no other has a weight."""
+        return np.flatnonzero(self.moments[1]).astype(np.uint32)
+
+    @property
     def vanished(self) -> np.ndarray:
         """The columns whose entries are so small that their squares are 0, which have no weight for that."""
         count, square = self.moments

@@ -18,9 +18,10 @@ from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, 
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
 from onlinear.streams.marks import NULLS
-from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS, OF_TABLES
+from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS
 from onlinear.streams.table import Table
 from onlinear.text.form import unknown
+from onlinear.text.hints import MISSING_IN_TABLE
 
 WANTED = {NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date or time", TEXT: "text"}  # words for each kind
 _TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), TEXT: pa.string()}
@@ -98,7 +99,7 @@ class Plan:
     @property
     def of_missing(self) -> str:
         """What to do about missing values, in words: by a model whose encoding was given, or by where the rows are."""
-        return OF_MODELS if self._given is not None else OF_TABLES if self._in_memory else OF_FEATURES
+        return OF_MODELS if self._given is not None else MISSING_IN_TABLE if self._in_memory else OF_FEATURES
 
     @property
     def text_target(self) -> bool:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 OF_FEATURES = " (missing: omit or indicator accept it)"
-OF_TABLES = ' (train on streams.open(table, target=..., missing="indicator"), or "omit", which accept it)'
 OF_MODELS = (
     " (the columns are those of a model that takes no missing values; train it on rows read with missing: omit or indicator, "
     "by streams.open or onlinear train)"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+MISSING_IN_TABLE = ' (train on streams.open(table, target=..., missing="indicator"), or "omit", which accept it)'
+
 _IMPLICIT = "The default solver needs no tuned step (leave solver out)"
 _BATCH = (
     "It needs all rows at once, as 'prox-newton' and 'sdca' here do, which tol=1e-4 with a penalty chooses between. "

@@ -87,7 +87,7 @@ class Reporter:
         loss, since = sums.means(self._last_then)
         self._last_then, self.reported = sums, rows
         if self._learner.averaged:
-            last = Last(loss, since, count_nonzeros(self._learner, average=False))
+            last = Last(loss, since, self._learner.count_nonzeros(average=False))
             sums = WeightedLoss(self.total_loss, weight)
             loss, since = sums.means(self._averaged_then)
             self._averaged_then = sums
@@ -95,7 +95,7 @@ class Reporter:
             self.quality.mark(rows, sums.loss, weight)
         error, quality = self.scored.measures.values()
         holdout = held.loss if held.rows else None
-        nonzeros, linear = count_nonzeros(self._learner, average=True), self._report_linear(weight)
+        nonzeros, linear = self._learner.count_nonzeros(average=True), self._report_linear(weight)
         report = Report(rows, loss, since, error, quality, nonzeros, holdout, last, linear)
         if not self._continues:
             self._remember(report)
@@ -168,8 +168,3 @@ class Reporter:
         elif self._learner.averaged:  # what the last iterate scored stands for the rows so far
             self.scored.losses.total[0] = self._learner.total_loss
             self._averaged_then = self._last_then
-
-
-def count_nonzeros(learner: Learner, average: bool) -> int:
-    """Weights that are not 0, of the average or after the last row."""
-    return int(np.count_nonzero(learner.weights(average=average)))

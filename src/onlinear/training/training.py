@@ -39,7 +39,7 @@ from onlinear.training.options import CLASSIFY, Options, choose_task
 from onlinear.training.pieces import Pieces
 from onlinear.training.place import Place
 from onlinear.training.quality import Constant
-from onlinear.training.reporter import Reporter, count_nonzeros
+from onlinear.training.reporter import Reporter
 from onlinear.training.saved import RunState
 from onlinear.training.scored import ScoredRows
 from onlinear.training.tasks import BLOCK, NOBODY, PASS, READING, Tasks
@@ -495,7 +495,7 @@ class Training:
 
     def nonzeros(self, average: bool) -> int:
         """Weights that are not 0."""
-        return count_nonzeros(self.learner, average)
+        return self.learner.count_nonzeros(average)
 
     @property
     def total(self) -> int | None:
