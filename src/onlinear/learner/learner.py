@@ -23,6 +23,7 @@ from onlinear.learner.learn_one import OneRow, retyped
 from onlinear.learner.learn_outputs import OutputsOfRow
 from onlinear.learner.loss_sums import LossSum, as_taken, loss_weights, mean
 from onlinear.learner.predict_one import WORTH, OneScore, bound_of
+from onlinear.learner.read_once import learned_as_read
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.row_calls import LENGTHS, LISTED, UNTIL, built_in_of, tell
 from onlinear.learner.scores import penalty_value, predictors_of, score_block, score_rows
@@ -168,11 +169,12 @@ class Learner(Core):
         Raises
         ------
         ValueError, TypeError
-            For wrong input, before the first row is learned: the learner stays as it was.
+            For wrong input: no row is learned, the learner stays as it was.
         DivergenceError
             Where the state stops being finite. The learner then refuses to continue.
         """
-        self.learn_checked(*self.check_input(X, y, sample_weight))
+        if not learned_as_read(self, X, y, sample_weight):
+            self.learn_checked(*self.check_input(X, y, sample_weight))
         return self
 
     def alone(self) -> SideBySide:

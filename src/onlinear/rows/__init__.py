@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onlinear.rows.arrays import ArrayRows
+from onlinear.rows.arrays import ArrayRows, UnknownRows, are_floats
 from onlinear.rows.reading import NotFinite, dense, is_sparse, learnable, named_columns, read
 from onlinear.rows.records import (
     BLOCK,
@@ -35,6 +35,8 @@ __all__ = [
     "Rows",
     "Scan",
     "Source",
+    "UnknownRows",
+    "are_floats",
     "ask_for_row",
     "dense",
     "dot_rows",

@@ -2,7 +2,8 @@
 
 Rows without zeros are learned where they lie: their columns are 0, 1, 2, .. in every row, so that one short list of columns
 serves all blocks. A block with a zero is compressed to where the processor has it at hand. Arrays of other types or layouts are
-converted a block at a time. Those with many zeros are compressed while they are looked at, and are then kept so.
+converted a block at a time. Those with many zeros are compressed while they are looked at, and are then kept so. Rows of which
+nothing is known are looked at a block at a time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from onlinear.rows.records import Rows, copy_lines, plain
 
 ENTRIES = 1 << 18  # entries of a block
 COPIED = 1 << 17  # the same of rows in another order, copied to where the processor has them at hand
+UNKNOWN = 1 << 19  # the same of rows that are looked at before they are learned
 AHEAD = 1 << 10  # entries between asking for some and gathering their non-zeros
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
 
@@ -51,17 +53,10 @@ class ArrayRows(NamedTuple):
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """The rows in order, as (which rows, those rows), which hold until the next block is asked for."""
-        width, room, same = self.array.shape[1], None, None
+        room = BlockRoom()
         for first, block in self.pieces():
-            which = slice(first, first + len(block))
-            if self.full or not _has_zero(block.reshape(-1)):
-                same = _columns(len(block), width) if same is None else same
-                yield which, Rows(same[0][: len(block) + 1], same[1][: block.size], block.reshape(-1))
-            else:
-                room = NonZeroRoom(len(block), block.size, block.dtype) if room is None else room
-                room.clear()
-                room.add(block)
-                yield which, room.rows()
+            full = self.full or not _has_zero(block.reshape(-1))
+            yield slice(first, first + len(block)), room.whole(block) if full else room.non_zeros(block)[1]
 
     def pieces(self) -> Iterator[tuple[int, np.ndarray]]:
         """The number of its first row, and the rows of each piece as contiguous floats."""
@@ -116,6 +111,35 @@ class ArrayRows(NamedTuple):
         values = np.concatenate([np.empty(0, float_type(self.array)), *(rows.values for rows in pieces)])
         lengths = np.concatenate([np.zeros(1, np.uint64), *(np.diff(rows.indptr) for rows in pieces)])
         return Rows(np.cumsum(lengths, dtype=np.uint64), indices, values)
+
+
+class UnknownRows(NamedTuple):
+    """The rows of a C-contiguous 2-D array of floats of which nothing is known."""
+
+    array: np.ndarray
+    most: float  # the largest absolute value that they may have
+
+    def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """The rows in order, as those of ``ArrayRows``. Raises ValueError in place of a block that has another value."""
+        room, array, gathers = BlockRoom(), plain(self.array), False
+        step = max(1, UNKNOWN // max(1, array.shape[1]))
+        for first in range(0, len(array), step):
+            block = array[first : first + step]
+            largest, smallest = (0.0, 0.0) if gathers else extremes(block)
+            if smallest > 0.0:
+                rows = room.whole(block)
+            else:
+                facts, rows = room.non_zeros(block)
+                largest, gathers = facts.largest, not facts.full
+            if not largest <= self.most:
+                raise ValueError(f"a value is not finite, or larger than {self.most:g}.")
+            yield slice(first, first + len(block)), rows
+
+
+def are_floats(array: np.ndarray) -> bool:
+    """Whether an array is as ``UnknownRows`` have it."""
+    ready = array.ndim == 2 and array.dtype == float_type(array) and array.dtype.isnative
+    return ready and array.flags.c_contiguous and array.flags.aligned
 
 
 def look(array: np.ndarray) -> tuple[Facts, Rows | None]:
@@ -176,6 +200,28 @@ class NonZeroRoom:
         """All rows added, in the room's own memory."""
         starts, indices, values = self._room
         return Rows(starts[: self._rows + 1], indices[: self._entries], values[: self._entries])
+
+
+class BlockRoom:
+    """Blocks of floats as rows, which hold until the next block comes. None is larger than the first."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[np.ndarray, np.ndarray] | None = None  # of rows without zeros
+        self._non_zeros: NonZeroRoom | None = None
+
+    def whole(self, block: np.ndarray) -> Rows:
+        """The rows of a block without zeros, where they lie."""
+        if self._columns is None:
+            self._columns = _columns(*block.shape)
+        starts, columns = self._columns
+        return Rows(starts[: len(block) + 1], columns[: block.size], block.reshape(-1))
+
+    def non_zeros(self, block: np.ndarray) -> tuple[Facts, Rows]:
+        """The facts of a block, and its rows."""
+        if self._non_zeros is None:
+            self._non_zeros = NonZeroRoom(len(block), block.size, block.dtype)
+        self._non_zeros.clear()
+        return self._non_zeros.add(block), self._non_zeros.rows()
 
 
 @kernel

@@ -158,6 +158,11 @@ class State:
         self.size = size
 
     @property
+    def memory(self) -> list[np.ndarray]:
+        """The arrays that hold all that it knows, but for the rows that wait."""
+        return [self.now, *self.arrays.values(), *self.kept.values(), *([] if self.table is None else [self.table])]
+
+    @property
     def room(self) -> int:
         """The features up to which growing changes nothing but lengths, and fills what is ``fresh`` or a stamp."""
         if not all(self._has_buffer(name) for name in self.arrays):
@@ -202,6 +207,21 @@ class State:
             self.table, self.borrowed = bigger, False
         elif self.borrowed:
             self.table, self.borrowed = self.table.copy(), False
+
+
+class Snapshot:
+    """What a state without rows that wait knew, to be put back where that lies: whatever refers to its memory stays right."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._fields = {name: dict(found) if isinstance(found, dict) else found for name, found in vars(state).items()}
+        self._arrays = [(array, array.copy()) for array in state.memory]
+
+    def put_back(self) -> None:
+        """Let the state know that and no more."""
+        for array, copy in self._arrays:
+            array[...] = copy
+        vars(self._state).update(self._fields)
 
 
 def table_room(steps: int) -> int:
