@@ -779,6 +779,50 @@ def test_streams_are_predicted_whole(rows, parts):
     assert model.predict(Pairs([])).shape == (0,)
 
 
+@pytest.mark.parametrize("form", [list, iter, tuple])
+def test_blocks_are_predicted_and_scored_as_they_are_learned(rows, parts, form):
+    X, y = rows
+    model = OnlineClassifier(random_state=0).fit(X, y)
+    for name in ("predict", "predict_proba", "decision_function"):
+        read = getattr(model, name)
+        np.testing.assert_array_equal(read(form(parts)), read(X))
+    assert model.score(form(parts)) == pytest.approx(model.score(X, y), abs=1e-12)
+    numbers = OnlineRegressor(random_state=0, uncertainty=True).fit(X, y == "yes")
+    cut = [(part[0], part[1] == "yes") for part in parts]
+    assert numbers.score(form(cut)) == pytest.approx(numbers.score(X, y == "yes"), abs=1e-12)
+    np.testing.assert_array_equal(numbers.predict(form(cut), return_std=True), numbers.predict(X, return_std=True))
+
+
+def test_a_list_of_tuples_of_numbers_is_rows():
+    model = OnlineClassifier().fit([(0.0, 1.0), (1.0, 0.0)] * 3, [0, 1] * 3)
+    np.testing.assert_array_equal(model.predict([(0.0, 1.0), (1.0, 0.0)]), model.predict(np.array([[0.0, 1.0], [1.0, 0.0]])))
+
+
+WRONG_BLOCKS = {
+    "arrays alone": (iter([np.eye(2)]), r"block 1: expected \(X, y\) or \(X, y, weight\), got ndarray"),
+    "a list of arrays": (
+        [np.eye(2), np.eye(2)],
+        r"X must be 2-D, got a list of 2-D arrays: join them .* or give blocks \(X, y\)",
+    ),
+    "lists of unlike lengths": ([np.eye(2), np.eye(2)[:1]], "X must be 2-D, got a list of 2-D arrays"),
+    "unequal widths": ([(np.eye(2), [0, 1]), (np.eye(2)[:, :1], [0, 1])], "block 2: X has 1 columns, dense X .* before have 2"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_BLOCKS)
+@pytest.mark.parametrize("call", ["predict", "predict_proba", "decision_function", "score"])
+def test_wrong_blocks_are_named(name, call):
+    blocks, message = WRONG_BLOCKS[name]
+    model = OnlineClassifier().fit(np.eye(2), [0, 1])
+    if call == "score" and isinstance(blocks[0] if isinstance(blocks, list) else None, np.ndarray):
+        with pytest.raises(ValueError, match=message):
+            model.score(blocks, [0, 1, 0, 1])
+        return
+    blocks = iter([np.eye(2)]) if name == "arrays alone" else blocks
+    with pytest.raises(ValueError, match=message):
+        getattr(model, call)(blocks)
+
+
 def test_streams_of_files_grow(tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1 3:2\n-1 2:1\n1 9:1\n")
     model = OnlineClassifier(passes=3, verbose=True).fit(streams.open(tmp_path / "a.svm"))
@@ -806,6 +850,12 @@ def test_streams_of_files_grow(tmp_path):
         ({}, [(np.eye(2),)], {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got a tuple of 1"),
         ({}, iter([3]), {}, r"block 1: expected \(X, y\) or \(X, y, weight\), got int"),
         ({}, [(np.array([[np.nan]]), [0])], {}, "block 1: X contains NaN at row 0"),
+        (
+            {},
+            [(np.eye(2), [0, 1]), (np.eye(3), [0, 1, 1])],
+            {},
+            "block 2: X has 3 columns, dense X of the blocks before have 2",
+        ),
         ({}, [(np.eye(2), ["a", "b"])], {}, "are text: name the classes"),
         ({}, [(np.eye(2), [0, 1]), (np.eye(2), ["a", "b"])], {}, "block 2: y must be text in all blocks or numbers in all"),
         ({"scale": "standard"}, iter([(np.eye(2), [0, 1])]), {}, "scale 'standard' needs the mean"),

@@ -220,6 +220,19 @@ def test_frames_whose_columns_are_others_than_those_learned_are_refused():
     assert evaluate(fit(sparse_model(), [unnamed], Local()), [turned], Local()).rows == len(Y)
 
 
+@pytest.mark.parametrize("widths", [(3, 2), (2, 3)])
+def test_dense_shards_of_unequal_widths_are_refused(widths):
+    unequal = [Blocks(f"rows {k}", ((X[:, :width], Y),)) for k, width in enumerate(widths)]
+    with pytest.raises(
+        ValueError, match="dense X must have equally many columns in all shards, got {}.* and {}".format(*widths)
+    ):
+        fit(sparse_model(), unequal, Local())
+    sparse = [Blocks(f"rows {k}", ((sp.csr_matrix(X[:, :width]), Y),)) for k, width in enumerate(widths)]
+    assert fit(sparse_model(), sparse, Local()).n_features_in_ == 3
+    mixed = [unequal[0], Blocks("none", ((X[:0, :1], Y[:0]),)), Blocks("wide", ((sp.csr_matrix(X), Y),))]
+    assert fit(sparse_model(), mixed, Local()).n_features_in_ == X.shape[1]
+
+
 def test_labels_that_doubles_do_not_tell_apart_are_refused():
     with pytest.raises(StreamError, match=r"part 0: expected classes within 2\^53.* got 4\.61168"):
         fit(sparse_model(), cut(X, 2**62 + np.arange(len(Y)) % 3 + 5000 * Y, [200]), Local())

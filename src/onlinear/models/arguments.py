@@ -34,6 +34,17 @@ def is_stream(X: Any, y: Any) -> bool:
     return not isinstance(X, Sequence) or all(isinstance(block, (tuple, Block)) for block in X[:1])
 
 
+def is_blocks(X: Any) -> bool:
+    """Whether X, which may be rows without targets, gives blocks (X, y); a list of tuples of numbers is rows."""
+    if isinstance(X, Stream) or not is_stream(X, None):
+        return False
+    return not isinstance(X, Sequence) or any(isinstance(block, Block) or _is_rows(block[0]) for block in X[:1] if block)
+
+
+def _is_rows(X: Any) -> bool:
+    return len(getattr(X, "shape", ())) == 2
+
+
 def refuse_unseen(X: Any) -> None:
     """Raise for what scikit-learn's own checks would drop (masks), or name in other words (text)."""
     if isinstance(X, (str, os.PathLike)):
@@ -42,6 +53,8 @@ def refuse_unseen(X: Any) -> None:
     checks.refuse_masked(X, "X")
     if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return
+    if isinstance(X, (list, tuple)) and _is_rows(X[0]):
+        raise ValueError("X must be 2-D, got a list of 2-D arrays: join them (numpy.vstack), or give blocks (X, y) without y.")
     probe = np.asarray(X if isinstance(X, np.ndarray) else X[:1])
     found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
     if found:

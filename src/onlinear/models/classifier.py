@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
+from onlinear.models.arguments import is_stream
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
@@ -594,7 +595,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ValueError, TypeError
             For wrong input.
         """
-        if isinstance(X, Stream) or names_target(X, y):
+        if is_stream(X, y) or names_target(X, y):
             return 1.0 - self.stream_measures(X, y, sample_weight)["error"]  # type: ignore[operator]
         return float(super().score(X, y, sample_weight))
 

@@ -29,6 +29,7 @@ from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.models.arguments import (
     check_passes,
     fix_scales,
+    is_blocks,
     is_stream,
     make_generator,
     refuse_no_weight,
@@ -508,7 +509,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         learner = self.fitted_learner()
         if is_stream(X, y):
             refuse_targets_of_stream(y, sample_weight)
-            found = gap_of_stream(self, X if isinstance(X, Stream) else Pairs(X, expected=self.names_of_numbers()))
+            found = gap_of_stream(self, self._as_stream(X))
         else:
             if isinstance(learner, Final):
                 raise ValueError("the model only predicts: it was saved without its penalty and scales.")
@@ -546,6 +547,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             return self._found_of_stream(open_rows(X, self.encoding_, getattr(self, "feature_names_in_", None)), read)
         if self._needs_no_check(X):
             return read(X)
+        if is_blocks(X):
+            return self._found_of_stream(self._as_stream(X), read)
         refuse_unseen(X)
         with named_columns(X):
             if isinstance(self.learner_, Final) or self._reads_tables():
@@ -553,6 +556,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 refuse_other_width(X, self.learner_.size)
                 return read(X)
             return read(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
+
+    def _as_stream(self, X: Any) -> Stream:
+        """A stream as it is, blocks (X, y) as one."""
+        return X if isinstance(X, Stream) else Pairs(X, expected=self.names_of_numbers())
 
     def _found_of_stream(self, stream: Stream, read: Callable[[Any], np.ndarray]) -> np.ndarray:
         """What ``read`` finds of all rows of a stream; columns that the model has never seen have weight 0."""
@@ -563,9 +570,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def stream_measures(self, X: Any, y: str | None, sample_weight: Any) -> dict[str, float | None]:
         """What ``evaluate`` measures of a stream, or of a table with its own targets."""
         self.fitted_learner()
-        if isinstance(X, Stream):
+        if is_stream(X, y) and not is_table(X):
             refuse_targets_of_stream(y, sample_weight)
-            return evaluate(self, X).measures
+            return evaluate(self, self._as_stream(X)).measures
         if y is None and not self._reads_tables():
             raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
         return evaluate(self, open_labelled(X, y, sample_weight, self.encoding_)).measures

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from onlinear.models.arguments import is_stream
 from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
 from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.tables import names_target
 from onlinear.rows import checks
-from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
 
 
@@ -312,7 +312,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ValueError, TypeError
             For wrong input.
         """
-        if isinstance(X, Stream) or names_target(X, y):
+        if is_stream(X, y) or names_target(X, y):
             found = self.stream_measures(X, y, sample_weight)["r2"]
             return float("nan") if found is None else found
         return float(super().score(X, y, sample_weight))

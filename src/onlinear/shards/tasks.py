@@ -39,6 +39,7 @@ class Survey(NamedTuple):
     largest: np.ndarray  # (d,): the largest of their sizes
     labels: dict[Any, float]  # the weight of the rows of each; empty for numbers
     columns: tuple[str, ...] | None  # their names, where rows in memory name them
+    dense: int | None = None  # how many dense arrays have
 
     @property
     def width(self) -> int:
@@ -49,6 +50,8 @@ class Survey(NamedTuple):
         """That of the rows of both."""
         if self.rows and other.rows and self.columns != other.columns:
             raise ValueError("the columns of X must have the same names in all shards.")
+        if None not in (self.dense, other.dense) and self.dense != other.dense:
+            raise ValueError(f"dense X must have equally many columns in all shards, got {self.dense} and {other.dense}.")
         width = max(self.width, other.width)
         counts, squares, largest, more, added, its = (
             np.pad(array, (0, width - len(array))) for array in (*self[2:5], *other[2:5])
@@ -64,6 +67,7 @@ class Survey(NamedTuple):
             np.maximum(largest, its),
             labels,
             self.columns if self.rows else other.columns,
+            other.dense if self.dense is None else self.dense,
         )
 
     def moments(self, kind: str) -> np.ndarray:
@@ -188,7 +192,8 @@ def survey(shard: Shard, by_class: bool) -> Survey:
     found = np.pad(found, ((0, 0), (0, width - found.shape[1])))
     names = getattr(stream, "columns", None)
     named = {label_of_place(stream, y): weight for y, weight in sorted(labels.items())}
-    return Survey(rows, total, found[0], found[1], found[2], named, None if names is None else tuple(names))
+    held = None if names is None else tuple(names)
+    return Survey(rows, total, found[0], found[1], found[2], named, held, getattr(stream, "dense", None))
 
 
 def label_of_place(stream: Stream, y: float) -> Any:

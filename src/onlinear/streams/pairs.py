@@ -15,9 +15,9 @@ from onlinear.streams.blocks import Block, Stream, StreamError
 class Pairs(Stream):
     """The rows of blocks (X, y), (X, y, weight) or ``Block``, in order.
 
-    X: CSR, CSC, dense or a data frame; y: (n,) numbers or text; weight: (n,), at least 0. An iterator can be read once, any
-    other iterable as often as it can be iterated. Raises StreamError that names the block, from 1, and its row;
-    ``name`` stands before it.
+    X: CSR, CSC, dense or a data frame, the dense ones of equally many columns; y: (n,) numbers or text; weight: (n,), at least
+    0. An iterator can be read once, any other iterable as often as it can be iterated. Raises StreamError that names the block,
+    from 1, and its row; ``name`` stands before it.
     """
 
     name = "the blocks"
@@ -33,6 +33,7 @@ class Pairs(Stream):
         self.rereadable = not isinstance(blocks, Iterator)
         self.width = 0  # columns of the widest X so far
         self.columns: list[str] | None = None  # their names, where X are data frames
+        self.dense: int | None = None  # columns of those X that are dense
         self.expected = expected  # those of the rows that a model learned
 
     def __iter__(self) -> Iterator[Block]:
@@ -56,13 +57,22 @@ class Pairs(Stream):
         checks.refuse_masked(X, "X")
         checks.refuse_masked(y, "y")
         self._name_columns(X)
-        source = rows.read(X if rows.is_sparse(X) else np.asarray(X)).stored()
+        sparse = rows.is_sparse(X)
+        source = rows.read(X if sparse else np.asarray(X)).stored()
+        if not sparse and source.n:
+            self._refuse_other_width(source.width)
         self.width = max(self.width, source.width)
         found = self._targets(np.asarray(y))
         checks.column(found, "y", source.n)
         weights = None if weight is None else checks.weights(weight, source.n)
         data = source.data._replace(values=source.data.values.astype(np.float64, copy=False))
         return Block(data, found, np.arange(1, source.n + 1), (name,), source.size, source.largest, weights=weights)
+
+    def _refuse_other_width(self, width: int) -> None:
+        """Raise ValueError for a dense X of other columns than those before; sparse ones may leave out the last columns."""
+        if self.dense not in (None, width):
+            raise ValueError(f"X has {width} columns, dense X of the blocks before have {self.dense}.")
+        self.dense = width
 
     def _name_columns(self, X: Any) -> None:
         named = list(X.columns) if hasattr(X, "columns") else None
