@@ -111,6 +111,8 @@ def test_frames_files_and_lazy_predictions(client, tmp_path):
     assert files.to_local().converged_
     measured = files.evaluate(str(tmp_path / "*.csv"), target="sick")
     assert measured == evaluate(files.to_local(), streams.open(str(tmp_path / "*.csv"), target="sick"))
+    with pytest.raises(StreamError, match=r"in column 'word': .* onlinear\.dask with target="):
+        model.fit(frame.assign(word="a"), "sick")
     (tmp_path / "scores").mkdir()
     written = files.predict_to(str(tmp_path / "*.csv"), tmp_path / "scores", "scores")
     assert written == [str(tmp_path / "scores" / f"{k}.parquet") for k in range(3)]

@@ -793,6 +793,26 @@ def test_blocks_are_predicted_and_scored_as_they_are_learned(rows, parts, form):
     np.testing.assert_array_equal(numbers.predict(form(cut), return_std=True), numbers.predict(X, return_std=True))
 
 
+FRAMES = {
+    "text": pd.DataFrame({"x": [1.0, 2.0], "word": ["a", "b"]}),
+    "categories": pd.DataFrame({"x": [1.0, 2.0], "word": pd.Categorical(["a", "b"])}),
+    "dates": pd.DataFrame({"x": [1.0, 2.0], "word": pd.to_datetime(["2020-01-01", "2021-01-01"])}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_column_of_frames_in_blocks_that_holds_no_numbers_is_named(name):
+    message = r"block 1: X must hold numbers, got .* in column 'word': .* are read whole \(fit\(table, y\).*open_shards"
+    with pytest.raises(streams.StreamError, match=message):
+        OnlineClassifier().fit([(FRAMES[name], [0, 1])])
+
+
+def test_frames_in_blocks_may_hold_numbers_and_booleans():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "odd": [True, False, True], "n": [3, 4, 5]})
+    there, here = (OnlineRegressor().fit([(X, [0.5, 1.0, 2.0])]) for X in (frame, frame.to_numpy(np.float64)))
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+
+
 def test_a_list_of_tuples_of_numbers_is_rows():
     model = OnlineClassifier().fit([(0.0, 1.0), (1.0, 0.0)] * 3, [0, 1] * 3)
     np.testing.assert_array_equal(model.predict([(0.0, 1.0), (1.0, 0.0)]), model.predict(np.array([[0.0, 1.0], [1.0, 0.0]])))

@@ -58,7 +58,7 @@ class Pairs(Stream):
         checks.refuse_masked(y, "y")
         self._name_columns(X)
         sparse = rows.is_sparse(X)
-        source = rows.read(X if sparse else np.asarray(X)).stored()
+        source = rows.read(X if sparse else _numbers_of(X)).stored()
         if not sparse and source.n:
             self._refuse_other_width(source.width)
         self.width = max(self.width, source.width)
@@ -100,3 +100,17 @@ class Pairs(Stream):
         return found
 
     _met = False  # whether a block had a row
+
+
+def _numbers_of(X: Any) -> np.ndarray:
+    """X as an array. Raises TypeError for a data frame with a column that holds no numbers, by its name."""
+    array = np.asarray(X)
+    if array.dtype.kind in "fiub" or not hasattr(X, "columns"):
+        return array
+    name = next((name for name in X.columns if np.asarray(X[name]).dtype.kind not in "fiub"), None)
+    if name is None:  # numbers and booleans side by side
+        return array.astype(np.float64)
+    raise TypeError(
+        f"X must hold numbers, got {X[name].dtype} in column {name!r}: text, categories and dates of tables are read whole "
+        "(fit(table, y), streams.open) or from files (frame.to_parquet; then open_shards, or onlinear.dask with target=)."
+    )
