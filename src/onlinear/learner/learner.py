@@ -572,7 +572,8 @@ class Learner(Core):
             p(x) + u(x) [q_low, q_high]
 
         where p is the prediction, and q are quantiles of z_t = (what was found - p_t) / u_t over the rows, each before it was
-        learned. With the leverage h of the row, u^2 is 1 + h for targets, h for scores (``docs/uncertainty.md``).
+        learned; where an average other than ``adaptive`` is named, p_t is the last iterate's. With the leverage h of the row,
+        u^2 is 1 + h for targets, h for scores (``docs/uncertainty.md``).
 
         Parameters
         ----------
