@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -85,3 +86,32 @@ def test_the_command_names_columns_whose_squares_are_0(tmp_path):
     assert "'small'. Multiply them" in said
     shown = CliRunner().invoke(app, ["train", str(tmp_path / "a.csv"), "--target", "y"])
     assert "squares are 0" in shown.output.replace("\n", " ")
+
+
+NUMBERS = np.random.default_rng(2).normal(size=(200, 3))
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson"])
+@pytest.mark.parametrize("size", [1.0, 1e-140, 1e-160, 1e-200, 1e-300])
+@pytest.mark.parametrize("stream", [False, True])
+def test_targets_whose_squares_are_0_are_named(loss, size, stream):
+    y = np.abs(NUMBERS @ [1.0, -2.0, 0.5]) * size
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        OnlineRegressor(loss).fit(*(([(NUMBERS, y)],) if stream else (NUMBERS, y)))
+    said = [str(warning.message) for warning in caught if "squares are 0, so they are not learned" in str(warning.message)]
+    assert len(said) == (size < 1e-150)
+
+
+def test_targets_that_are_equal_or_few_of_which_are_small_are_not_named():
+    for y in (np.zeros(200), np.full(200, 1e-300), np.where(np.arange(200) < 100, 1e-300, NUMBERS[:, 0])):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Targets are so small")
+            OnlineRegressor().fit(NUMBERS, y)
+
+
+def test_the_command_names_targets_whose_squares_are_0(tmp_path):
+    rows = "".join(f"{k % 7}e-200,{k % 7}.5\n" for k in range(50))
+    (tmp_path / "a.csv").write_text("y,x\n" + rows)
+    done = CliRunner().invoke(app, ["train", str(tmp_path / "a.csv"), "--target", "y", "--task", "regress", "--json"])
+    assert any("Targets are so small" in text for text in json.loads(done.stdout.splitlines()[-1])["doubts"])

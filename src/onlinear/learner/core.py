@@ -333,6 +333,11 @@ class Core(Guarded):
         return [] if self.scaler is None else self.scaler.vanished.tolist()
 
     @property
+    def targets_vanish(self) -> bool:
+        """Whether targets are so small that their squares are no numbers, which the sizes of steps are made of."""
+        return self.units is not None and self.units.vanish
+
+    @property
     def clips(self) -> bool:
         """Whether predictions are clipped to the targets seen."""
         return self.units is not None and self.units.clip is not None

@@ -49,7 +49,7 @@ POWER = 0.75
 BAND = 1.25
 LONE = 0.95  # of the sum of squares, beyond which a single target is an outlier
 SETTLED = 64.0  # rows of the heaviest weight, beyond which the level of numbers stays
-TINIEST, LARGEST = 1e-150, 1e150  # sizes of counts whose squares are numbers
+TINIEST, LARGEST = 1e-150, 1e150  # sizes of targets whose squares are numbers
 COUNT, MEAN, SQUARES = range(3)
 FROM_ZERO, FROM_MEAN, WITH_MEAN = range(3)  # the size of targets: root mean square; deviation; both, beside their mean
 
@@ -253,6 +253,12 @@ class Units:
         """What ``take_in`` takes after the first row's place: the arrays themselves."""
         ranges = None if self.clip is None else self.clip.rooms
         return self._weighs, self.measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, ranges
+
+    @property
+    def vanish(self) -> bool:
+        """Whether the targets of an output differ, but by so little that the squares of it are none."""
+        sizes = self.spread[:, MEAN] if self.counts else self.ends[:, 1] - self.ends[:, 0]
+        return self.targets and bool(np.any((sizes > 0.0) & (sizes < TINIEST)))
 
     @property
     def bounds(self) -> np.ndarray | None:

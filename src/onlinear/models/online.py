@@ -101,7 +101,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         with fit_tasks(self, X, y, sample_weight) as tasks:
             self._train(X, y, sample_weight, classes, tasks)
         columns = self.learner_.vanished
-        warn(too_small(columns, self.feature_names(np.array(columns[:SHOWN], np.intp))))
+        names = self.feature_names(np.array(columns[:SHOWN], np.intp))
+        warn(too_small(columns, names, targets=self.learner_.targets_vanish))
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, classes: Any, tasks: Tasks) -> Self:

@@ -44,15 +44,18 @@ def far_from_zero(rows: Rows) -> list[Offset]:
     return sorted(found, key=lambda offset: (-offset.times, offset.column))
 
 
-def too_small(columns: Sequence[int], names: Sequence[str | None]) -> list[str]:
-    """What to say of columns whose entries have squares of 0, ``names`` those of the first ones; nothing of none."""
+def too_small(columns: Sequence[int], names: Sequence[str | None], *, targets: bool) -> list[str]:
+    """What to say of columns whose entries have squares of 0, ``names`` those of the first ones, and of such targets."""
+    of_targets = "Targets are so small, or differ by so little, that their squares are 0, so they are not learned."
+    said = [f"{of_targets} Multiply them by a constant."] if targets else []
     if not columns:
-        return []
+        return said
     shown = [f"column {column}" if name is None else repr(name) for column, name in zip(columns[:SHOWN], names, strict=False)]
     more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
     where = ", ".join(shown) + more
     return [
-        f"Values are so small that their squares are 0, so nothing is learned of them: {where}. Multiply them by a constant."
+        *said,
+        f"Values are so small that their squares are 0, so nothing is learned of them: {where}. Multiply them by a constant.",
     ]
 
 

@@ -491,7 +491,7 @@ class Training:
     def too_small(self) -> list[str]:
         """That values are too small to be learned; nothing where none are."""
         columns = self.learner.vanished
-        return too_small(columns, encoding.names_of(self.stream.encoding, columns[:SHOWN]))
+        return too_small(columns, encoding.names_of(self.stream.encoding, columns[:SHOWN]), targets=self.learner.targets_vanish)
 
     def nonzeros(self, average: bool) -> int:
         """Weights that are not 0."""
