@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -256,6 +258,21 @@ def test_partial_fit_of_a_table_looks_at_no_weight_but_those_of_its_rows(setting
     model.partial_fit(whole)
     assert model.history_ == history
     np.testing.assert_array_equal(model.coef_, told.coef_)
+
+
+@pytest.mark.parametrize("read", [lambda whole: (whole, "price"), lambda whole: (streams.open(whole, target="price"), None)])
+def test_a_model_of_a_table_is_freed_when_nothing_names_it(read):
+    rows, target = read(FRAME.dropna()[["price", "site", "click"]])
+    OnlineRegressor().fit(rows, target)  # compiled code keeps what it needs of the first model
+    gc.collect()
+    gc.disable()
+    try:
+        model = OnlineRegressor().fit(rows, target)
+        learner = weakref.ref(model.learner_)
+        del model
+        assert learner() is None
+    finally:
+        gc.enable()
 
 
 def test_what_holds_no_rows_is_refused_by_the_method_that_gives_them():

@@ -364,6 +364,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                     raise StreamError(f"{error} (Rows learned before: {training.rows:,}.)") from None
                 raise
             finally:
+                training.watch = lambda: None  # it knows the run: a cycle would keep each model until garbage is collected
                 if training.rows:
                     describe()
 
