@@ -89,7 +89,8 @@ def repeat(builder: Any, number: Any, lanes: Any) -> Any:
 
 def _ask_first(operation: Any, result: Callable[[Any], Any]) -> None:
     """Let ``result`` say the type of what ``operation`` gives for arguments of some types, None for others, before Numba's own
-    templates are asked: of an operator there are some twenty, and each takes its time to say that it knows no lanes."""
+    templates are asked: of an operator there are some twenty, and those of arrays, which take longest, are asked of numbers,
+    too."""
 
     def generic(self: Any, args: Any, kws: Any) -> Any:
         found = None if kws else result(args)
@@ -99,9 +100,18 @@ def _ask_first(operation: Any, result: Callable[[Any], Any]) -> None:
     infer_global(operation)(type(f"First_{operation.__name__}", (AbstractTemplate,), parts))
 
 
-def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2) -> None:
-    """Let kernels call ``operation`` with lanes, or lanes and a number."""
-    _ask_first(operation, lambda args: _lanes_among(args) if len(args) == count else None)
+def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2, numbers: Any = None) -> None:
+    """Let kernels call ``operation`` with lanes, or lanes and a number; ``numbers``: the types of what two numbers give, by the
+    type that both have."""
+
+    def result(args: Any) -> Any:
+        if len(args) != count:
+            return None
+        return (
+            numbers.get(args[0]) if numbers is not None and args[0] is args[-1] and args[0] in numbers else _lanes_among(args)
+        )
+
+    _ask_first(operation, result)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pairs = zip(args, signature.args, strict=True)
@@ -163,30 +173,37 @@ def _with_sign(builder: Any, size: Any, sign: Any) -> Any:
 
 
 def _of_two_numbers(operation: Any, relation: str) -> None:
-    """Let kernels call max or min with two numbers of one type: Numba makes a function of each."""
-    _ask_first(operation, lambda args: args[0] if len(args) == 2 and args[0] == args[1] and args[0] in _COMPARED else None)
+    """The code of max or min of two numbers of one type: Numba makes a function of each."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         a, b = args
         compare = builder.fcmp_ordered if signature.return_type == types.float64 else builder.icmp_signed
         return builder.select(compare(relation, b, a), b, a)
 
-    for kind in _COMPARED:
+    for kind in _SIGNED:
         lower_builtin(operation, kind, kind)(code)
 
 
-_COMPARED = (types.float64, types.int64)
+_SIGNED = {kind: kind for kind in (types.float64, types.int64)}
+_ALIKE = {**_SIGNED, types.uint64: types.uint64}
+_COMPARABLE = dict.fromkeys(_ALIKE, types.boolean)
+_REAL = {types.float64: types.float64}
 
 
 def _offer_arithmetic() -> None:
-    for name, code in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+    for name, code, kinds in (
+        ("add", "fadd", _ALIKE),
+        ("sub", "fsub", _ALIKE),
+        ("mul", "fmul", _ALIKE),
+        ("truediv", "fdiv", _REAL),
+    ):
         for form in (name, f"i{name}"):
-            _lane_by_lane(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b))
+            _lane_by_lane(getattr(operator, form), lambda builder, a, b, code=code: getattr(builder, code)(a, b), numbers=kinds)
     for name, relation in (("ne", "!="), ("eq", "=="), ("lt", "<"), ("gt", ">"), ("le", "<="), ("ge", ">=")):
-        _lane_by_lane(getattr(operator, name), _compared(relation))
+        _lane_by_lane(getattr(operator, name), _compared(relation), numbers=_COMPARABLE)
     # As Python has it: the first argument unless the second is larger, or smaller.
-    _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
-    _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
+    _lane_by_lane(max, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a), numbers=_SIGNED)
+    _lane_by_lane(min, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a), numbers=_SIGNED)
     _of_two_numbers(max, ">")
     _of_two_numbers(min, "<")
     _lane_by_lane(copysign, _with_sign)
