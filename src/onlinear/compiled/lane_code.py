@@ -88,13 +88,12 @@ def repeat(builder: Any, number: Any, lanes: Any) -> Any:
 
 
 def _ask_first(operation: Any, result: Callable[[Any], Any]) -> None:
-    """Let ``result`` say the type of what ``operation`` gives for arguments of some types, None for others, before Numba's own
+    """Let ``result`` say the signature of ``operation`` for arguments of some types, None for others, before Numba's own
     templates are asked: of an operator there are some twenty, and those of arrays, which take longest, are asked of numbers,
     too."""
 
     def generic(self: Any, args: Any, kws: Any) -> Any:
-        found = None if kws else result(args)
-        return None if found is None else found(*args)
+        return None if kws else result(args)
 
     parts = {"key": operation, "metadata": {"target": "cpu"}, "generic": generic}  # those of any target come later
     infer_global(operation)(type(f"First_{operation.__name__}", (AbstractTemplate,), parts))
@@ -107,9 +106,9 @@ def _lane_by_lane(operation: Any, emit: Callable[..., Any], count: int = 2, numb
     def result(args: Any) -> Any:
         if len(args) != count:
             return None
-        return (
-            numbers.get(args[0]) if numbers is not None and args[0] is args[-1] and args[0] in numbers else _lanes_among(args)
-        )
+        same = numbers is not None and args[0] is args[-1] and args[0] in numbers
+        found = numbers[args[0]] if same else _lanes_among(args)
+        return None if found is None else found(*args)
 
     _ask_first(operation, result)
 
@@ -208,6 +207,7 @@ def _offer_arithmetic() -> None:
     _of_two_numbers(min, "<")
     _lane_by_lane(copysign, _with_sign)
     _lane_by_lane(within, _within)
+    _ask_first(bool, lambda args: types.boolean(*args) if args == (types.boolean,) else None)
     _lane_by_lane(operator.neg, lambda builder, a: builder.fneg(a), 1)
     _lane_by_lane(abs, _size, 1)
     _lane_by_lane(sqrt, lambda builder, a: _by_llvm(builder, "sqrt", a), 1)
@@ -457,9 +457,11 @@ def _packed(builder: Any, values: list[Any]) -> Any:
     return cgutils.pack_array(builder, values) if alike else cgutils.pack_struct(builder, values)
 
 
-@type_callable(operator.getitem)
-def _type_number(context: Any) -> Any:
-    return lambda room, k: room.dtype(room, types.int64) if _is_place(room, k) else None
+def _type_number(args: Any) -> Any:
+    return args[0].dtype(args[0], types.int64) if len(args) == 2 and _is_place(*args) else None
+
+
+_ask_first(operator.getitem, _type_number)
 
 
 @lower_builtin(operator.getitem, types.CPointer, types.int64)
@@ -467,9 +469,11 @@ def _number(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return builder.load(builder.gep(args[0], [args[1]]))
 
 
-@type_callable(operator.setitem)
-def _type_put_number(context: Any) -> Any:
-    return lambda room, k, new: types.none(room, types.int64, room.dtype) if _is_place(room, k) else None
+def _type_put_number(args: Any) -> Any:
+    return types.none(args[0], types.int64, args[0].dtype) if len(args) == 3 and _is_place(*args[:2]) else None
+
+
+_ask_first(operator.setitem, _type_put_number)
 
 
 @lower_builtin(operator.setitem, types.CPointer, types.int64, types.Any)
