@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from inspect import signature as signature_of
 from math import copysign, exp, exp2, sqrt
 from typing import Any
 
 from llvmlite import binding, ir
 from numba import carray, types
-from numba.extending import lower_builtin, models, overload, register_model, type_callable
+from numba.extending import lower_builtin, models, overload, register_model
 
 from onlinear.compiled._private import AbstractTemplate, cgutils, infer_global
 from onlinear.compiled.lanes import (
@@ -219,13 +218,11 @@ def emits(text: Callable[..., Any], kind: Callable[..., Any], emit: Callable[...
     """Compiled, ``text`` is what ``emit(builder, values of the arguments, their types)`` writes, of the type ``kind(*types)``,
     or of that signature. Arrays arrive as the address of their first element, tuples of arrays as a list of these."""
 
-    @type_callable(text)
-    def typed(context: Any) -> Any:
-        def found(*args: Any) -> Any:
-            return kind(*args)
+    def typed(args: Any) -> Any:
+        found = kind(*args)
+        return found(*args) if isinstance(found, types.Type) else found
 
-        found.pysig = signature_of(text)  # type: ignore[attr-defined]
-        return found
+    _ask_first(text, typed)
 
     @lower_builtin(text, types.VarArg(types.Any))
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
