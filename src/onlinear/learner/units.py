@@ -115,7 +115,7 @@ def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, en
     the range of the loss, or their number; and whether steps or the level change.
 
     ``sizes``: the heaviest weight and the spread of each output that the multipliers were made for; 0 for none. ``ranges``: of
-    the loss (outputs, 2), or None.
+    the loss (outputs, 2), or None. ``measure``: None where targets are not followed, for which nothing is compiled then.
     """
     for i in range(first, y.shape[0]):
         if not s[i] > 0.0:
@@ -124,6 +124,10 @@ def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, en
         if s[i] > heaviest[0]:
             heaviest[0] = s[i]
             changed = weights != 0 and s[i] > sizes[0] * BAND
+        if measure is None:
+            if changed:
+                return i, changed
+            continue
         for k in range(y.shape[1]):
             x = y[i, k]
             spread[k, COUNT] += s[i]
@@ -252,7 +256,8 @@ class Units:
     def known(self) -> tuple[Any, ...]:
         """What ``take_in`` takes after the first row's place: the arrays themselves."""
         ranges = None if self.clip is None else self.clip.rooms
-        return self._weighs, self.measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, ranges
+        measure = self.measure if self.targets else None
+        return self._weighs, measure, self.spread, self.heaviest, self.sizes, self.levelled, self.ends, ranges
 
     @property
     def vanish(self) -> bool:
