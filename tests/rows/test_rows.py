@@ -447,7 +447,6 @@ def rows_where_they_stand(block):
 def test_cuts_and_orders_of_any_layout(make, zeros, entries, monkeypatch):
     monkeypatch.setattr("onlinear.rows.arrays.ENTRIES", entries)
     monkeypatch.setattr("onlinear.rows.records.PERMUTED", entries)
-    monkeypatch.setattr("onlinear.rows.arrays.COPIED", entries)
     X = FULL.copy()
     X.flat[np.random.default_rng(zeros).permutation(60)[:zeros]] = 0.0
     source = rows.read(make(X))

@@ -17,7 +17,6 @@ from onlinear.compiled import COMPILED, ask, kernel, non_zeros, turned
 from onlinear.rows.records import Rows, copy_lines, plain
 
 ENTRIES = 1 << 18  # entries of a block
-COPIED = 1 << 17  # the same of rows in another order, copied to where the processor has them at hand
 UNKNOWN = 1 << 19  # the same of rows that are looked at before they are learned
 AHEAD = 1 << 10  # entries between asking for some and gathering their non-zeros
 LEAST_KEPT = 1 << 26  # bytes of non-zeros that are kept of any array with many zeros; else half the array's own
@@ -83,7 +82,7 @@ class ArrayRows(NamedTuple):
     def _copied(self, order: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """``pieces`` of contiguous floats in an order."""
         width = self.array.shape[1]
-        step, order = max(1, COPIED // max(1, width)), np.ascontiguousarray(order, np.int64)
+        step, order = max(1, ENTRIES // max(1, width)), np.ascontiguousarray(order, np.int64)
         values, room = plain(self.array).reshape(-1), np.empty((min(step, len(order)), width), self.array.dtype)
         for first in range(0, len(order), step):
             which = order[first : first + step]
