@@ -51,19 +51,19 @@ class Feed(NamedTuple):
     orders: Iterator[np.ndarray | None]
     total: int
 
-    def passes(self, tasks: Tasks) -> Iterator[Blocks]:
-        """The blocks of each pass, until ``tasks`` ask for an end."""
+    def passes(self, tasks: Tasks, rows: int = ROWS) -> Iterator[Blocks]:
+        """The blocks of each pass, of so many ``rows``, until ``tasks`` ask for an end."""
         for order in self.orders:
             tasks.begin(PASS)
-            yield self._blocks(order, tasks)
+            yield self._blocks(order, tasks, rows)
             if tasks.end(PASS) or tasks.stopped:
                 return
 
-    def _blocks(self, order: np.ndarray | None, tasks: Tasks) -> Blocks:
-        """Rows, targets and weights, ``ROWS`` rows at a time."""
+    def _blocks(self, order: np.ndarray | None, tasks: Tasks, rows: int) -> Blocks:
+        """Rows, targets and weights, so many ``rows`` at a time."""
         for source, y, weights in self._stretches(order):
-            for first in range(0, source.n, ROWS):
-                part = slice(first, first + ROWS)
+            for first in range(0, source.n, rows):
+                part = slice(first, first + rows)
                 tasks.begin(BLOCK)
                 yield source.cut(part), np.asfortranarray(y[part]), weights[part]
                 if tasks.end(BLOCK):
@@ -103,6 +103,11 @@ def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) 
             yield None
         else:
             yield draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+
+
+def rows_untold(outputs: int) -> int:
+    """Rows between which nobody is told anything, nor waits to read: of more outputs fewer, so that their scores stay small."""
+    return max(ROWS, TAKEN // outputs)
 
 
 def start_passes(tasks: Tasks, passes: int, rows: int | None, fitted: Callable[[], Attributes | None] | None = None) -> None:

@@ -40,7 +40,18 @@ from onlinear.models.arguments import (
 from onlinear.models.base import Classifier, Regressor
 from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import evaluate, gap_of_stream
-from onlinear.models.feed import Feed, Progress, ScoredBefore, check_callbacks, orders, show_bar, start_passes, tell
+from onlinear.models.feed import (
+    ROWS,
+    Feed,
+    Progress,
+    ScoredBefore,
+    check_callbacks,
+    orders,
+    rows_untold,
+    show_bar,
+    start_passes,
+    tell,
+)
 from onlinear.models.one_by_one import OneByOne, is_pair, without_rows
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import quote
@@ -144,7 +155,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         source = source.held() if passes > 1 or shuffle else source
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
-        self.n_iter_ = self._run(feed, scored, tasks)
+        self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
             return self._certify(certified, X, y, weights, predictors_of(self.learner_), passes, tasks)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
@@ -416,14 +427,14 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 "give streams.Shuffled(stream, window, seed) and shuffle=None."
             )
 
-    def _run(self, feed: Feed, scored: ScoredBefore | None = None, tasks: Tasks = NOBODY) -> int:
-        """Learn the rows of all passes; the number of passes made."""
+    def _run(self, feed: Feed, scored: ScoredBefore | None = None, tasks: Tasks = NOBODY, rows: int = ROWS) -> int:
+        """Learn the rows of all passes, so many together where nobody is told between; the number of passes made."""
         made = 0
         callbacks = check_callbacks(self.callbacks)
         with ExitStack() as stack:
             if self.verbose:
                 callbacks = [stack.enter_context(show_bar(self.t_, feed.total)), *callbacks]
-            for blocks in feed.passes(tasks):
+            for blocks in feed.passes(tasks, ROWS if callbacks or tasks is not NOBODY else rows):
                 made += 1
                 if made > 1:
                     self.learner_.end_first_pass()
