@@ -512,3 +512,14 @@ def test_rows_are_kept_where_the_reader_of_the_table_goes(tmp_path, option, kept
         assert load(tmp_path / kept).t_ == int(found[1].replace(",", ""))
     else:
         assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [("train", "--model"), ("train", "--checkpoint"), ("convert", "--output"), ("predict", "--output")]
+)
+def test_an_output_without_a_name_is_refused(rows, tmp_path, command, option):
+    trained = []
+    if command == "predict":
+        run("train", rows, "--model", tmp_path / "m")
+        trained = [tmp_path / "m"]
+    assert run(command, *trained, rows, option, "", code=2) == f"onlinear: {option} is empty; expected the name of a file.\n"

@@ -614,6 +614,10 @@ def test_files_that_are_damaged_or_something_else(tmp_path, name):
 
 CSV = [
     ("", r"a\.csv:1: expected a line of column names, got an empty file"),
+    ("\n\r\n", r"a\.csv:1: expected a line of column names, got an empty file"),
+    ("\xef\xbb\xbf", r"a\.csv:1: expected a line of column names, got an empty file"),
+    ("x,y", r"a\.csv: expected rows after the line of names, got none"),
+    ("\xef\xbb\xbfx,y", r"a\.csv: expected rows after the line of names, got none"),
     ("y,x\n1,2\n1\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 1\."),
     ("y,x\n1,2\n1,2,3\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 3\."),
     ("y,x\n1,2\n1,\xff\n", r"a\.csv:3: expected UTF-8 text in column 'x', got "),

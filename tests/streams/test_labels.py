@@ -74,6 +74,7 @@ def test_a_stream_may_know_its_classes():
         ([1, 1, 3], None, r"listed:3: expected a label of -1, 1 or of 0, 1, got 3 \(other classes: --classes"),
         ([0, 1, -1], None, r"listed:3: expected one of the classes 0, 1, got -1 \(other classes"),
         ([3, 7, 5.5], (3, 7), r"listed:3: expected one of the classes 3, 7, got 5\.5\.$"),
+        (["a", "b"], ("a", " b"), r"listed:2: expected one of the classes ' b', a, got 'b'\.$"),
         (["a", "b", "z"], ("a", "b"), r"listed:3: expected one of the classes a, b, got 'z'\.$"),
         ([0] * 3 + [99], range(40), r"classes 0, 1, .*, 19, \.\.\., got 99\.$"),
     ],
@@ -87,6 +88,8 @@ def test_a_label_that_is_no_class_is_named_with_its_line(found, classes, message
     ("found", "classes", "message"),
     [
         ([1, 2], ("a", "b"), "classes must be numbers, as the labels of listed are, got a, b"),
+        ([1, 2], ("1", "", " b"), "classes must be numbers, as the labels of listed are, got 1, '', ' b'"),
+        ([1, 0], ("True", "False"), r"the labels of listed are \(true is 1, false 0\), got True, False"),
         ([1, 2], (1,), "at least two classes, got 1"),
         ([1, 2], ("nan", "1"), "classes must be finite"),
         ([1, 2], (1, 10**400), "classes must be finite"),

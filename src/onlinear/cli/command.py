@@ -173,6 +173,8 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
     """
     from onlinear.files import writing
 
+    if not path:
+        raise UsageError(f"{option} is empty; expected the name of a file.")
     try:
         writing.check(path)
     except OSError as error:

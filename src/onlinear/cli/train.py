@@ -498,9 +498,9 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
 
     read = _inputs(given, saved)
     then = {} if saved is None else saved.output
-    model = given["model"] or then.get("model")
+    model = then.get("model") if given["model"] is None else given["model"]
     final = given["final"] or then.get("final", False)
-    path = given["checkpoint"] or given["resume"]
+    path = given["resume"] if given["checkpoint"] is None else given["checkpoint"]
     every = given["checkpoint_every"] or then.get("every")
     if saved is not None and given["model"] is None and model is not None and not beside(saved.path, model):
         raise UsageError(

@@ -21,6 +21,7 @@ from onlinear.streams.table import Completer, Table, TableSettings
 HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more where its first two lines are longer
 LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
 MOST_COLUMNS = 1 << 18  # of a CSV file: each takes a kilobyte before its first value is read
+BLANK = b"\xef\xbb\xbf\r\n"  # bytes that are no name: a mark of UTF-8, ends of lines
 ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 
 
@@ -152,6 +153,8 @@ class CsvTable(Table):
         """pyarrow's error as one that names the place and the remedy."""
         name, message = self.place.name, first_line(error)
         if "Empty CSV file" in message:
+            if self._file.head.strip(BLANK):
+                return StreamError(f"{name}: expected rows after the line of names, got none.")
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
             return StreamError(

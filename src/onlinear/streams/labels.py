@@ -10,6 +10,7 @@ import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.marks import among, has_decimal_comma
+from onlinear.text.form import visible
 
 LARGEST_WHOLE = 2.0**53
 
@@ -113,7 +114,7 @@ def label_of(stream: Stream, y: float) -> str:
 
 def list_classes(classes: np.ndarray) -> str:
     """The classes in words, the first twenty of them."""
-    return ", ".join(map(shown, classes[:20].tolist())) + (", ..." if len(classes) > 20 else "")
+    return ", ".join([visible(shown(label)) for label in classes[:20].tolist()]) + (", ..." if len(classes) > 20 else "")
 
 
 def shown(value: Any) -> str:
@@ -152,8 +153,9 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
     try:
         numbers = [_double(value) for value in classes]
     except ValueError:
-        named = ", ".join(map(str, classes))
-        raise ValueError(f"classes must be numbers, as the labels of {stream.name} are, got {named}.") from None
+        named = ", ".join([visible(str(label)) for label in classes])
+        true = " (true is 1, false 0)" if {str(label).lower() for label in classes} == {"true", "false"} else ""
+        raise ValueError(f"classes must be numbers, as the labels of {stream.name} are{true}, got {named}.") from None
     for label, number in zip(classes, numbers, strict=True):
         if LARGEST_WHOLE <= abs(number) < np.inf:
             raise StreamError(_merged(stream, str(label)))

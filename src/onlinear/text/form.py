@@ -32,9 +32,14 @@ def parts_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
 MOST = 40  # names that an error lists
 
 
+def visible(name: str) -> str:
+    """A name as it is; in quotes, where blanks at its ends or none at all would not be seen."""
+    return name if name and name == name.strip() else repr(name)
+
+
 def join_names(names: Iterable[str]) -> str:
     """Names in the order of the alphabet, as an error lists them."""
-    found = sorted(names)
+    found = [visible(name) for name in sorted(names)]
     return ", ".join(found[:MOST]) + (f" and {len(found) - MOST:,} others" if len(found) > MOST else "")
 
 
