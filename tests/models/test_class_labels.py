@@ -107,7 +107,6 @@ def test_a_missing_label_is_named_by_its_row(y):
 
 CLASSES = {
     "a number": (2, "must be a list of labels, .* got 2"),
-    "a set": ({1, 2}, r"must be a list of labels, .* got \{1, 2\}"),
     "a name": ("scan", "must be a list of labels, .* got 'scan'"),
     "pairs": ([[1, 2]], r"must be a list of labels, .* got \[\[1, 2\]\]"),
     "NaN": ([0, np.nan], "must be finite"),
@@ -122,6 +121,14 @@ def test_classes_that_cannot_be(name):
     classes, message = CLASSES[name]
     with pytest.raises(ValueError, match=f"classes {message}"):
         named_classes(classes, None)
+    with pytest.raises(ValueError, match=f"classes {message}"):
+        OnlineClassifier().learn_one({"x": 1.0}, 0, classes=classes)
+
+
+@pytest.mark.parametrize("classes", [{"b", "a"}, frozenset("ab"), {"b": 1, "a": 2}.keys(), ("b", "a"), np.array(["a", "b"])])
+def test_classes_may_be_a_set(classes):
+    assert named_classes(classes, None).tolist() == ["a", "b"]
+    assert OnlineClassifier().learn_one({"x": 1.0}, "b", classes=classes).classes_.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("label", [None, datetime.date(2020, 1, 1), decimal.Decimal(1)])

@@ -1115,3 +1115,12 @@ def test_blocks_of_frames_have_the_columns_that_the_model_learned():
     assert (model.t_, model.coef_.tolist()) == (rows, learned.tolist())
     assert OnlineClassifier().partial_fit([(frame.to_numpy(), y)]).partial_fit(turned).t_ == 120
     assert model.fit([turned[0]]).feature_names_in_.tolist() == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]"])
+def test_dates_are_no_numbers(dtype):
+    X = np.arange(6).reshape(3, 2)
+    model = OnlineRegressor().fit(X, [0.0, 1.0, 2.0])
+    for call in (model.predict, lambda X: OnlineRegressor().fit(X, [0.0, 1.0, 2.0])):
+        with pytest.raises(TypeError, match=r"X must hold numbers, got dtype .*64\[s\]: X.astype\(float\) counts its unit"):
+            call(X.astype(dtype))

@@ -46,7 +46,7 @@ def _is_rows(X: Any) -> bool:
 
 
 def refuse_unseen(X: Any) -> None:
-    """Raise for what scikit-learn's own checks would drop (masks), or name in other words (text)."""
+    """Raise for what scikit-learn's own checks would drop (masks), take for numbers (dates) or name in other words (text)."""
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
@@ -59,6 +59,8 @@ def refuse_unseen(X: Any) -> None:
     found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
     if found:
         raise TypeError("X must hold numbers, got text: encode it as numbers first, e.g. with sklearn's FeatureHasher.")
+    if probe.dtype.kind in "mM":
+        raise TypeError(f"X must hold numbers, got dtype {probe.dtype}: X.astype(float) counts its unit.")
 
 
 def refuse_other_width(X: Any, size: int) -> None:

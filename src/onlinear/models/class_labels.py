@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from numbers import Real
 from typing import Any
 
@@ -23,7 +24,7 @@ def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
         if known is None:
             raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
         return known
-    given = np.asarray(classes)
+    given = np.asarray(list(classes) if isinstance(classes, Set) else classes)
     if given.ndim != 1:
         raise ValueError(f"classes must be a list of labels, e.g. classes=[0, 1], got {checks.shown(classes)}.")
     _check_kind(given, "classes", str if len(given) and isinstance(given[0], str) else Real)

@@ -449,7 +449,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
             classes = [0, 1]
         if classes is None:
             raise ValueError("the first learn_one needs classes=, all classes there will be, e.g. classes=['no', 'yes'].")
-        self.classes_ = at_least_two(np.unique(np.asarray(classes)))
+        self.classes_ = at_least_two(named_classes(classes, None))
         check_class_weight(self.class_weight, balance=False)
         self.start_with_row(row, outputs_of(len(self.classes_)))
 
