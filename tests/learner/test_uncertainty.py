@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, QualityWarning, load, streams
 from onlinear.learner.uncertainty import COPIES, Spread, drawn, uniform
 
 D = 5
@@ -218,7 +218,8 @@ def test_estimators_refuse_what_has_no_form(rows, make, message):
 def test_targets_whose_squares_are_0_get_intervals_that_are_no_point(unit):
     X = np.random.default_rng(0).normal(size=(300, 2))
     y = unit * (X[:, 0] + np.random.default_rng(1).normal(size=300))
-    model = OnlineRegressor(uncertainty=True).fit(X[:200], y[:200])
+    with pytest.warns(QualityWarning, match="Targets are so small"):
+        model = OnlineRegressor(uncertainty=True).fit(X[:200], y[:200])
     low, high = model.predict_interval(X[200:]).T
     assert np.mean((low <= y[200:]) & (y[200:] <= high)) > 0.8
     assert np.all(model.predict(X, return_std=True)[1] > 0.0)
