@@ -70,6 +70,32 @@ def test_each_need_has_its_reason(tmp_path, monkeypatch):
     run("train", *command)
 
 
+def test_row_numbers_without_a_name_are_shown_as_they_are_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE[["churned", "age"]].to_csv("customers.csv")
+    _, rest, command = advised("customers.csv", "--target", "churned")
+    assert any(line.startswith("  --exclude ''") and line.endswith("  '': another value in every row") for line in rest)
+    run("train", *command)
+
+
+def test_what_stops_a_run_after_some_rows_is_advised_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE[["age"]].assign(bought=np.arange(N) % 2).to_csv("customers.csv", index=False)
+    told = run("train", "customers.csv", "--target", "bought", "--quiet", "--model", "m", code=1)
+    first, *_, last = told.splitlines()
+    assert "3 rows were learned before it. A model of them is in m.partial" in first
+    assert "  --missing indicator  age: missing values" in told
+    run("train", *shlex.split(last)[2:])
+
+
+def test_a_loss_of_counts_says_what_the_target_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE[["day", "plan"]].assign(goals=np.arange(N) % 5).to_csv("games.csv", index=False)
+    _, _, command = advised("games.csv", "--target", "goals", "--loss", "poisson", code=1)
+    assert "--scan" not in command
+    run("train", *command)
+
+
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_a_delimiter_is_advised_with_what_its_columns_need(delimiter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -26,12 +26,14 @@ from onlinear.streams.places import Place
 from onlinear.streams.suffixes import TABLES
 from onlinear.streams.table import TableSettings
 from onlinear.streams.tables import open_table
+from onlinear.training.options import is_for_numbers
 
 ROWS = 1 << 16  # that are looked at
 LONGEST = 30  # characters of a line of names that are shown
 FEW = 20  # whole numbers that may be classes
 TARGETS = ("target", "label", "class", "y", "click", "clicked", "outcome")
 IDS = ("id", "index", "unnamed: 0", "")
+NO_NAME = "''"
 
 
 class Need(NamedTuple):
@@ -44,6 +46,11 @@ class Need(NamedTuple):
     def words(self) -> list[str]:
         """The option as it is typed."""
         return [self.option] if self.value is None else [self.option, self.value]
+
+    @property
+    def shown(self) -> str:
+        """The option as it is listed; a column may have no name."""
+        return " ".join(word or NO_NAME for word in self.words())
 
 
 def advice_on(ctx: typer.Context, reading: Reading, given: dict[str, Any]) -> str | None:
@@ -59,8 +66,8 @@ def advice_on(ctx: typer.Context, reading: Reading, given: dict[str, Any]) -> st
         return None
     added = [word for need in needs for word in need.words()]
     added += [] if given["model"] else ["--model", f"{Path(source[0]).stem}.onlinear"]
-    width = max(len(" ".join(need.words())) for need in needs)
-    reasons = "\n".join(f"  {' '.join(need.words()):{width}}  {need.reason}" for need in needs)
+    width = max(len(need.shown) for need in needs)
+    reasons = "\n".join(f"  {need.shown:{width}}  {need.reason}" for need in needs)
     command = shlex.join(["onlinear", "train", *_typed(ctx, {need.option for need in needs}), *added])
     return f"{source[0]} needs:\n{reasons}\nTry:\n  {command}"
 
@@ -104,7 +111,7 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     found = [Need("--target", target, "the column to predict: a guess")] if reading.target is None else []
     found += _needs_of_columns(columns, named, reading)
     if given["classes"] is None and not given["scan"] and given["task"] == "auto" and not given["start"]:
-        found += _needs_of_labels(target, batch.column(target))
+        found += _needs_of_labels(target, batch.column(target), given["loss"])
     ids = [name for name, held in columns.items() if name.lower() in IDS and _all_differ(held)]
     if not found or not ids or reading.features is not None:
         return found
@@ -154,10 +161,12 @@ def _needs_of_columns(columns: dict[str, Any], named: set[str], reading: Reading
     return found
 
 
-def _needs_of_labels(target: str, held: Any) -> list[Need]:
+def _needs_of_labels(target: str, held: Any, loss: str | None) -> list[Need]:
     """Whether a target holds classes or numbers, where ``train`` does not see it."""
     if kind_of(held.type) == TEXT:
         return [Need("--scan", None, f"{target}: text, whose classes a first pass finds")]
+    if is_for_numbers(loss):
+        return []
     values = np.unique(pc.drop_null(held).cast(pa.float64()).to_numpy())
     if np.any(values != np.rint(values)) or np.all(np.isin(values, (-1.0, 0.0, 1.0))):
         return []
@@ -175,5 +184,5 @@ def _all_differ(held: Any) -> bool:
 
 
 def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
+    shown = ", ".join(name or NO_NAME for name in names[:3])
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown

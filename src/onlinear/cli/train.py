@@ -380,6 +380,7 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
     message."""
     from onlinear.cli.checkpoints import CheckpointError
     from onlinear.errors import DivergenceError
+    from onlinear.streams import StreamError
     from onlinear.training.events import Interrupted, Report
 
     seconds: list[tuple[int, float]] = []
@@ -404,6 +405,8 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
         were = "was" if training.rows == 1 else "were"
         learned = f" {rows_in_words(training.rows)} {were} learned before it." if training.rows else ""
         message, code = f"{words(error)}{learned}", FAILURE
+        if keeper is None and isinstance(error, StreamError):
+            raise StreamError(f"{message}{_save_partial(training, model)}") from None  # ``train`` adds what to type
     if keeper is None:
         fail(f"{message}{_save_partial(training, model)}", code)
     elif training.rows > (training.written or 0):

@@ -13,7 +13,7 @@ OF_MODELS = (
     " (the columns are those of a model that takes no missing values; train it on rows read with missing: omit or indicator, "
     "by streams.open or onlinear train)"
 )
-OF_OTHERS = " (a target or a weight must be given in every row; max_errors leaves out wrong rows)"
+OF_OTHERS = " (a target or a weight must be given in every row; max_errors, or --max-errors, leaves out wrong rows)"
 
 
 class ColumnGroup(NamedTuple):

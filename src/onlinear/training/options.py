@@ -48,7 +48,7 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
     y = np.concatenate([block.y for block in head])[:PEEK]
     if np.all(np.isin(y, (-1.0, 0.0, 1.0))):
         return CLASSIFY
-    if np.any(y != np.rint(y)) or stream.task == REGRESS or _is_for_numbers(options.loss):
+    if np.any(y != np.rint(y)) or stream.task == REGRESS or is_for_numbers(options.loss):
         return REGRESS
     raise ValueError(
         f"are the labels of {stream.name} (such as {shown(y[0])}) classes or numbers? "
@@ -56,6 +56,8 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
     )
 
 
-def _is_for_numbers(loss: Any) -> bool:
-    """Whether a loss is one of those with which users fit numbers, never codes of classes: those whose slope has a bound."""
-    return loss is not None and bend_of(build_loss(loss)) is not None
+def is_for_numbers(loss: Any) -> bool:
+    """Whether a loss is one of those with which users fit numbers, never codes of classes: of counts, or whose slope has a
+    bound."""
+    built = None if loss is None else build_loss(loss)
+    return built is not None and (getattr(built, "labels", "real") == "counts" or bend_of(built) is not None)
