@@ -6,8 +6,8 @@ Prints what each prints. With --write ROOT, a benchmark's output replaces what s
 (<!-- name: begin --> and <!-- name: end -->, or <!-- name 1, 3-5: begin --> for some of its tables) in docs/benchmarks.md and
 docs/benchmarks-method.md below ROOT, headed by the machine it ran on, or goes to the page of its own subject; plots go to
 docs/plots. With --json FOLDER, each leaves its figures there as NAME.json. Those that take long (the defaults, and 10 GB of
-rows) run only where --only names them. session.py and claims.py stay apart: one records what a terminal shows, one composes
-pages from reports.
+rows) or need a folder of their own (rsets) run only where --only names them. session.py and claims.py stay apart: one records
+what a terminal shows, one composes pages from reports.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "forgetting": [DATA, ("--write", "{root}/docs/tutorials/drift.md"), JSON],
     "counts": [DATA, ("--write", "{root}/docs/tutorials/counts.md"), JSON],
     "unseen": [("--write", "{root}/docs/benchmarks-method.md"), JSON],
+    "rsets": [DATA, ("--write", "{root}/docs/benchmarks-method.md"), JSON],
     "crosses": [DATA, ("--write", "{root}/docs/tutorials/crosses.md"), JSON],
     "expansions": [DATA, ("--write", "{root}/docs/tutorials/words-and-bins.md"), JSON],
     "rounds": [DATA, ("--write", "{root}/docs/many-machines.md"), JSON],
@@ -72,6 +73,7 @@ OWN_PAGE = (
     "forgetting",
     "counts",
     "unseen",
+    "rsets",
     "crosses",
     "expansions",
     "rounds",
@@ -79,7 +81,7 @@ OWN_PAGE = (
     "large",
     "defaults",
 )  # they write where their tables stand
-IF_NAMED = ("large", "defaults")
+IF_NAMED = ("rsets", "large", "defaults")
 PAGES = ("docs/benchmarks.md", "docs/benchmarks-method.md")  # results, and how they were reached with all their tables
 
 
