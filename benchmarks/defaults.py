@@ -384,6 +384,9 @@ Smaller steps are better on logs of rare categories (`eta=0.5`), larger ones on 
 out. Class weights act in 29 of the 32 cells [below](#class-weights), with one step size in 26; those of 1 to 10,000 may need several
 passes.
 
+[Tables that nobody chose](benchmarks-method.md#tables-that-nobody-chose) compare the defaults with models that are solved to the end: on
+750 tasks one pass is worse than a constant in 8 and at the median within 2 % for classes and numbers, and `passes="auto"` within .3 %.
+
 With l1, which here means l1 and the elastic net without bounds, non-zeros are fewer too, of text half to a tenth. Regressions
 take adaptive steps with l1 for all losses. Counts (poisson) take `mixture` without l1: their best step sizes differ by a factor of
 hundreds from set to set ([counts](tutorials/counts.md#beside-other-tools)).
