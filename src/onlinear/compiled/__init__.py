@@ -57,7 +57,7 @@ from onlinear.compiled.lanes import (
 )
 from onlinear.compiled.lines import LINE, ask, exchange, non_zeros, turned
 from onlinear.compiled.loss_address import BoundLoss, bind_loss, take_lanes, with_fields_at
-from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane
+from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane, lean_kernel
 from onlinear.compiled.outputs import (
     chosen,
     fetch_lanes,
@@ -137,6 +137,7 @@ __all__ = [
     "lanes",
     "lanes_apart",
     "lanes_like",
+    "lean_kernel",
     "load",
     "marks_of",
     "marks_up_to",

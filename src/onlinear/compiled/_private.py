@@ -16,6 +16,7 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.targetconfig import ConfigStack
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -81,6 +82,7 @@ __all__ = [
     "code_parts",
     "dumps",
     "fill_array",
+    "impl_ret_borrowed",
     "infer",
     "infer_getattr",
     "infer_global",

@@ -11,7 +11,7 @@ from llvmlite import binding, ir
 from numba import carray, types
 from numba.extending import lower_builtin, models, overload, register_model
 
-from onlinear.compiled._private import AbstractTemplate, cgutils, infer_global
+from onlinear.compiled._private import AbstractTemplate, cgutils, impl_ret_borrowed, infer_global
 from onlinear.compiled.lanes import (
     ENTRIES,
     WIDTH,
@@ -435,11 +435,13 @@ def _within_numbers(v, k):  # type: ignore[no-untyped-def]
     return within if isinstance(v, types.Number) and isinstance(k, types.Number) else None
 
 
-@overload(first_of, jit_options=inlined(first_of))
-def _first_of(vectors):  # type: ignore[no-untyped-def]
-    if isinstance(vectors, types.BaseTuple):
-        return lambda vectors: vectors[0]
-    return lambda vectors: vectors
+_ask_first(first_of, lambda args: (args[0][0] if isinstance(args[0], types.BaseTuple) else args[0])(*args))
+
+
+@lower_builtin(first_of, types.Any)
+def _first_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    found = builder.extract_value(args[0], 0) if isinstance(signature.args[0], types.BaseTuple) else args[0]
+    return impl_ret_borrowed(context, builder, signature.return_type, found)
 
 
 @overload(numbers, jit_options=inlined(numbers))

@@ -79,15 +79,16 @@ class Kernel:
     __module__: str
     __qualname__: str
 
-    def __init__(self, text: Callable[..., Any], **options: bool) -> None:
+    def __init__(self, text: Callable[..., Any], lean: bool = False, **options: bool) -> None:
         update_wrapper(self, text)
         self._text, self._options = text, options
+        self._own_options = {**options, "_nrt": False} if lean else options
         self._entries: dict[Any, Callable[..., Any]] = {}  # by what tells the types of arguments apart
 
     @cached_property
     def dispatcher(self) -> Any:
         """What Numba makes of the text, kept on disk."""
-        return compiler().kept(self._text, **self._options)
+        return compiler().kept(self._text, **self._own_options)
 
     @cached_property
     def fresh(self) -> Any:
@@ -130,6 +131,12 @@ def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:
 def kernel(text: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over rows. Kept on disk unless an argument is a part from outside the package; releases the GIL."""
     return Kernel(text, nogil=True, no_cfunc_wrapper=True) if COMPILED else text
+
+
+def lean_kernel(text: Callable[..., Any]) -> Callable[..., Any]:
+    """``kernel`` for a loop that makes no array, and calls no function that returns one but as it was given: references to
+    arrays are not counted, so that less is compiled. Parts from outside the package may make arrays all the same."""
+    return Kernel(text, lean=True, nogil=True, no_cfunc_wrapper=True) if COMPILED else text
 
 
 class Composed(Kernel):

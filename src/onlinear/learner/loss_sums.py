@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import bind_loss, function, kernel
+from onlinear.compiled import bind_loss, function, lean_kernel
 
 
 @function
@@ -21,7 +21,7 @@ def add_loss(loss, score, y, s, total):  # type: ignore[no-untyped-def]
         total[0] = new
 
 
-@kernel
+@lean_kernel
 def add_losses(loss, scores, y, s, total):  # type: ignore[no-untyped-def]
     """total[0] + total[1] += sum of s_i l(score_i, y_i) in row order, compensated (Neumaier)."""
     for i in range(y.shape[0]):

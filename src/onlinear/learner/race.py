@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import borrowed, function, kernel
+from onlinear.compiled import borrowed, function, lean_kernel
 from onlinear.files import trust
 from onlinear.learner.loss_sums import add_loss
 from onlinear.learner.repeats import Repeats, comes_again
@@ -308,7 +308,7 @@ def frame_of(levels, ranges, i):  # type: ignore[no-untyped-def]
     return level, ranges[0, i, 0], ranges[1, i, 0]
 
 
-@kernel
+@lean_kernel
 def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race, levels, ranges):  # type: ignore[no-untyped-def]
     """Add rows to a race; scores and means, clipped and linear, are (K, n), y is (n, K), t rows came before.
 

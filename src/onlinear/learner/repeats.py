@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.compiled import borrowed, function, kernel
+from onlinear.compiled import borrowed, function, lean_kernel
 from onlinear.files import trust
 from onlinear.rows import Rows
 
@@ -95,7 +95,7 @@ def comes_again(rows, i, known):  # type: ignore[no-untyped-def]
     return first <= abs(known[KEPT - 1]) and take(known, first + (digest(rows, i, _ALL) + 0.5) * 2.0**-52)
 
 
-@kernel
+@lean_kernel
 def look(rows, s, known):  # type: ignore[no-untyped-def]
     """Take rows of weights s into the sample, up to the one with which a later pass has begun: its place, or n."""
     rows, s, known = borrowed((rows, s, known))

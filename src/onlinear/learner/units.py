@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function, kernel, with_fields_at
+from onlinear.compiled import adopt, function, lean_kernel, with_fields_at
 from onlinear.files import trust
 from onlinear.learner.clip import Clip
 from onlinear.losses import Poisson
@@ -149,7 +149,7 @@ def take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, en
     return y.shape[0], False
 
 
-@kernel
+@lean_kernel
 def follow(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges):  # type: ignore[no-untyped-def]
     """``take_in`` for Python."""
     return take_in(y, s, first, weights, measure, spread, heaviest, sizes, levelled, ends, ranges)

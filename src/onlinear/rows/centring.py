@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from onlinear.compiled import LANES, function, kernel, lane, nothing, put, rooms, taken, total, where
+from onlinear.compiled import LANES, function, lane, lean_kernel, nothing, put, rooms, taken, total, where
 from onlinear.files import trust
 from onlinear.rows.records import Rows, Source
 from onlinear.rows.scaling import BEHIND, MOST_TEMPERED, NOT_TEMPERED, SQUARE, Scaler, root_of, scale_entries, tempered
@@ -299,7 +299,7 @@ def scale_at(scales, j, place):  # type: ignore[no-untyped-def]
     return (tempered(scale, root) if root > 0.0 else scale), place
 
 
-@kernel
+@lean_kernel
 def _centre(rows, s, first, last, turn, moments, whole, facts, centred, out):  # type: ignore[no-untyped-def]
     """Scale rows until ``last``, until there is no room or until ``turn`` rows were seen; give the row that is next, and the
     largest absolute value."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import LINE, ask, function, kernel
+from onlinear.compiled import LINE, ask, function, kernel, lean_kernel
 
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 PERMUTED = 3 << 18  # the same of rows in another order, of which each copy takes a call of the loop over rows
@@ -296,7 +296,7 @@ def take_rows(rows: Rows, order: np.ndarray) -> Rows:
 # stand one after the other.
 
 
-@kernel
+@lean_kernel
 def _copy(rows, begins, starts, indices, values):  # type: ignore[no-untyped-def]
     _, columns, entries = rows
     n, asked = begins.shape[0], 0
@@ -376,7 +376,7 @@ def _scatter(rows, places, indptr, indices, values):  # type: ignore[no-untyped-
             to += np.uint64(1)
 
 
-@kernel
+@lean_kernel
 def dot_rows(rows, weights, out):  # type: ignore[no-untyped-def]
     """out_i += sum of weights_e x_e over the entries e of row i, in order; one weight per entry."""
     starts, _, values = rows

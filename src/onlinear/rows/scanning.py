@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import kernel
+from onlinear.compiled import lean_kernel
 from onlinear.rows.arrays import as_bits, from_bits, mask
 from onlinear.rows.records import Rows
 
@@ -35,7 +35,7 @@ def look_over(rows: Rows) -> Found:
     return scanned(rows.indptr, rows.indices, as_bits(rows.values), mask(rows.values.dtype))  # type: ignore[no-any-return]
 
 
-@kernel
+@lean_kernel
 def scanned(starts, columns, bits, mask):  # type: ignore[no-untyped-def]
     """Largest column, largest and smallest absolute value (as bits), and how often columns do not ascend inside a row.
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import kernel
+from onlinear.compiled import lean_kernel
 from onlinear.rows import Rows, Source, permuted_rows, take_rows
 from onlinear.rows.arrays import as_bits, from_bits, mask
 
@@ -312,7 +312,7 @@ def look_over(rows: Rows) -> tuple[int, float, EntrySums]:
     return size, from_bits(largest, np.float64), EntrySums(int(columns), int(values) % 2**64)
 
 
-@kernel
+@lean_kernel
 def _looked_over(columns, bits, mask):  # type: ignore[no-untyped-def]
     """The largest column and absolute value (as bits), and the sums of the columns and of the bits: one call, as each that
     NumPy would make lets other threads run Python."""

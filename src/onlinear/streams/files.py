@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import MARKED, count_marks, kernel, marks_of, room
+from onlinear.compiled import MARKED, count_marks, lean_kernel, marks_of, room
 from onlinear.streams.blocks import StreamError, Timing
 
 STDIN = "-"
@@ -245,7 +245,7 @@ def count_byte(text: np.ndarray, byte: int) -> int:
     return int(_count_byte(text[:whole], byte)) + int(np.count_nonzero(text[whole:] == byte))
 
 
-@kernel
+@lean_kernel
 def _count_byte(array, byte):  # type: ignore[no-untyped-def]
     """How often a byte occurs among whole groups of ``MARKED``."""
     text, total = room(array, np.uint64(0)), np.uint64(0)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import MARKED, first_mark, function, kernel, marks_of, marks_up_to, room
+from onlinear.compiled import MARKED, first_mark, function, lean_kernel, marks_of, marks_up_to, room
 from onlinear.rows import LARGEST_COLUMN, Rows
 from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
@@ -187,7 +187,7 @@ def _parse_label(text, i, row, tens, y, late, lates):  # type: ignore[no-untyped
     return i, 0, late
 
 
-@kernel
+@lean_kernel
 def parse(  # type: ignore[no-untyped-def]
     array, end, base, ordered, powers_of_ten, indptr, columns, entries, labels, lines, late_numbers, wrongs, found
 ):  # fmt: skip
