@@ -1,15 +1,18 @@
 """The shorter way through Numba's compiler: what it leaves out, and that nothing else is."""
 
+import math
+from math import nan
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from llvmlite.binding import ffi
 from numba import njit
 from numba.core import compiler, event, typed_passes, untyped_passes
 
-from onlinear.compiled import COMPILED, adopt, kernel
+from onlinear.compiled import COMPILED, adopt, function, kernel, lean_kernel
 from onlinear.compiled._private import LinkedLibrary, unheard
-from onlinear.compiled.passes import _UNUSED, inlined, steps_for
+from onlinear.compiled.passes import _LOOKING, _OF_ARRAYS, _UNUSED, inlined, steps_for
 from onlinear.losses import sigmoid
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs compiled kernels")
@@ -32,12 +35,35 @@ def summed(part, x):
     return part.summed(x)
 
 
-def test_a_part_from_elsewhere_goes_the_whole_way():
-    assert summed(Elsewhere(), 1.5) == 9.0
+@lean_kernel
+def summed_lean(part, x):
+    return part.summed(x)
+
+
+@pytest.mark.parametrize("run", [summed, summed_lean])
+def test_a_part_from_elsewhere_goes_the_whole_way(run):
+    assert run(Elsewhere(), 1.5) == 9.0
 
 
 def test_the_names_are_those_of_steps_of_numba():
-    assert all(hasattr(untyped_passes, name) or hasattr(typed_passes, name) for name in _UNUSED)
+    names = _UNUSED | _LOOKING | {_OF_ARRAYS}
+    assert all(hasattr(untyped_passes, name) or hasattr(typed_passes, name) for name in names)
+
+
+def test_arithmetic_of_whole_arrays_is_compiled():
+    def of_arrays(x, y):
+        return (2.0 * x + y).sum()
+
+    of_arrays.__module__ = sigmoid.__module__
+    x = np.arange(4.0)
+    assert njit(of_arrays, **steps_for(of_arrays))(x, x) == 18.0
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 2.0), (2.0, 1.0), (nan, 1.0), (1.0, nan), (0.0, -0.0), (-0.0, 0.0), (3, 4), (4, 3)])
+def test_the_larger_and_the_smaller_of_two_numbers_are_those_of_python(a, b):
+    found = njit(lambda a, b: (max(a, b), min(a, b)))(a, b)
+    assert [math.copysign(1.0, x) for x in found] == [math.copysign(1.0, x) for x in (max(a, b), min(a, b))]
+    np.testing.assert_array_equal(found, (max(a, b), min(a, b)))
 
 
 def test_texts_of_the_package_take_the_shorter_way():
@@ -61,6 +87,41 @@ def test_what_only_compiled_code_calls_has_no_machine_code_of_its_own():
     (found,) = inner.overloads.values()
     assert type(found.library) is LinkedLibrary
     assert found.library.get_pointer_to_function(found.fndesc.llvm_func_name) == 0
+
+
+@function
+def shared(x):
+    return 2.0 * x
+
+
+@function
+def sharing(x):
+    return shared(x) + 1.0
+
+
+@kernel
+def both(x):
+    return shared(x) + sharing(x)
+
+
+class Names(event.Listener):
+    def __init__(self):
+        self.names = []
+
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        pass
+
+
+def test_a_helper_is_compiled_once_whatever_calls_it(monkeypatch):
+    for text in (shared, sharing):
+        monkeypatch.setattr(text, "__module__", sigmoid.__module__)
+    listener = Names()
+    with event.install_listener("numba:compile", listener):
+        assert both.fresh(3.0) == 13.0
+    assert listener.names.count("shared") == 1
 
 
 class Counting(event.Listener):
