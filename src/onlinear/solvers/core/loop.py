@@ -42,7 +42,7 @@ from onlinear.compiled import (
     four,
     function,
     gather,
-    lean_kernel,
+    kernel,
     load,
     nothing,
     put,
@@ -108,7 +108,7 @@ def add_gain(gains, rows, begin, end, before, y, s, one, eta, after, loss, penal
     gains[2] += 0.5 * eta * slope * slope * (total(squares) + one * one)
 
 
-@lean_kernel
+@kernel
 def learn_rows(
     rows, largest, y, s, ends, loss, penalty, solver, average, clocked, explicit, keeps_theta, keeps_clock, own, drifts, scales,
     V, B, A, S, M, work, aims, listed, gains, table, now, scores, means,

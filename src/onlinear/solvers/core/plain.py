@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.averages import Average
-from onlinear.compiled import LANES, at_column, four, gather, lean_kernel, load, put, room
+from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, is_bare
@@ -28,7 +28,7 @@ from onlinear.text.form import kebab
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 
 
-@lean_kernel
+@kernel
 def read(solver, penalty, V, columns, now, out):
     """Write the weights of columns; ``out`` has room for lanes behind its end."""
     clock = penalty.start()
@@ -39,7 +39,7 @@ def read(solver, penalty, V, columns, now, out):
         put(weights, k, solver.weight_of(gather(V, at), c, penalty) + 0.0)
 
 
-@lean_kernel
+@kernel
 def read_sums(solver, penalty, average, V, S, columns, now, out):
     sums, stamps = S
     for e in range(columns.shape[0]):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import new_table, part_sum, record, room_to_close
-from onlinear.compiled import adopt, bind_loss, function, kernel, lean_kernel, load
+from onlinear.compiled import adopt, bind_loss, function, kernel, load
 from onlinear.files import trust
 from onlinear.penalties import Clock, ElasticNet, is_bare, soft
 from onlinear.rows import Rows
@@ -57,12 +57,12 @@ def write_sums(table, c, V, B, A, columns, out):
         out[e] = A[j] + (B[j] + part_sum(table, c, V[j]))
 
 
-@lean_kernel
+@kernel
 def read(penalty, clock, V, columns, out):
     write_weights(penalty, clock, V, columns, out)
 
 
-@lean_kernel
+@kernel
 def read_sums(table, c, V, B, A, columns, out):
     write_sums(table, c, V, B, A, columns, out)
 
