@@ -348,9 +348,13 @@ class Core(Guarded):
         """The rows, targets and weights checked; raises ValueError or TypeError for wrong input."""
         self.refuse_if_diverged()
         source = rows.learnable(self.read_rows(X, "X"), "X")
-        y, weights = self.check_targets(y, source.n), checks.weights(sample_weight, source.n)
+        return source, *self.check_examples(y, sample_weight, source.n)
+
+    def check_examples(self, y: Any, sample_weight: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """The targets and weights of n rows checked; raises ValueError or TypeError for wrong input."""
+        y, weights = self.check_targets(y, n), checks.weights(sample_weight, n)
         self.engine.check_rows(weights)
-        return source, y, weights
+        return y, weights
 
     def read_rows(self, X: Any, name: str) -> Source:
         """The rows, centred where the scale is ``standard``; raises ValueError for columns beyond a fixed number."""

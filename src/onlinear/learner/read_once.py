@@ -13,7 +13,7 @@ import numpy as np
 
 from onlinear.learner.core import Core
 from onlinear.learner.side_by_side import SideBySide
-from onlinear.rows import Source, UnknownRows, are_floats, checks
+from onlinear.rows import Source, UnknownRows, are_floats
 from onlinear.solvers.core.engine import HUGE, Snapshot
 
 LEAST = 1 << 20  # entries of an array that does not stay at hand between two readings
@@ -30,9 +30,7 @@ def learned_as_read(core: Core, X: Any, y: Any, sample_weight: Any) -> bool:
         with suppress(Exception):  # the other way raises it, or one that comes before it
             unknown = UnknownRows(array, HUGE)  # kernels ask no more of the largest value than whether it is beyond that
             source = Source(len(array), array.shape[1], 0, 0.0, unknown)
-            y, weights = core.check_targets(y, source.n), checks.weights(sample_weight, source.n)
-            core.engine.check_rows(weights)
-            SideBySide((core,), None, core.threads).learn(source, y, weights)
+            SideBySide((core,), None, core.threads).learn(source, *core.check_examples(y, sample_weight, source.n))
             done = True
     finally:
         if not done:
