@@ -50,7 +50,7 @@ def refuse_unseen(X: Any) -> None:
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
-    checks.refuse_masked(X, "X")
+    checks.refuse_missing(X, "X")
     if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return
     if isinstance(X, (list, tuple)) and _is_rows(X[0]):

@@ -254,7 +254,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         rows = streams.open(X, encoding=described, unlabelled=True, **asked)
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
-        checks.refuse_masked(y, "y")
+        checks.refuse_missing(y, "y")
         known, given = None if anew else getattr(self, "classes_", None), np.asarray(y)
         if anew and not n:
             raise StreamError(f"{rows.name}: expected at least one row, got none.")
@@ -465,7 +465,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not first and self._needs_no_check(X) and is_numbers(y, X.shape[0]):
             return X, y
         refuse_unseen(X)
-        checks.refuse_masked(y, "y")
+        checks.refuse_missing(y, "y")
         if sp.issparse(y):
             raise TypeError("y must be dense, got a sparse array: use y.toarray().")
         self._refuse_sparse(X)

@@ -95,7 +95,7 @@ def width_error(width: int, size: int, hint: str = "") -> ValueError:
     return ValueError(f"X has {width} columns, the model has {size} features{hint}.")
 
 
-def refuse_masked(values: Any, name: str) -> None:
+def refuse_missing(values: Any, name: str) -> None:
     """Raise for a masked array with a masked entry, whose hidden value would be taken, and for a column of text with a missing
     one, which cannot be compared."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
@@ -107,7 +107,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
-    refuse_masked(values, name)
+    refuse_missing(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:

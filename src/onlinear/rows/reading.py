@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.rows.arrays import ArrayRows, as_floats, from_bits, look
-from onlinear.rows.checks import refuse_masked
+from onlinear.rows.checks import refuse_missing
 from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Rows, Source, plain, row_of, unlearnable
 from onlinear.rows.regrouping import ascends, by_row, columns_by_row, starts_of
 from onlinear.rows.scanning import Found, look_over
@@ -87,7 +87,7 @@ def named_columns(X: Any) -> Iterator[None]:
 
 def dense(X: Any, name: str) -> np.ndarray:
     """``X`` as a 2-D array of numbers."""
-    refuse_masked(X, name)
+    refuse_missing(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:

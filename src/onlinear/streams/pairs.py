@@ -54,8 +54,8 @@ class Pairs(Stream):
                 raise StreamError(f"{place}: {error}") from None
 
     def _block(self, name: str, X: Any, y: Any, weight: Any = None) -> Block:
-        checks.refuse_masked(X, "X")
-        checks.refuse_masked(y, "y")
+        checks.refuse_missing(X, "X")
+        checks.refuse_missing(y, "y")
         self._name_columns(X)
         sparse = rows.is_sparse(X)
         source = rows.read(X if sparse else _numbers_of(X)).stored()
