@@ -651,10 +651,15 @@ class Core(Guarded):
             bias += self.scaler.centre(centred)
         return bias
 
-    def bias_and_weights(self, k: int, columns: np.ndarray) -> tuple[float, np.ndarray]:
-        """``bias`` and ``weights_at`` of the predictor, from one reading of the state."""
+    def bias_and_weights(self, k: int, columns: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """``bias`` and ``weights_at`` of the predictor, of all columns or of these, from one reading of the state."""
+        wanted = self.columns if columns is None else columns
         if self.scaler is None or not len(self.scaler.centred):
-            return self.bias(k, True), self.weights_at(k, columns, True)
-        first = len(self.scaler.centred)
-        found = self.scaled_weights(k, np.concatenate([self.scaler.centred, columns]), True)
-        return self._bias(k, True, found[:first]), self.must_be_finite(self.scaler.original(found[first:], columns))
+            return self.bias(k, True), self.weights_at(k, wanted, True)
+        if columns is None:
+            weights = self.scaled_weights(k, wanted, True)
+            centred = weights[self.scaler.centred]
+        else:
+            found = self.scaled_weights(k, np.concatenate([self.scaler.centred, wanted]), True)
+            centred, weights = np.split(found, [len(self.scaler.centred)])
+        return self._bias(k, True, centred), self.must_be_finite(self.scaler.original(weights, wanted))

@@ -26,7 +26,7 @@ from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_once import learned_as_read
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.row_calls import LENGTHS, LISTED, UNTIL, built_in_of, tell
-from onlinear.learner.scores import penalty_value, predictors_of, score_block, score_rows
+from onlinear.learner.scores import MOST_HELD, Weights, penalty_value, predictors_of
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
@@ -144,6 +144,7 @@ class Learner(Core):
     _score: OneScore | None = None  # made by predict_one, once that is worth it
     _read: OneRead | None = None  # made by the first predict_one
     _lengths: Lengths | None = None  # of what these hold
+    _held: tuple[tuple[int, float], Weights] | None = None  # the weights that predict, and the moves and rows of their moment
     _read_since = (-1, 0)  # rows learned, and the rows that predict_one has scored since by the way of a block
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -538,11 +539,9 @@ class Learner(Core):
         """Scores <w, x> + b (n,) or (n, K), as ``predict`` gives them where it clips nothing."""
         self.refuse_if_diverged()
         source = self.check_width(rows.read(X))
-        many = source.nnz > self.size  # entries: each column is computed once, not once for each entry
-        if self.n_outputs > 1 or not many:
-            out = self._scores(source, many)
-            return out[:, 0] if self.n_outputs == 1 else out
-        return score_rows(source, *self._predictor(0))  # while others may use the learner
+        weights = self._all_weights(source.nnz)
+        out = self._score_few(source) if weights is None else weights.score_rows(source)
+        return out[:, 0] if self.n_outputs == 1 else out
 
     @reads
     def predict_std(self, X: Any) -> np.ndarray:
@@ -688,26 +687,27 @@ class Learner(Core):
             tell(self.words, LISTED, score.address, score.here)
 
     @reads
-    def _scores(self, source: Source, many: bool) -> np.ndarray:
-        """The scores of every output, all of one moment."""
-        out = np.empty((source.n, self.n_outputs))
-        for k in range(self.n_outputs):
-            out[:, k] = score_rows(source, *self._predictor(k)) if many else self._score_few(source, k)
-        return out
+    def _all_weights(self, entries: int) -> Weights | None:
+        """All weights and intercepts by which the outputs predict, for so many entries; None where their own are fewer."""
+        moment = self.moves, float(self.states[0].now[T])
+        if self._held is not None and self._held[0] == moment:
+            return self._held[1]
+        if entries <= self.size:
+            return None
+        found = Weights.of(map(self.bias_and_weights, range(self.n_outputs)), self.n_outputs, self.size)
+        self._held = None if self.engine.batch or found.bytes > MOST_HELD else (moment, found)
+        return found
 
     @reads
-    def _predictor(self, k: int) -> tuple[float, np.ndarray]:
-        """The intercept and all weights by which output k predicts."""
-        return self.bias(k, True), self.weights_at(k, self.columns, True)
-
-    def _score_few(self, source: Source, k: int) -> np.ndarray:
-        """The scores of few entries by output k; only the weights of their columns are computed."""
-        out = np.empty(source.n)
+    def _score_few(self, source: Source) -> np.ndarray:
+        """The scores of rows with few entries, all of one moment; only the weights of their columns are computed."""
+        out = np.empty((source.n, self.n_outputs))
         for which, block in source.blocks():
             known = block.indices < self.size
-            columns = np.where(known, block.indices, 0).astype(np.uint32)
-            bias, picked = self.bias_and_weights(k, columns if self.size else columns[:0])
-            out[which] = score_block(block, np.where(known, picked, 0.0) if self.size else np.zeros(len(columns)), bias)
+            columns = block.indices[known]
+            places = np.where(known, np.cumsum(known) - 1, len(columns)).astype(np.uint32)  # at the end: of weight 0
+            outputs = (self.bias_and_weights(k, columns) for k in range(self.n_outputs))
+            Weights.of(outputs, self.n_outputs, len(columns)).score_block(block._replace(indices=places), out[which])
         return out
 
     @reads

@@ -5,6 +5,7 @@ Its scores are bit-identical to those of the learner. It cannot learn.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from math import isfinite
@@ -21,12 +22,13 @@ from onlinear.learner.clip import are_ranges, bounded
 from onlinear.learner.learn_one import retyped
 from onlinear.learner.parts import build_loss
 from onlinear.learner.predict_one import OneScore, bound_of
-from onlinear.learner.scores import predictors_of, score_block
+from onlinear.learner.scores import Weights, predictors_of
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, Spread, interval_of, std_of, thawed
-from onlinear.rows import LARGEST_COLUMN, Rows, checks
+from onlinear.rows import LARGEST_COLUMN, checks
 from onlinear.solvers.core.engine import SCALARS
 
+_OWN = ("_one", "_looked_up", "words", "predict_one")  # what is made when it is asked for, and no copy has
 DENSE = 1 << 20  # weights that may be spread out to be looked up by place, however few are not 0
 
 
@@ -94,11 +96,13 @@ class Final:
     def predict(self, X: Any) -> np.ndarray:
         """Scores <w, x> + b, (n,) or (n, K); columns beyond those learned have weight 0."""
         source = self._read(X)
-        out = np.empty((source.n, self.n_outputs))
-        for k, bias in enumerate(self.intercepts):
-            columns, values = self._looked_up(k)
+        columns, weights = self._looked_up
+        if columns is None:
+            out = weights.score_rows(source)
+        else:
+            out = np.empty((source.n, self.n_outputs))
             for which, block in source.blocks():
-                out[which, k] = _scores(block, columns, values, bias)
+                weights.score_block(block._replace(indices=_places(columns, block.indices)), out[which])
         return bounded(out[:, 0] if self.n_outputs == 1 else out, self.bounds)
 
     @cached_property
@@ -130,15 +134,22 @@ class Final:
                 self.__dict__["predict_one"] = built
         return self._one
 
-    def _looked_up(self, k: int) -> tuple[np.ndarray | None, np.ndarray]:
-        """Output k's columns and weights; no columns where the weights stand at their own places."""
-        columns, values = self.columns[k], self.values[k]
+    @cached_property
+    def _looked_up(self) -> tuple[np.ndarray | None, Weights]:
+        """The columns with a weight, and the weights of these; no columns where the weights stand at their own places."""
+        columns = self.all_columns()
         width = int(columns[-1]) + 1 if len(columns) else 0
-        if width > DENSE + 8 * len(columns):
-            return columns, values
-        table = np.zeros(width + 1)
-        table[columns] = values
-        return None, table
+        if width <= DENSE + 8 * len(columns):
+            return None, Weights.of(self._spread_out(width, self.columns), self.n_outputs, width)
+        places = [np.searchsorted(columns, own) for own in self.columns]
+        return columns, Weights.of(self._spread_out(len(columns), places), self.n_outputs, len(columns))
+
+    def _spread_out(self, size: int, places: list[np.ndarray]) -> Iterator[tuple[float, np.ndarray]]:
+        """The intercept of each output, and its weights at these of ``size`` places."""
+        for bias, own, values in zip(self.intercepts, places, self.values, strict=True):
+            weights = np.zeros(size)
+            weights[own] = values
+            yield bias, weights
 
     def predict_std(self, X: Any) -> np.ndarray:
         """How far predictions may be off, (n,) or (n, K), as ``Learner.predict_std`` gives it."""
@@ -173,7 +184,7 @@ class Final:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy has: what scores single rows is bound to addresses of this object's arrays."""
-        return {name: value for name, value in vars(self).items() if name not in ("_one", "words", "predict_one")}
+        return {name: value for name, value in vars(self).items() if name not in _OWN}
 
     # --- not learning ------------------------------------------------------------------------------------------------
 
@@ -238,11 +249,8 @@ class Final:
         return cls(spec, columns, values, intercepts, **numbers, bounds=bounds, spread=spread)
 
 
-def _scores(block: Rows, columns: np.ndarray | None, values: np.ndarray, bias: float) -> np.ndarray:
-    """<w, x> + b of each row."""
-    if columns is None:
-        picked = values[np.minimum(block.indices, np.uint32(len(values) - 1))]
-    else:
-        places = np.minimum(np.searchsorted(columns, block.indices), len(columns) - 1)
-        picked = np.where(columns[places] == block.indices, values[places], 0.0)
-    return score_block(block, picked, bias)
+def _places(columns: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Where each index stands among the columns, which ascend; their number for one that is not there."""
+    places = np.searchsorted(columns, indices)
+    found = columns[np.minimum(places, len(columns) - 1)] == indices
+    return np.where(found, places, len(columns)).astype(np.uint32)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import LINE, ask, function, kernel, lean_kernel
+from onlinear.compiled import LINE, ask, function, kernel, lanes, lean_kernel, no_lanes, put_lanes
 
 BLOCK = 1 << 20  # entries that a reader or a list of rows gives at a time
 PERMUTED = 3 << 18  # the same of rows in another order, of which each copy takes a call of the loop over rows
@@ -385,3 +385,30 @@ def dot_rows(rows, weights, out):  # type: ignore[no-untyped-def]
         for k in range(starts[i], starts[i + 1]):
             total += weights[k] * values[k]
         out[i] = total
+
+
+@lean_kernel
+def dot_rows_at(rows, weights, out):  # type: ignore[no-untyped-def]
+    """``dot_rows`` by the weight of each entry's column; columns beyond the weights have weight 0."""
+    starts, columns, values = rows
+    known = weights.shape[0]
+    for i in range(starts.shape[0] - 1):
+        total = out[i]
+        for k in range(starts[i], starts[i + 1]):
+            weight = weights[columns[k]] if columns[k] < known else 0.0
+            total += weight * values[k]
+        out[i] = total
+
+
+@lean_kernel
+def dot_rows_abreast(rows, weights, out):  # type: ignore[no-untyped-def]
+    """``dot_rows_at`` of WIDTH outputs side by side: row j of ``weights`` holds what they have for column j, row i of ``out``
+    their sums."""
+    starts, columns, values = rows
+    known = weights.shape[0]
+    for i in range(starts.shape[0] - 1):
+        totals = lanes(out, i)
+        for k in range(starts[i], starts[i + 1]):
+            weight = lanes(weights, columns[k]) if columns[k] < known else no_lanes(weights)
+            totals = totals + weight * np.float64(values[k])
+        put_lanes(out, i, totals)
