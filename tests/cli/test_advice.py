@@ -143,3 +143,16 @@ def test_other_errors_stand_alone(tmp_path, monkeypatch):
         assert "Try:" not in run("train", name, code=1 if name == "twice.csv" else 2)
     for arguments, code in ((("customers.csv", "--target", "churnd"), 2), (("rows.svm",), 1), (("none.csv",), 1)):
         assert "Try:" not in run("train", *arguments, code=code)
+
+
+def test_a_model_of_named_columns_needs_no_advice_on_columns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE[["age", "churned"]].dropna().to_csv("old.csv", index=False)
+    run("train", "old.csv", "--target", "churned", "--scan", "--quiet", "--model", "old.onlinear")
+    assert len(run("train", "--from", "old.onlinear", "old.csv", "--penalty", "l1=1", code=2).splitlines()) == 1
+    TABLE[["age", "churned"]].to_csv("new.csv", index=False)
+    assert "Try:" not in run("train", "--from", "old.onlinear", "new.csv", "--quiet", code=1)
+    TABLE[["age", "churned"]].dropna().to_csv("semi.csv", index=False, sep=";")
+    _, _, command = advised("semi.csv", "--from", "old.onlinear")
+    assert "--target" not in command
+    run("train", *command)

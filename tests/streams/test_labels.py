@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from onlinear import OnlineClassifier, streams
+from onlinear import OnlineClassifier, OnlineRegressor, streams
 from onlinear.rows import Rows
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels, scan, shown
@@ -109,7 +110,7 @@ def test_classes_that_cannot_be(found, classes, message):
 
 
 def test_a_scan_finds_all_labels():
-    assert scan(Listed([7, 3, 7, 0.5])) == (0.5, 3.0, 7.0)
+    assert scan(Listed([7, 3, 7, -5])) == (-5.0, 3.0, 7.0)
     assert scan(Listed(["b", "a", "b", "c"])) == ("a", "b", "c")
     with pytest.raises(StreamError, match="listed cannot be read twice: name the classes"):
         scan(Listed([1, 2], rereadable=False))
@@ -143,3 +144,22 @@ def test_classes_that_doubles_do_not_tell_apart_are_refused(tmp_path, name, firs
     if name == "a.csv":
         model = OnlineClassifier().fit(streams.open(tmp_path / name, **options, text=["y"]), classes="scan")
         assert sorted(model.classes_) == sorted(map(str, labels))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.svm"])
+def test_numbers_with_a_fraction_are_no_classes_unless_named(tmp_path, name):
+    labels = [1, 0.5, 1, 0.5] * 5
+    rows = [f"{label},{k}" if name == "a.csv" else f"{label} 1:{k}" for k, label in enumerate(labels, 1)]
+    (tmp_path / name).write_text("\n".join((["y,x"] if name == "a.csv" else []) + rows) + "\n")
+    stream = streams.open(tmp_path / name, **({"target": "y"} if name == "a.csv" else {}))
+    place = f"{name}:{3 if name == 'a.csv' else 2}"
+    with pytest.raises(StreamError, match=rf"{place}: expected a class, text or a whole number, got 0\.5: .*OnlineRegressor"):
+        OnlineClassifier().fit(stream, classes="scan")
+    assert OnlineClassifier().fit(stream, classes=[0.5, 1.0]).classes_.tolist() == [0.5, 1.0]
+    assert OnlineRegressor().fit(stream).t_ == 20
+
+
+def test_a_table_whose_target_is_measured_is_no_task_of_classes():
+    table = pd.DataFrame({"x": np.arange(50.0), "price": np.arange(50.0) / 7})
+    with pytest.raises(StreamError, match=r"the table:2: expected a class, .* OnlineRegressor"):
+        OnlineClassifier(shuffle=False).fit(table, "price")

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 import typer
 
 from onlinear.cli.command import LISTS, Reading
+from onlinear.cli.reading import is_numbered
+from onlinear.models.loading import load
 from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
 from onlinear.streams.delimiters import delimiter_within, typed
@@ -99,7 +101,7 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
     if commas:
         found = _needs(path, reading._replace(decimal=COMMA), given)
         return [Need("--decimal", COMMA, f"{_list(commas)}: decimal commas, such as {marks[commas[0]][0]}"), *found]
-    if not batch.num_rows or len(set(names)) < len(names):
+    if not batch.num_rows or len(set(names)) < len(names) or _names_columns(given["start"]):
         return []
     target = reading.target or _guess(names)
     if target not in names or (reading.weight or target) not in names:
@@ -123,6 +125,11 @@ def _needs(path: str, reading: Reading, given: dict[str, Any]) -> list[Need]:
         *others,
         Need("--exclude", ",".join([*already, *ids]), reason if excluded is None else f"{excluded.reason}; {reason}"),
     ]
+
+
+def _names_columns(start: str | None) -> bool:
+    """Whether training continues from a model whose columns have names: it says how a table is read, its target included."""
+    return start is not None and not is_numbered(getattr(load(start), "encoding_", None))
 
 
 def _first_rows(path: str, reading: Reading) -> tuple[list[str], Any, dict[str, tuple[str, ...]]]:

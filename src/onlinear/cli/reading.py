@@ -40,14 +40,14 @@ def _as_numbered(stream: Stream, model: Any) -> Stream:
     """The stream; raises ValueError where its columns are numbered differently from those of the model. Rows whose columns have
     numbers alone may be right: they are read, and said to be so where the model's columns have names."""
     encoding = getattr(model, "encoding_", None)
-    if _is_numbered(stream.encoding) and not _is_numbered(encoding):
+    if is_numbered(stream.encoding) and not is_numbered(encoding):
         typer.echo(f"onlinear: {stream.name} numbers its columns; they are taken for the model's columns in order.", err=True)
     if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
         raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
     return stream
 
 
-def _is_numbered(encoding: dict[str, Any] | None) -> bool:
+def is_numbered(encoding: dict[str, Any] | None) -> bool:
     """Whether columns have numbers alone."""
     return encoding is None or encoding.get("format") == "svmlight"
 

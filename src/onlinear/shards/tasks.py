@@ -23,7 +23,7 @@ from onlinear.rows import Rows, Source
 from onlinear.shards.correction import Pass
 from onlinear.shards.sources import Shard
 from onlinear.streams import Block, Stream, StreamError
-from onlinear.streams.labels import Labels, label_of, refuse_beyond
+from onlinear.streams.labels import Labels, label_of, refuse_no_classes
 from onlinear.training.intake import refuse_unlearnable
 
 MOST_LABELS = 1 << 16
@@ -209,7 +209,7 @@ def _count(labels: dict[float, float], block: Block, stream: Stream) -> None:
             f"{block.where(0)}: expected classes, got more than {MOST_LABELS:,} labels such as "
             f"{label_of(stream, block.y[0])}; numbers are for OnlineRegressor."
         )
-    refuse_beyond(stream, found.tolist())
+    refuse_no_classes(stream, block, found)
     sums = np.array([labels.get(label, 0.0) for label in found.tolist()])
     np.add.at(sums, places, block.importance)
     labels |= dict(zip(found.tolist(), sums.tolist(), strict=True))

@@ -88,22 +88,27 @@ class Labels:
         return StreamError(f"{block.where(row)}: expected {wanted}, got {label_of(self._stream, block.y[row])}{hint}.")
 
 
-def refuse_beyond(stream: Stream, found: Iterable[float]) -> None:
-    """Raise StreamError for a label that may be several: whole numbers from 2^53 on are not told apart."""
-    beyond = next((y for y in sorted(found) if abs(y) >= LARGEST_WHOLE), None) if stream.labels is None else None
-    if beyond is not None:
-        raise StreamError(_merged(stream, shown(beyond)))
+def refuse_no_classes(stream: Stream, block: Block, found: np.ndarray) -> None:
+    """Raise StreamError for labels of a block that nobody named and that are no classes: numbers with a fraction, and whole
+    numbers from 2^53 on, which are not told apart. ``found``: its labels, each once, ascending."""
+    if stream.labels is not None:
+        return
+    if np.any(found != np.floor(found)):
+        raise StreamError(_measured(block))
+    beyond = found[np.abs(found) >= LARGEST_WHOLE]
+    if len(beyond):
+        raise StreamError(_merged(stream, shown(float(beyond[0]))))
 
 
 def scan(stream: Stream) -> tuple[Any, ...]:
-    """All labels of a stream, ascending; reads it once. Raises StreamError for one that may be several: whole numbers from 2^53
-    on are not told apart."""
+    """All labels of a stream, ascending; reads it once. Raises StreamError for one that is no class by itself."""
     if not stream.rereadable:
         raise StreamError(f"{stream.name} cannot be read twice: name the classes instead of scanning for them.")
     found: set[float] = set()
     for block in stream:
-        found.update(np.unique(block.y).tolist())
-    refuse_beyond(stream, found)
+        labels = np.unique(block.y)
+        refuse_no_classes(stream, block, labels)
+        found.update(labels.tolist())
     return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
 
 
@@ -123,6 +128,16 @@ def shown(value: Any) -> str:
         return value
     whole = isinstance(value, (int, np.integer)) or (abs(value) < 1e16 and value == int(value))
     return str(int(value)) if whole else repr(float(value))
+
+
+def _measured(block: Block) -> str:
+    """What is wrong with a label that has a fraction."""
+    row = int(np.argmax(block.y != np.floor(block.y)))
+    return (
+        f"{block.where(row)}: expected a class, text or a whole number, got {shown(block.y[row])}: numbers with a fraction are "
+        "for OnlineRegressor (in the command --task regress, without --scan); as classes they must be named (classes=, in the "
+        "command --classes)."
+    )
 
 
 def _merged(stream: Stream, label: str) -> str:
