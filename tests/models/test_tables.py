@@ -299,3 +299,44 @@ def test_targets_in_a_column_and_no_rows():
     for model in (OnlineClassifier(), OnlineRegressor()):
         with pytest.raises(StreamError, match="expected at least one row, got none"):
             model.fit(table[:0], [])
+
+
+def test_several_tables_are_refused_with_how_to_join_them():
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "s": list("abab"), "y": [0, 1, 0, 1]})
+    for parts in ([table[:2], table[2:]], (pl.from_pandas(table), pa.Table.from_pandas(table)), [table[["x"]]]):
+        for call in (
+            lambda parts=parts: OnlineClassifier().fit(parts, "y"),
+            lambda parts=parts: OnlineClassifier().fit(parts, [0, 1, 0, 1]),
+            lambda parts=parts: OnlineClassifier().fit(table, "y").predict(parts),
+            lambda parts=parts: streams.open(parts, target="y"),
+        ):
+            with pytest.raises(TypeError, match=rf"expected one table, got a \w+ of {len(parts)}: join them .*partial_fit"):
+                call()
+    blocks = [(table[["x"]], table["y"])]
+    assert OnlineClassifier().fit(blocks).t_ == 4
+
+
+def test_a_dict_of_columns_is_no_row():
+    columns = {"x": [1.0, 2.0, 3.0, 4.0], "s": list("abab"), "y": np.array([0, 1, 0, 1])}
+    for call in (
+        lambda: OnlineClassifier().fit(columns, "y"),
+        lambda: OnlineClassifier().fit(pd.DataFrame(columns), "y").predict(columns),
+    ):
+        with pytest.raises(TypeError, match=r"got a dict of columns: give pandas\.DataFrame"):
+            call()
+    assert OnlineClassifier().fit(pd.DataFrame(columns), "y").t_ == 4
+
+
+def test_names_that_repeat_are_named():
+    table = pd.DataFrame([[1.0, "a", 0], [2.0, "b", 1]], columns=["x", "x", "y"])
+    with pytest.raises(TypeError, match=r"the table: expected each column name once, got 'x' 2 times: rename or drop"):
+        OnlineClassifier().fit(table, "y")
+
+
+def test_an_array_for_a_model_of_a_table_is_told_the_columns():
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "s": list("abab"), "y": [0, 1, 0, 1]})
+    model, columns = OnlineClassifier().fit(table, "y"), "trained on a table; give rows as .* with its columns 'x', 's'"
+    with pytest.raises(TypeError, match=f"X must hold numbers, got text: the model was {columns}"):
+        model.predict(table[["x", "s"]].to_numpy())
+    with pytest.raises(ValueError, match=f"X has 2 features, but the model is expecting {model.n_features_in_} .*{columns}"):
+        model.predict(np.zeros((3, 2)))

@@ -88,7 +88,7 @@ def test_names_that_are_no_text_become_text():
         ([{"a": 1}, 2], "expected a dict for each row, got int at row 1"),
         ([{1: 1}], "expected text as the name of a column, got 1"),
         (pd.DataFrame({"a": [1, "x"]}), "hold one type each"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "hold one type each"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "expected each column name once, got .a. 2 times"),
     ],
 )
 def test_what_is_no_table_is_refused(source, words):

@@ -16,6 +16,7 @@ from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
 
 AUTO = "auto"
+SHOWN = 10  # columns that a message lists
 ENOUGH, MOST_PASSES = 20_000, 100  # rows that few rows are learned as often as, and the most passes for it
 
 
@@ -45,8 +46,9 @@ def _is_rows(X: Any) -> bool:
     return len(getattr(X, "shape", ())) == 2
 
 
-def refuse_unseen(X: Any) -> None:
-    """Raise for what scikit-learn's own checks would drop (masks), take for numbers (dates) or name in other words (text)."""
+def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
+    """Raise for what scikit-learn's own checks would drop (masks), take for numbers (dates) or name in other words (text).
+    ``columns``: those of the table that the model was trained on."""
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
@@ -58,15 +60,23 @@ def refuse_unseen(X: Any) -> None:
     probe = np.asarray(X if isinstance(X, np.ndarray) else X[:1])
     found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
     if found:
-        raise TypeError("X must hold numbers, got text: encode it as numbers first, e.g. with sklearn's FeatureHasher.")
+        hint = _as_table(columns) if columns is not None else "encode it as numbers first, e.g. with sklearn's FeatureHasher"
+        raise TypeError(f"X must hold numbers, got text: {hint}.")
     if probe.dtype.kind in "mM":
         raise TypeError(f"X must hold numbers, got dtype {probe.dtype}: X.astype(float) counts its unit.")
 
 
-def refuse_other_width(X: Any, size: int) -> None:
-    """Raise ValueError for checked rows of another number of columns than a model's."""
+def refuse_other_width(X: Any, size: int, columns: np.ndarray | None = None) -> None:
+    """Raise ValueError for checked rows of another number of columns than a model's; ``columns``: those of its table."""
     if X.shape[1] != size:
-        raise ValueError(f"X has {X.shape[1]} features, but the model is expecting {size} features as input.")
+        hint = f": {_as_table(columns)}" if columns is not None else ""
+        raise ValueError(f"X has {X.shape[1]} features, but the model is expecting {size} features as input{hint}.")
+
+
+def _as_table(columns: np.ndarray) -> str:
+    """What to give to a model that was trained on a table."""
+    named = ", ".join(map(repr, columns[:SHOWN].tolist())) + (", ..." if len(columns) > SHOWN else "")
+    return f"the model was trained on a table; give rows as a data frame or a list of dicts with its columns {named}"
 
 
 def refuse_targets_of_stream(y: Any, sample_weight: Any) -> None:

@@ -562,11 +562,12 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             return read(X)
         if is_blocks(X):
             return self._found_of_stream(self._as_stream(X), read)
-        refuse_unseen(X)
+        columns = feature_names(getattr(self, "encoding_", None))
+        refuse_unseen(X, columns)
         with named_columns(X):
-            if isinstance(self.learner_, Final) or self._reads_tables():
+            if isinstance(self.learner_, Final) or columns is not None:
                 X = check_array(X, **ROWS_AS_GIVEN)  # without the names: those of a table's columns are not those of X
-                refuse_other_width(X, self.learner_.size)
+                refuse_other_width(X, self.learner_.size, columns)
                 return read(X)
             return read(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
 

@@ -15,10 +15,15 @@ LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 def is_table(source: Any) -> bool:
     """Whether ``source`` is a table in memory: a data frame, an Arrow table or batch, a list of dicts, or one dict.
 
-    Raises TypeError for a lazy frame.
+    Raises TypeError for a lazy frame, and for several frames.
     """
     if type(source).__name__ == LAZY and hasattr(source, "collect"):
         raise TypeError(f"expected rows, got a {LAZY}, which holds none yet: give its collect().")
+    if isinstance(source, (list, tuple)) and source and is_frame(source[0]):
+        raise TypeError(
+            f"expected one table, got a {type(source).__name__} of {len(source)}: join them (pandas.concat, polars.concat, "
+            "pyarrow.concat_tables), or give them to partial_fit one after another."
+        )
     return is_frame(source) or is_record(source) or is_records(source)
 
 
@@ -51,7 +56,7 @@ def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
     Raises
     ------
     TypeError
-        For columns that hold values of several types, and for rows that are no dicts.
+        For columns that hold values of several types, names that repeat, rows that are no dicts, and a dict of columns.
     """
     import pyarrow as pa
 
@@ -62,13 +67,32 @@ def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
             return pa.Table.from_batches([source])
         if _is_pandas(source):
             named = source.rename(columns=str)
+            _refuse_repeated(named.columns)
             return pa.Table.from_pandas(named, preserve_index=False).replace_schema_metadata(None)
         if is_record(source):
+            _refuse_columns(source)
             return _of_records([source], names)
         return _of_records(source, names) if is_records(source) else pa.table(source)
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         message = " ".join(str(part) for part in error.args) or type(error).__name__
         raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
+
+
+def _refuse_repeated(names: Any) -> None:
+    if not names.is_unique:
+        name = names[names.duplicated()][0]
+        raise TypeError(
+            f"{NAME}: expected each column name once, got {name!r} {sum(names == name)} times: rename or drop them."
+        )
+
+
+def _refuse_columns(record: Mapping[str, Any]) -> None:
+    """Raise TypeError for a dict of columns, where a dict is one row."""
+    held = list(record.values())
+    if held and all(isinstance(values, (list, tuple)) or getattr(values, "shape", ()) for values in held):
+        raise TypeError(
+            f"{NAME}: expected a dict of one row's values, got a dict of columns: give pandas.DataFrame(...) of it."
+        )
 
 
 def _of_records(rows: Sequence[Any], names: Iterable[str]) -> pa.Table:
