@@ -231,6 +231,22 @@ def test_divergence_is_named_and_final():
             refused()
 
 
+@pytest.mark.parametrize("solver", ["adagrad-rda", "adagrad-comid"])
+def test_a_sum_of_squares_that_overflows_is_divergence(solver):
+    """Its column would keep its weight for good, and the file of the model could not be read."""
+    learner = Learner(solver, "squared", n_features=1).learn([[1e90]], [1e90])
+    with pytest.raises(DivergenceError):
+        learner.learn([[1.0]], [1.0])
+
+
+def test_a_model_whose_file_could_not_be_read_is_not_saved(tmp_path):
+    learner = Learner("mixture", "squared", n_features=1).learn([[1.0], [2.0]], [3e160, 3e160])
+    assert np.isfinite(learner.weights()).all()
+    with pytest.raises(DivergenceError, match=r"stopped being finite \(step 2"):
+        learner.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 def test_divergence_in_learn_one_is_the_same():
     learner = Learner("comid,schedule=constant,eta=10", "squared", n_features=2)
 

@@ -604,6 +604,14 @@ class Core(Guarded):
             self.diverge("", self.t)
         return weights
 
+    def refuse_unreadable(self) -> None:
+        """Raise DivergenceError where a number is not finite that weights may not show: a file of it would not be read."""
+        for state in self.states:
+            for _, array in self.engine.finite(state):
+                self.must_be_finite(array)
+        for copy in [] if self.spread is None else self.spread.copies:
+            copy.refuse_unreadable()
+
     def after_fork(self) -> None:
         super().after_fork()
         self.words[LOCK] = id(self.lock)

@@ -840,6 +840,7 @@ class Learner(Core):
             Where the state is not finite.
         """
         self.weights()
+        self.refuse_unreadable()
         if self.average is not None:
             for state in self.states:
                 self.must_be_finite(self.compute(self.engine.mean, state, self.columns))

@@ -17,18 +17,24 @@ Cost:   O(nnz(x_t)) per row.   Needs: none, l1, l2 or elastic-net without bounds
 
 from __future__ import annotations
 
-from math import copysign, exp, expm1, log1p, sqrt
+from math import copysign, exp, expm1, inf, log1p, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, lane_by_lane
+from onlinear.compiled import adopt, function, lane_by_lane, where
 from onlinear.losses import weighted
 from onlinear.penalties import soft
 from onlinear.solvers.core.dense import choose, dot
 from onlinear.solvers.core.engine import Engine, Problem, State
 from onlinear.solvers.core.plain import EXPLICIT, PlainEngine, check_last, check_penalty, check_squares
 from onlinear.solvers.core.resting import idle_sum
+
+
+@function
+def burst_with(n, v):
+    """v, or NaN where the sum of squares n is not finite: the weight would stay as it is for good, and nothing would say so."""
+    return where(n < inf, v, nan)
 
 
 class AdagradStep(NamedTuple):
@@ -81,7 +87,8 @@ class AdagradRda(NamedTuple):
     def moved(self, v, x, theta, c, penalty):
         z, n = v
         g = theta * x
-        return z + g, n + g * g
+        n += g * g
+        return burst_with(n, z + g), n
 
     def measured(self, theta, row, s, one, c, own):
         """The intercept is -z / sigma: from b it moves by -((sigma' - sigma) b + g) / sigma', g = theta one."""
@@ -153,7 +160,7 @@ class AdagradComid(NamedTuple):
         n = v[1] + g * g
         size = self.size_of(n)
         u = self.weight_of(v, c, penalty) - size * g
-        return soft(u, size * c.l1) / (1.0 + size * c.l2), n, c.t + 1.0 + 0.0 * u
+        return burst_with(n, soft(u, size * c.l1) / (1.0 + size * c.l2)), n, c.t + 1.0 + 0.0 * u
 
     def measured(self, theta, row, s, one, c, own):
         """The intercept has no penalty."""
