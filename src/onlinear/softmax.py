@@ -13,14 +13,16 @@ is the one root of
     phi(L) = sum_k omega(b_k - L + log C_k) / C_k - 1,                                                        (MATH 19.1)
 
 which is convex and decreasing: from any L with phi(L) > 0 Newton's iterates rise to it, and from any other the first of them
-is such an L.
+is such an L. Where C of the row's class is above ``LARGE``, phi is all rounding near the root; there L is the root of
+
+    L + log(1 - q) - a_y - C_y q,      q = sum of the p_k of the other classes.
 
 Source: section 19 of the mathematical reference.
 """
 
 from __future__ import annotations
 
-from math import exp, inf, log, log1p
+from math import exp, inf, isfinite, log, log1p, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +35,9 @@ SCORE, START, STEP_SIZE, THETA, LOG, ROWS = range(6)  # of the numbers of a row'
 NEAR, EXACT = 0.5, 0.01  # how far from an argument of omega one step finds its next value, and finds it exactly
 NEGLIGIBLE = -30.0  # the argument below which omega is exp
 SMALL = 1e-8  # C below which C p is too small a number for p to follow from it
+LARGE = 1e9  # C above which the probability of the row's class, near 1, does not say where its score is
 CLOSE = 1e-8
+ROUNDING = 1e-15
 MOST_STEPS = 100
 
 
@@ -84,7 +88,10 @@ def find_thetas(numbers, outputs, own):  # type: ignore[no-untyped-def]
         same = k > 0 and c == numbers[STEP_SIZE, k - 1]
         numbers[LOG, k] = numbers[LOG, k - 1] if same else (log(c) if c > 0.0 else 0.0)
     change = inf  # of the arguments of omega since its last values
-    for _ in range(MOST_STEPS):
+    far = level_far_off(numbers, outputs, own, least) if numbers[STEP_SIZE, own] > LARGE else nan
+    if isfinite(far):
+        level = far
+    for _ in range(0 if isfinite(far) else MOST_STEPS):
         phi, fall = -1.0, 0.0
         for k in range(outputs):
             p, slope = share(numbers, k, own, level, change)
@@ -102,6 +109,32 @@ def find_thetas(numbers, outputs, own):  # type: ignore[no-untyped-def]
         numbers[THETA, k] = p
         others += p if k != own else 0.0
     numbers[THETA, own] = -others
+
+
+@function
+def level_far_off(numbers, outputs, own, level):  # type: ignore[no-untyped-def]
+    """L where C of the row's class is so large that its p, near 1, does not tell z; from a bound below L. NaN where p is small.
+
+    With q = sum of the other p it is the root of L + log(1 - q) - a - C q, which is concave and rises."""
+    a, c, left = numbers[START, own], numbers[STEP_SIZE, own], False
+    for _ in range(MOST_STEPS):
+        q, fall = 0.0, 0.0
+        for k in range(outputs):
+            if k != own:
+                p, slope = share(numbers, k, own, level, inf)
+                q += p
+                fall += slope
+        if q > 0.6 and not left:
+            level += (q - 0.5) / fall
+            continue
+        ahead, rounding = a + c * q - (level + log1p(-q)), ROUNDING * (1.0 + abs(a) + abs(level))
+        if ahead < -rounding and not left:
+            return nan
+        left, step = True, ahead / (1.0 + fall * (c + 1.0 / (1.0 - q)))
+        level += step
+        if abs(step) <= CLOSE + rounding:
+            break
+    return level
 
 
 @function

@@ -95,6 +95,35 @@ def test_the_step_ends_where_its_slope_is(outputs, size, spread):
     assert np.all(~live | (np.abs(level - best) <= room))
 
 
+@pytest.mark.parametrize("outputs", [2, 3, 40])
+@pytest.mark.parametrize("size", [1e10, 1e16, 1e100, 1e300])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 40.0, 1e12])
+def test_the_largest_steps_end_where_their_slope_is(outputs, size, spread):
+    """p of the row's class is 1 but for rounding: the slopes of the others say where all scores are."""
+    rng = np.random.default_rng(outputs)
+    a, own = rng.normal(size=(200, outputs)) * spread, rng.integers(0, outputs, 200)
+    c = size * rng.uniform(0.5, 2.0, a.shape)
+    theta = thetas(a, c, own)
+    mine = one_hot(own, outputs) > 0.0
+    q = np.where(mine, 0.0, theta).sum(axis=1)
+    assert np.all(np.isfinite(theta))
+    near = (q < 0.5)[:, None] & (mine | (theta > 1e-290))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = a - c * theta - np.where(mine, np.log1p(-q)[:, None], np.log(theta))
+    level = np.where(near, level, 0.0)
+    best = np.where(mine, level, 0.0).sum(axis=1, keepdims=True)
+    assert near[mine].sum() > 50 or size < spread
+    assert np.all(~near | (np.abs(level - best) <= 1e-13 * (100.0 + np.abs(a).max() + np.abs(best))))
+
+
+@pytest.mark.parametrize("x", [1e5, 1e10, 1e20, 1e100, 1e150])
+def test_a_row_far_from_all_others_is_learnt_as_any_row(x):
+    learner = Learner("fiol,eta=1,power=0", "softmax", n_outputs=3, n_features=2).learn([[1.0, 0.0], [0.0, x]], [0, 1])
+    scores = learner.predict([[0.0, x]])[0]
+    assert scores.argmax() == 1
+    assert 10.0 < scores[1] - scores[0] < 700.0
+
+
 def test_two_classes_are_the_logistic_loss_of_double_steps():
     X, y, s = rows(2)
     for solver in ("fiol,eta={}", "comid,eta={}"):
