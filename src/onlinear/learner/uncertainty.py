@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from onlinear.files import trust
-from onlinear.rows import Source
+from onlinear.rows import Source, largest_value
 from onlinear.rows.leverage import ARRAYS, Leverage
-from onlinear.solvers.core.engine import Engine, is_joint
+from onlinear.solvers.core.engine import HUGE, Engine, is_joint
 from onlinear.text.form import kebab
 
 COPIES = 4  # learners beside the one of classes; fewer did not cover as they should on small sets
@@ -77,7 +77,7 @@ class Spread:
             self._add(0, (y.T - predicted) / units, np.where(steps > 1, weights, 0.0), steps)  # nothing predicted the first row
         for r, copy in enumerate(self.copies):
             order, first = drawn(steps, r)
-            found = copy.learn_checked(source.take(order), np.asfortranarray(y[order]), weights[order])[1]
+            found = copy.learn_checked(_taken(source, order), np.asfortranarray(y[order]), weights[order])[1]
             rows = order[first]
             self._add(r, (found[:, first] - predicted[:, rows]) / units[rows], weights[rows], steps[rows])
 
@@ -259,6 +259,12 @@ def refuse_uncertainty(kind: str, loss: Any, engine: Engine, standardises: bool)
         raise ValueError(f"uncertainty={kind!r} is for losses of numbers; the loss is one of classes: use {SCORES!r}.")
     if kind == TARGETS and labels == "counts":
         raise ValueError("uncertainty of targets has no form for counts, whose deviation grows with their mean.")
+
+
+def _taken(source: Source, order: np.ndarray) -> Source:
+    """The rows in another order, some left out. Learners remember a value that is huge: one among those left out is none."""
+    found = source.take(order)
+    return found._replace(largest=largest_value(found)[1]) if found.largest > HUGE else found
 
 
 def drawn(steps: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:

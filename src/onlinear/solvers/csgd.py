@@ -218,6 +218,8 @@ def learn_rows_csgd(rows, largest, y, s, solver, average, p, S, pS, B, A, now, s
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if careful:
+        now[CAREFUL] = 1.0
     done = y.shape[0]
     for i in range(y.shape[0]):
         if due(t) and now[VISIT] != t:

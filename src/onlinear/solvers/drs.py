@@ -270,6 +270,8 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     known = entries_to_fetch(V, indices)
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if careful:
+        now[CAREFUL] = 1.0
     moved = True
     done = y.shape[0]
     for i in range(y.shape[0]):

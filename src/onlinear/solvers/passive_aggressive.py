@@ -92,6 +92,8 @@ def learn_rows_pa(rows, largest, y, s, loss, solver, average, V, B, A, now, scor
     indptr, indices, values = rows
     t, b, one, be = int(now[T]), now[BIAS], now[ONE], now[SCALE_SUM]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if careful:
+        now[CAREFUL] = 1.0
     done = y.shape[0]
     for i in range(y.shape[0]):
         if B is not None and sums_due(t):

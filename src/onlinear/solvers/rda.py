@@ -203,6 +203,8 @@ def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, solver, average, 
     indptr, indices, values = rows
     t, one, l1 = int(now[T]), now[ONE], penalty.l1
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if careful:
+        now[CAREFUL] = 1.0
     known = entries_to_fetch(G, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):

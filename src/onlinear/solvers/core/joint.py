@@ -158,6 +158,9 @@ def learn_joined(
     outputs, packs = scores.shape[0], np.uint64(now.shape[0] // SCALARS)
     t, visited, one, clock = int(scalars[T]), int(scalars[VISIT]), scalars[ONE], load(penalty.start(), scalars, CLOCK)
     before, done, culprit = clock, y.shape[0], -1
+    if explicit is not None and largest > HUGE:
+        for o in range(outputs):
+            put_number(now, CAREFUL * packs + np.uint64(o) // FULL, o % WIDTH, 1.0)
     for i in range(y.shape[0]):
         if clocked is not None and time_to_visit(t, visited, clock[0], A):
             visit_joined(penalty, clock, V, A, table, t - visited, now, packs)

@@ -138,6 +138,8 @@ def learn_rows(
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if explicit is not None and careful:  # whatever rows do, as the largest value is known of those of a call alone
+        now[CAREFUL] = 1.0
     known = entries_to_fetch(first_of(V), indices)
     before, done = clock, y.shape[0]
     early = rows_between(begins, ends)

@@ -207,6 +207,8 @@ def learn_pack(
     tables: Any = None if table is None else tables_of(table, work, now, outputs)
     if B is not None:
         take_steps(tables, t)
+    if explicit is not None and largest > HUGE:
+        now[CAREFUL, :outputs] = 1.0
     for i in range(y.shape[1]):
         if clocked is not None and (block_ends(t, B) or some(lanes(now, CLOCK) > decay_limit(B))):
             visit_where_due(penalty, first, outputs, V, B, A, tables, t, now)

@@ -74,13 +74,14 @@ def longer(move, wx, xx):  # type: ignore[no-untyped-def]
 
 @function
 def visit(V, B, A, al, be, now):
-    """Make al 1 and close the sums; give |w|_1, which is not finite where the state is not."""
+    """Make al 1 and close the sums; give |w|_1, which is not finite where the state is not. What is 0 stays as it is: a column
+    that rows have not named yet would get the sign of al."""
     size = 0.0
     for j in range(V.shape[0]):
         if B is not None:
             A[j] += B[j] + be * V[j]
             B[j] = 0.0
-        V[j] *= al
+        V[j] = V[j] * al if V[j] != 0.0 else V[j]
         size += abs(V[j])
     if B is not None:
         now[BIAS_TOTAL] += now[BIAS_SUM]
@@ -94,6 +95,8 @@ def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball,
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     al, be, lag, norm = now[SCALE], now[SCALE_SUM], now[LAG], now[NORM]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if careful:
+        now[CAREFUL] = 1.0
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     needs_norm = ball is not None or solver.needs_norm()
     sums = ball is not None or B is not None

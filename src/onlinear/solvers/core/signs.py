@@ -41,6 +41,8 @@ def learn_rows_signs(rows, largest, y, s, loss, penalty, solver, V, last, now, s
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     careful = largest > HUGE or now[CAREFUL] > 0.0
+    if careful:
+        now[CAREFUL] = 1.0
     needs_norm = solver.needs_norm()
     done = y.shape[0]
     for i in range(y.shape[0]):

@@ -12,7 +12,7 @@ import numpy as np
 from onlinear.compiled import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.core.engine import CAREFUL, ONE, T
+from onlinear.solvers.core.engine import CAREFUL, HUGE, ONE, T
 from onlinear.solvers.core.pack import AHEAD
 from onlinear.solvers.packs.bursts import added, burst, empty_sum, may_burst, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
@@ -27,6 +27,8 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
     work = np.zeros((5, WIDTH))
     p, g, marks = work[0], work[1], work[4].view(np.int64)
     done, culprit = y.shape[1], -1
+    if largest > HUGE:
+        now[CAREFUL, :outputs] = 1.0
     for i in range(y.shape[1]):
         if t > 0:
             put_lanes(work, 2, shrink_after(penalty, solver, t))

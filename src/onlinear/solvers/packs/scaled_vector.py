@@ -9,7 +9,7 @@ from math import isfinite
 
 import numpy as np
 
-from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, room, same_lanes
+from onlinear.compiled import WIDTH, chosen, fetch_lanes, function, kernel, lanes, put_lanes, room, same_lanes, where
 from onlinear.losses import weighted
 from onlinear.solvers.core.dense import intercept_step
 from onlinear.solvers.core.engine import (
@@ -19,6 +19,7 @@ from onlinear.solvers.core.engine import (
     CAREFUL,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
+    HUGE,
     ONE,
     THETA,
     T,
@@ -43,6 +44,8 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
     work = np.zeros((11, WIDTH))
     p, g, step, kept, marks, m = work[0], work[1], work[2], work[3], work[4].view(np.int64), work[5]
     done, culprit = y.shape[1], -1
+    if largest > HUGE:
+        now[CAREFUL, :outputs] = 1.0
     for i in range(y.shape[1]):
         if B is not None and sums_due(t):
             visit_together(V, B, A, now)
@@ -143,7 +146,7 @@ def visit_together(V, B, A, now):
         v = lanes(V, j)
         put_lanes(A, j, lanes(A, j) + (lanes(B, j) + be * v))
         put_lanes(B, j, same_lanes(0.0))
-        put_lanes(V, j, v * al)
+        put_lanes(V, j, where(v != 0.0, v * al, v))
     for o in range(WIDTH):
         now[BIAS_TOTAL, o] += now[BIAS_SUM, o]
         now[BIAS_SUM, o] = 0.0
