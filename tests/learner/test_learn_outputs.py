@@ -73,6 +73,21 @@ def test_rows_one_by_one_are_a_block(settings, outputs):
     assert (quick > N - 8) == (settings in SETTINGS)
 
 
+def test_a_class_alone_is_the_target_of_all_its_outputs():
+    given, named = (Learner("ftrl", "softmax", n_outputs=3) for _ in range(2))
+    for i, own in enumerate([0, 2, 2, 1]):
+        scores = given.learn_one(*entries(X[i]), own)
+        np.testing.assert_array_equal(scores, named.learn_one(*entries(X[i]), np.where(np.arange(3) == own, 1.0, -1.0)))
+    assert frozen(given) == frozen(named)
+    for wrong in (3, -1, 0.5):
+        with pytest.raises(ValueError, match="y must be a class from 0 to 2 for this loss"):
+            given.learn_one(*entries(X[0]), wrong)
+    for wrong in ([1.0, 1.0, -1.0], [-1.0, -1.0, -1.0]):
+        with pytest.raises(ValueError, match=r"y must be \+1 for one class of a row"):
+            given.learn_one(*entries(X[0]), np.array(wrong))
+    assert frozen(given) == frozen(named)
+
+
 def test_what_is_refused_leaves_the_learner_as_it_was():
     Y = targets(3, {"loss": "hinge"})
     settings = {"average": "adaptive", "scale": "centred", "weights": "relative", "fit_intercept": True}

@@ -101,6 +101,8 @@ class OutputsOfRow(RowRoom):
         of a block."""
         if not self._serves or type(y) is not ARRAY or y.shape != self._y.shape[:1] or y.dtype.char != "d":
             return None
+        if self._joint and np.count_nonzero(y > 0.0) != 1:
+            return None  # the slower way says what is wrong
         core = self._core
         if core.moves != self._seen and not self._bind():
             return None

@@ -32,7 +32,7 @@ from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
 from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
-from onlinear.solvers.core.engine import GAINS, T
+from onlinear.solvers.core.engine import GAINS, T, is_joint
 
 
 class Learner(Core):
@@ -204,7 +204,7 @@ class Learner(Core):
         values : array-like of shape (nnz,)
             The values at these columns. Arrays of float64 or float32 are fastest.
         y : float, or array-like of shape (K,)
-            The target.
+            The target; with ``"softmax"`` the class, from 0, or +1 for it and -1 for the others.
 
         Returns
         -------
@@ -285,7 +285,9 @@ class Learner(Core):
             row.resize((1, max(row.shape[1], self.size)))
             row = row.toarray()
         source = rows.learnable(self.read_rows(row, "the row"), "the row")
-        target = self.check_targets(np.reshape(y, (1, -1)) if self.n_outputs > 1 else only_one(y), 1)
+        if self.n_outputs > 1:  # a class alone names the targets of all outputs that one loss joins
+            y = np.reshape(y, 1 if is_joint(self.loss) and np.ndim(y) == 0 else (1, -1))
+        target = self.check_targets(y if self.n_outputs > 1 else only_one(y), 1)
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
         alone = self.states[0].waiting is None and self.spread is None
         if READABLE and alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
