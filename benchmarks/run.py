@@ -33,6 +33,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "batches": [JSON],
     "dense": [DATA, JSON],
     "classes": [DATA, JSON],
+    "predictions": [JSON],
     "extension": [JSON],
     "latency": [JSON],
     "one_row": [JSON],

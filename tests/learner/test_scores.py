@@ -69,6 +69,16 @@ def test_weights_that_are_held_are_those_of_the_moment(solver, outputs):
             np.testing.assert_array_equal(learner.predict(sp.csr_array(X)), many)
 
 
+def test_many_predictions_of_few_entries_read_all_weights_once():
+    learner = some_learner("comid", 3, n_features=5000)
+    wanted, calls = learner.predict(X[:1]), 1
+    while learner._held is None:
+        np.testing.assert_array_equal(learner.predict(X[:1]), wanted)
+        calls += 1
+    np.testing.assert_array_equal(learner.predict(X[:1]), wanted)
+    assert 4 < calls < 8
+
+
 def test_weights_are_held_up_to_a_limit(monkeypatch):
     learner = some_learner("comid", 3)
     learner.predict(X)

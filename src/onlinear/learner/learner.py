@@ -26,7 +26,7 @@ from onlinear.learner.predict_one import WORTH, OneScore, bound_of
 from onlinear.learner.read_once import learned_as_read
 from onlinear.learner.read_one import OneRead
 from onlinear.learner.row_calls import LENGTHS, LISTED, UNTIL, built_in_of, tell
-from onlinear.learner.scores import MOST_HELD, Weights, penalty_value, predictors_of
+from onlinear.learner.scores import CALL, MOST_HELD, Weights, penalty_value, predictors_of
 from onlinear.learner.side_by_side import SideBySide
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.turns import changes, reads
@@ -145,6 +145,7 @@ class Learner(Core):
     _read: OneRead | None = None  # made by the first predict_one
     _lengths: Lengths | None = None  # of what these hold
     _held: tuple[tuple[int, float], Weights] | None = None  # the weights that predict, and the moves and rows of their moment
+    _asked: tuple[tuple[int, float], int] = ((-1, -1.0), 0)  # that moment, and the weights read since, of entries alone
     _read_since = (-1, 0)  # rows learned, and the rows that predict_one has scored since by the way of a block
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -690,11 +691,14 @@ class Learner(Core):
 
     @reads
     def _all_weights(self, entries: int) -> Weights | None:
-        """All weights and intercepts by which the outputs predict, for so many entries; None where their own are fewer."""
+        """All weights and intercepts by which the outputs predict, for so many entries; None where it is less to read those of
+        the entries, as it was in the calls since the model learned."""
         moment = self.moves, float(self.states[0].now[T])
         if self._held is not None and self._held[0] == moment:
             return self._held[1]
-        if entries <= self.size:
+        asked = entries + (self._asked[1] if self._asked[0] == moment else 0)
+        if asked <= self.size:
+            self._asked = moment, asked + CALL
             return None
         found = Weights.of(map(self.bias_and_weights, range(self.n_outputs)), self.n_outputs, self.size)
         self._held = None if self.engine.batch or found.bytes > MOST_HELD else (moment, found)

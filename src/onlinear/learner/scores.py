@@ -10,6 +10,7 @@ import numpy as np
 from onlinear.compiled import WIDTH
 from onlinear.rows import Rows, Source, dot_rows_abreast, dot_rows_at
 
+CALL = 1 << 10  # weights that are read in the time that a call takes
 MOST_HELD = 1 << 26  # bytes of weights that are held for the next rows
 
 
