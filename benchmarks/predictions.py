@@ -1,4 +1,4 @@
-"""Predictions of two to a hundred classes beside scikit-learn's, by a model that stays and by one that learned since.
+"""Predictions of two to a hundred classes beside scikit-learn's, just after a row was learned and later.
 
     python benchmarks/predictions.py [--repeats 7] [--json FILE]
 
