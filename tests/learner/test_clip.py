@@ -72,7 +72,7 @@ def test_it_is_the_recursion(rows):
         w = w - 3.0 / np.sqrt(t) * Clipped(low - level, high - level).theta(score, c, target - level) * x
     assert level != 0.0
     np.testing.assert_allclose(learner.weights(), w[1:], rtol=1e-9)
-    assert learner.bias(0, False) == pytest.approx(w[0] + level + y[0], rel=1e-9)
+    assert learner.intercept() == pytest.approx(w[0] + level + y[0], rel=1e-9)
     assert learner.progressive_loss == pytest.approx(total / 600)
 
 

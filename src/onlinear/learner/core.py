@@ -41,6 +41,7 @@ from onlinear.learner.units import RAW, RELATIVE, UNITS, Units, has_units
 from onlinear.losses import Poisson, Squared
 from onlinear.rows import InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
+from onlinear.rows.scaling import unscaled
 from onlinear.solvers.core.engine import NEAR, Engine, Problem, State, T, can_multiply, is_joint
 from onlinear.solvers.core.mini_batch import MiniBatch
 from onlinear.solvers.forgetting import forgetful
@@ -49,6 +50,8 @@ from onlinear.text.form import check_flag, kebab, unknown
 
 # What kernels raise where settings are so small or large that a product of them is 0 or infinite.
 NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
+
+NO_COLUMNS, NO_WEIGHTS = np.empty(0, np.uint32), np.empty(0)
 
 CLIPPED = (Squared, Poisson)  # losses whose predictions may be clipped to the targets seen
 
@@ -625,28 +628,44 @@ class Core(Guarded):
         found = self.must_be_finite(self.compute(use, self.states[k], columns))
         return found * self.calibration_slope if average and self.calibrates else found
 
-    def weights_at(self, k: int, columns: np.ndarray, average: bool) -> np.ndarray:
-        """``scaled_weights`` in the columns' own units."""
-        weights = self.scaled_weights(k, columns, average)
-        return weights if self.scaler is None else self.must_be_finite(self.scaler.original(weights, columns))
+    def each_weights(self, columns: np.ndarray, average: bool) -> Iterator[np.ndarray]:
+        """Each output's weights of some columns, in the columns' own units."""
+        scales = None if self.scaler is None else self.scaler.scales(columns)
+        for k in range(self.n_outputs):
+            weights = self.scaled_weights(k, columns, average)
+            yield weights if scales is None else self.must_be_finite(unscaled(weights, scales))
 
     @reads
     def count_nonzeros(self, average: bool) -> int:
         """Weights that are not 0, of the average or after the last row. Only columns in use are read: few hashed ones are."""
         columns = self.columns if self.scaler is None else self.scaler.used
-        return sum(int(np.count_nonzero(self.weights_at(k, columns, average))) for k in range(self.n_outputs))
+        return sum(int(np.count_nonzero(weights)) for weights in self.each_weights(columns, average))
 
     def bounds(self) -> np.ndarray | None:
         """What scores are clipped to (K, 2), in the units of the targets, of counts as logarithms; None where they are not."""
         return None if self.units is None else self.units.bounds
 
-    def bias(self, k: int, average: bool) -> float:
-        """Output k's intercept in the units of rows and targets as they were given."""
-        centred = self.scaler is not None and len(self.scaler.centred) > 0
-        return self._bias(k, average, self.scaled_weights(k, self.scaler.centred, average) if centred else None)  # type: ignore[union-attr]
+    def each_bias(self, average: bool) -> Iterator[float]:
+        """Each output's intercept, in the units of rows and targets as they were given."""
+        if not len(self._centred):
+            return (self._bias(k, average) for k in range(self.n_outputs))
+        return (self._bias(k, average, own) for k, own in enumerate(self.each_weights(self._centred, average)))
 
-    def _bias(self, k: int, average: bool, centred: np.ndarray | None) -> float:
-        """``bias``, from the scaled weights of the centred columns, if any."""
+    def each_bias_and_weights(self, columns: np.ndarray | None = None) -> Iterator[tuple[float, np.ndarray]]:
+        """``each_bias`` and ``each_weights`` of the predictors, of all columns or of these, from one reading of each state."""
+        first = 0 if columns is None else len(self._centred)
+        asked = self.columns if columns is None else np.concatenate([self._centred, columns])
+        centred = self._centred if columns is None else slice(first)
+        for k, weights in enumerate(self.each_weights(asked, True)):
+            yield self._bias(k, True, weights[centred]), weights[first:]
+
+    @property
+    def _centred(self) -> np.ndarray:
+        """The columns whose means are subtracted."""
+        return NO_COLUMNS if self.scaler is None else self.scaler.centred
+
+    def _bias(self, k: int, average: bool, centred: np.ndarray = NO_WEIGHTS) -> float:
+        """Output k's intercept, from its weights of the centred columns."""
         read = self.engine.mean_bias if average and self.averages else self.engine.bias
         bias = float(self.compute(read, self.states[k]))
         if not isfinite(bias):
@@ -655,19 +674,4 @@ class Core(Guarded):
             bias *= self.calibration_slope
         if self.units is not None:
             bias += float(self.units.offset[k])
-        if self.scaler is not None and centred is not None:
-            bias += self.scaler.centre(centred)
-        return bias
-
-    def bias_and_weights(self, k: int, columns: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """``bias`` and ``weights_at`` of the predictor, of all columns or of these, from one reading of the state."""
-        wanted = self.columns if columns is None else columns
-        if self.scaler is None or not len(self.scaler.centred):
-            return self.bias(k, True), self.weights_at(k, wanted, True)
-        if columns is None:
-            weights = self.scaled_weights(k, wanted, True)
-            centred = weights[self.scaler.centred]
-        else:
-            found = self.scaled_weights(k, np.concatenate([self.scaler.centred, wanted]), True)
-            centred, weights = np.split(found, [len(self.scaler.centred)])
-        return self._bias(k, True, centred), self.must_be_finite(self.scaler.original(weights, wanted))
+        return bias + self.scaler.centre_of(centred) if len(centred) else bias  # type: ignore[union-attr]

@@ -491,7 +491,7 @@ class Learner(Core):
         DivergenceError
             Where a weight is not finite.
         """
-        found = [self.weights_at(k, self.columns, average) for k in range(self.n_outputs)]
+        found = list(self.each_weights(self.columns, average))
         return found[0] if self.n_outputs == 1 else np.stack(found, axis=1)
 
     @reads
@@ -513,7 +513,7 @@ class Learner(Core):
         DivergenceError
             Where it is not finite.
         """
-        found = [self.bias(k, average) for k in range(self.n_outputs)]
+        found = list(self.each_bias(average))
         return found[0] if self.n_outputs == 1 else np.array(found)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -700,7 +700,7 @@ class Learner(Core):
         if asked <= self.size:
             self._asked = moment, asked + CALL
             return None
-        found = Weights.of(map(self.bias_and_weights, range(self.n_outputs)), self.n_outputs, self.size)
+        found = Weights.of(self.each_bias_and_weights(), self.n_outputs, self.size)
         self._held = None if self.engine.batch or found.bytes > MOST_HELD else (moment, found)
         return found
 
@@ -712,8 +712,8 @@ class Learner(Core):
             known = block.indices < self.size
             columns = block.indices[known]
             places = np.where(known, np.cumsum(known) - 1, len(columns)).astype(np.uint32)  # at the end: of weight 0
-            outputs = (self.bias_and_weights(k, columns) for k in range(self.n_outputs))
-            Weights.of(outputs, self.n_outputs, len(columns)).score_block(block._replace(indices=places), out[which])
+            weights = Weights.of(self.each_bias_and_weights(columns), self.n_outputs, len(columns))
+            weights.score_block(block._replace(indices=places), out[which])
         return out
 
     @reads

@@ -231,12 +231,7 @@ class Centring(Scaler):
         found: np.ndarray = self._list[1][MEAN]
         return found
 
-    def centre(self, weights: np.ndarray) -> float:
-        """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
-        return self.centre_of(self.original(weights, self.centred))
-
     def centre_of(self, weights: np.ndarray) -> float:
-        """``centre`` of weights in the columns' own units."""
         return -float(self.statistics[MEAN] @ weights)
 
     # --- files -------------------------------------------------------------------------------------------------------

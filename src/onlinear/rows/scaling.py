@@ -29,6 +29,11 @@ NOT_TEMPERED = np.zeros(2)  # of no entries
 ENTRIES, SQUARE = range(2)  # of the entries of all columns: how many, and the mean of their squares
 
 
+def unscaled(weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Weights of scaled columns as weights of the columns as given; 0 where there is no scale."""
+    return np.divide(weights, scales, out=np.zeros_like(weights), where=scales > 0.0)
+
+
 class Scaler:
     """The running scales of one learner."""
 
@@ -156,8 +161,7 @@ class Scaler:
 
     def original(self, weights: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
         """Weights of scaled columns as weights of the columns as given."""
-        scales = self.scales(columns)
-        return np.divide(weights, scales, out=np.zeros_like(weights), where=scales > 0.0)
+        return unscaled(weights, self.scales(columns))
 
     def scaled(self, weights: np.ndarray) -> np.ndarray:
         """The inverse of ``original``."""
@@ -175,7 +179,11 @@ class Scaler:
 
     def centre(self, weights: np.ndarray) -> float:
         """The intercept that the means add: -sum of w_j m_j / s_j, for the scaled weights of the columns ``centred``."""
-        return -float(self.moments[0] @ self.original(weights)) if self.kind == "standard" else 0.0
+        return self.centre_of(self.original(weights, self.centred))
+
+    def centre_of(self, weights: np.ndarray) -> float:
+        """``centre`` of weights in the columns' own units."""
+        return -float(self.moments[0] @ weights) if self.kind == "standard" else 0.0
 
 
 class ColumnMoments:
