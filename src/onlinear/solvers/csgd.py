@@ -56,8 +56,6 @@ from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
-    HUGE,
     ONE,
     OWN,
     VISIT,
@@ -69,6 +67,8 @@ from onlinear.solvers.core.engine import (
     T,
     due,
     everything,
+    is_careful,
+    is_careful_after,
     scalars,
 )
 from onlinear.text.form import kebab
@@ -217,9 +217,7 @@ def project(p, S, now):
 def learn_rows_csgd(rows, largest, y, s, solver, average, p, S, pS, B, A, now, scores):
     indptr, indices, values = rows
     t, one = int(now[T]), now[ONE]
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if careful:
-        now[CAREFUL] = 1.0
+    careful = is_careful(now, largest)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if due(t) and now[VISIT] != t:
@@ -286,11 +284,10 @@ def learn_rows_csgd(rows, largest, y, s, solver, average, p, S, pS, B, A, now, s
                     if not project(p, S, now):
                         done = i
                         break
-            if careful or abs(a) > HUGE or abs(move) > HUGE or abs(now[C]) > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(p, indices, begin, end):
-                    done = i
-                    break
+            careful = is_careful_after(now, careful, a, max(abs(move), abs(now[C])))
+            if careful and not all_finite(p, indices, begin, end):
+                done = i
+                break
     now[T] = t
     return done
 

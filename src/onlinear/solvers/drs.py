@@ -56,9 +56,7 @@ from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS,
     BIAS_SUM,
-    CAREFUL,
     CLOCK,
-    HUGE,
     ONE,
     OWN,
     THETA,
@@ -72,6 +70,8 @@ from onlinear.solvers.core.engine import (
     T,
     entries_to_fetch,
     everything,
+    is_careful,
+    is_careful_after,
     kept_vector,
     needs_theta,
 )
@@ -269,9 +269,7 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
     before = load(penalty.start(), now, OWN)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
     known = entries_to_fetch(V, indices)
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if careful:
-        now[CAREFUL] = 1.0
+    careful = is_careful(now, largest)
     moved = True
     done = y.shape[0]
     for i in range(y.shape[0]):
@@ -328,11 +326,10 @@ def learn_inexact(rows, largest, y, s, loss, penalty, solver, average, V, B, A, 
                     put_back(B, at, gather(B, at) + gained)
                 put_back(VZ, at, (new, of_x * X - of_u * u - move))
             b -= step * one
-            if careful or abs(p) > HUGE or abs(step) > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, begin, end):
-                    done = i
-                    break
+            careful = is_careful_after(now, careful, p, step)
+            if careful and not all_finite(V, indices, begin, end):
+                done = i
+                break
         now[THETA] = g
         before, clock = clock, after
     now[T], now[BIAS] = t, b

@@ -30,8 +30,6 @@ from onlinear.solvers.core.dense import all_finite, dot
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
-    CAREFUL,
-    HUGE,
     ONE,
     Engine,
     Examples,
@@ -39,6 +37,8 @@ from onlinear.solvers.core.engine import (
     Problem,
     State,
     T,
+    is_careful,
+    is_careful_after,
     sums_due,
 )
 from onlinear.solvers.core.scaled_vector import SCALE_SUM, Scaled, visit
@@ -91,9 +91,7 @@ class Pa(NamedTuple):
 def learn_rows_pa(rows, largest, y, s, loss, solver, average, V, B, A, now, scores):
     indptr, indices, values = rows
     t, b, one, be = int(now[T]), now[BIAS], now[ONE], now[SCALE_SUM]
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if careful:
-        now[CAREFUL] = 1.0
+    careful = is_careful(now, largest)
     done = y.shape[0]
     for i in range(y.shape[0]):
         if B is not None and sums_due(t):
@@ -128,11 +126,10 @@ def learn_rows_pa(rows, largest, y, s, loss, solver, average, V, B, A, now, scor
                 if B is not None:
                     put_back(B, at, gather(B, at) - be * moved)
             b += move * one
-            if careful or abs(p) > HUGE or tau > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, begin, end):
-                    done = i
-                    break
+            careful = is_careful_after(now, careful, p, tau)
+            if careful and not all_finite(V, indices, begin, end):
+                done = i
+                break
     now[T], now[BIAS], now[SCALE_SUM] = t, b, be
     return done
 

@@ -33,9 +33,7 @@ from onlinear.solvers.core.engine import (
     AHEAD,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
     FIRST_VISIT,
-    HUGE,
     ONE,
     OWN,
     VISIT,
@@ -47,6 +45,8 @@ from onlinear.solvers.core.engine import (
     T,
     entries_to_fetch,
     everything,
+    is_careful,
+    is_careful_after,
     scalars,
     sums_due,
     vector_state,
@@ -202,9 +202,7 @@ def visit(table, t, l1, G, B, A, now):
 def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, solver, average, G, B, A, table, now, scores):
     indptr, indices, values = rows
     t, one, l1 = int(now[T]), now[ONE], penalty.l1
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if careful:
-        now[CAREFUL] = 1.0
+    careful = is_careful(now, largest)
     known = entries_to_fetch(G, indices)
     done = y.shape[0]
     for i in range(y.shape[0]):
@@ -258,11 +256,10 @@ def learn_rows_rda(rows, largest, y, s, loss, penalty, bounds, solver, average, 
                     gained, lost = where(gains, up_to(E, R, old), 0.0), where(loses, up_to(E, R, new), 0.0)
                     put_back(B, at, (gather(B, at) + gained) - lost)
             now[GRADIENT_BIAS] += g * one
-            if careful or abs(p) > HUGE or abs(g) > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(G, indices, begin, end):
-                    done = i
-                    break
+            careful = is_careful_after(now, careful, p, g)
+            if careful and not all_finite(G, indices, begin, end):
+                done = i
+                break
     now[T] = t
     return done
 

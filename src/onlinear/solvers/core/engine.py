@@ -67,6 +67,24 @@ def next_visit(t: int, is_due: Callable[[int], bool]) -> int:
 
 
 @function
+def is_careful(now, largest):  # type: ignore[no-untyped-def]
+    """Whether values or steps above HUGE have come, so that weights are looked at after each step. The mark stays whatever rows
+    do: the largest value is known of those of a call alone."""
+    if largest > HUGE:
+        now[CAREFUL] = 1.0
+    return now[CAREFUL] > 0.0
+
+
+@function
+def is_careful_after(now, careful, score, move):  # type: ignore[no-untyped-def]
+    """``is_careful`` from this step on."""
+    if careful or abs(score) > HUGE or abs(move) > HUGE:
+        now[CAREFUL] = 1.0
+        return True
+    return False
+
+
+@function
 def entries_to_fetch(V, indices):  # type: ignore[no-untyped-def]
     """The entries before which the states of four entries AHEAD may be asked for: none where states are near. A row asks if it
     ends before: one comparison a row, where the rest of a block is not worth one an entry."""

@@ -64,9 +64,7 @@ from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
     CLOCK,
-    HUGE,
     ONE,
     OWN,
     THETA,
@@ -74,6 +72,8 @@ from onlinear.solvers.core.engine import (
     T,
     due,
     entries_to_fetch,
+    is_careful,
+    is_careful_after,
 )
 from onlinear.solvers.core.visits import mean_of_resting, mean_of_row, mean_of_sums, time_to_visit, visit
 
@@ -137,9 +137,9 @@ def learn_rows(
     begins, indices, values = rows
     clock = load(penalty.start(), now, CLOCK)
     t, b, one = int(now[T]), now[BIAS], now[ONE]
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if explicit is not None and careful:  # whatever rows do, as the largest value is known of those of a call alone
-        now[CAREFUL] = 1.0
+    careful = False
+    if explicit is not None:
+        careful = is_careful(now, largest)
     known = entries_to_fetch(first_of(V), indices)
     before, done = clock, y.shape[0]
     early = rows_between(begins, ends)
@@ -282,9 +282,9 @@ def learn_rows(
                 if B is None:
                     put_back(V, at, new)
             b -= c.bias * theta * one
-            if explicit is not None and (careful or abs(row[0]) > HUGE or abs(c.eta * theta) > HUGE):
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(first_of(V), indices, begin, end):
+            if explicit is not None:
+                careful = is_careful_after(now, careful, row[0], c.eta * theta)
+                if careful and not all_finite(first_of(V), indices, begin, end):
                     done = i
                     break
         if keeps_theta is not None:

@@ -35,11 +35,9 @@ from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
     CLOCK,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
-    HUGE,
     ONE,
     OWN,
     THETA,
@@ -49,6 +47,8 @@ from onlinear.solvers.core.engine import (
     State,
     T,
     entries_to_fetch,
+    is_careful,
+    is_careful_after,
     mean_score,
     scalars,
     sums_due,
@@ -94,9 +94,7 @@ def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball,
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
     al, be, lag, norm = now[SCALE], now[SCALE_SUM], now[LAG], now[NORM]
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if careful:
-        now[CAREFUL] = 1.0
+    careful = is_careful(now, largest)
     limit = DECAY_LIMIT if B is None else DECAY_LIMIT_AVERAGED
     needs_norm = ball is not None or solver.needs_norm()
     sums = ball is not None or B is not None
@@ -168,11 +166,10 @@ def learn_rows_scaled(rows, largest, y, s, loss, penalty, solver, average, ball,
                 if B is not None:
                     put_back(B, at, gather(B, at) + be * move)
             b -= intercept_step(eta, t, solver.tied) * g * one
-            if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, begin, end):
-                    done = i
-                    break
+            careful = is_careful_after(now, careful, p, eta * g)
+            if careful and not all_finite(V, indices, begin, end):
+                done = i
+                break
         if ball is not None:
             norm += longer(eta * g, keep * wx, xx)
             if not isfinite(norm):

@@ -16,7 +16,7 @@ import numpy as np
 from onlinear.compiled import function, kernel
 from onlinear.losses import weighted
 from onlinear.solvers.core.dense import all_finite, intercept_step
-from onlinear.solvers.core.engine import BIAS, CAREFUL, HUGE, ONE, THETA, Engine, Examples, State, T, scalars
+from onlinear.solvers.core.engine import BIAS, ONE, THETA, Engine, Examples, State, T, is_careful, is_careful_after, scalars
 
 
 @function
@@ -40,9 +40,7 @@ def drifted(w, h, n):
 def learn_rows_signs(rows, largest, y, s, loss, penalty, solver, V, last, now, scores):
     indptr, indices, values = rows
     t, b, one, theta = int(now[T]), now[BIAS], now[ONE], now[THETA]
-    careful = largest > HUGE or now[CAREFUL] > 0.0
-    if careful:
-        now[CAREFUL] = 1.0
+    careful = is_careful(now, largest)
     needs_norm = solver.needs_norm()
     done = y.shape[0]
     for i in range(y.shape[0]):
@@ -72,11 +70,10 @@ def learn_rows_signs(rows, largest, y, s, loss, penalty, solver, V, last, now, s
                 V[j] = drifted(V[j], h, t - last[j]) - eta * g * values[k]
                 last[j] = t
             b -= intercept_step(eta, t, solver.tied) * g * one
-            if careful or abs(p) > HUGE or abs(eta * g) > HUGE:
-                careful, now[CAREFUL] = True, 1.0
-                if not all_finite(V, indices, indptr[i], indptr[i + 1]):
-                    done = i
-                    break
+            careful = is_careful_after(now, careful, p, eta * g)
+            if careful and not all_finite(V, indices, indptr[i], indptr[i + 1]):
+                done = i
+                break
     now[T], now[BIAS], now[THETA] = t, b, theta
     return done
 
