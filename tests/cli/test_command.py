@@ -422,7 +422,7 @@ def test_a_wrong_line_counts_once_in_all_passes(tmp_path):
 def test_a_target_of_text_is_not_regressed(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,red\n2,blue\n")
     shown = run("train", tmp_path / "t.csv", "--target", "y", "--task", "regress", code=2)
-    assert "is text ('red', 'blue'), which names classes: --task regress needs numbers" in shown
+    assert "is text ('red', 'blue'), which names classes, and a regression needs numbers" in shown
 
 
 def test_a_warning_is_a_plain_line_of_the_command(tmp_path):

@@ -52,6 +52,11 @@ def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
+    if X is None or (hasattr(X, "__next__") and not hasattr(X, "__array__")):
+        got = "None" if X is None else f"a {type(X).__name__}"
+        raise TypeError(
+            f"X must hold rows, got {got}: give a list of rows, an array or a table; blocks (X, y) are given without y."
+        )
     checks.refuse_missing(X, "X")
     if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return

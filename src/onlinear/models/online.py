@@ -65,6 +65,7 @@ from onlinear.models.tables import (
     open_labelled,
     open_rows,
 )
+from onlinear.models.targets import WANTED, refuse_no_targets
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
@@ -229,7 +230,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """Learn the rows of a table in memory as a stream; ``fit`` permutes them as it permutes those of arrays."""
         described = self.encoding_ if not anew and self._reads_tables() else None
         if y is None and described is None:
-            raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
+            raise ValueError(f"{WANTED}.")
         asked = self.columns_asked() if described is None else {}
         if not anew and "bins" in asked and has_counts(asked["bins"]):
             raise ValueError("bins: the edges would depend on how rows are cut into calls: give partial_fit edges, or use fit.")
@@ -251,10 +252,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any, asked: Any) -> Given:
         """A table with its targets and weights, which come as arrays; ``asked``: what is to be made of its columns."""
+        refuse_no_targets(X, y, numbers=self.task == REGRESS)
         rows = streams.open(X, encoding=described, unlabelled=True, **asked)
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
-        checks.refuse_missing(y, "y")
         known, given = None if anew else getattr(self, "classes_", None), np.asarray(y)
         if anew and not n:
             raise StreamError(f"{rows.name}: expected at least one row, got none.")
@@ -465,9 +466,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not first and self._needs_no_check(X) and is_numbers(y, X.shape[0]):
             return X, y
         refuse_unseen(X)
-        checks.refuse_missing(y, "y")
         if sp.issparse(y):
             raise TypeError("y must be dense, got a sparse array: use y.toarray().")
+        refuse_no_targets(X, y, numbers=self.task == REGRESS)
         self._refuse_sparse(X)
         kinds = {"multi_output": True, "y_numeric": True} if isinstance(self, Regressor) else {}
         return validate_data(self, X, y, reset=first, **ROWS_AS_GIVEN, **kinds)
@@ -588,7 +589,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             refuse_targets_of_stream(y, sample_weight)
             return evaluate(self, self._as_stream(X)).measures
         if y is None and not self._reads_tables():
-            raise ValueError("y must be an array of targets, or the name of the column of X that holds them.")
+            raise ValueError(f"{WANTED}.")
         return evaluate(self, open_labelled(X, y, sample_weight, self.encoding_)).measures
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -16,7 +16,7 @@ def column(values: Any, name: str, n: int) -> np.ndarray:
     array = _numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1-D with one value per row, got shape {array.shape}.")
-    return _finite(_length(array, name, n), name)
+    return finite(_length(array, name, n), name)
 
 
 def targets(values: Any, n: int, outputs: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def targets(values: Any, n: int, outputs: int) -> np.ndarray:
     wanted = "(n,)" if outputs == 1 else f"(n, {outputs})"
     if array.ndim != (1 if outputs == 1 else 2) or (outputs > 1 and array.shape[1] != outputs):
         raise ValueError(f"y must have shape {wanted} for {outputs} output(s), got {array.shape}.")
-    return np.require(_finite(_length(array, "y", n), "y").reshape(n, outputs), requirements=["F", "A", "W"])
+    return np.require(finite(_length(array, "y", n), "y").reshape(n, outputs), requirements=["F", "A", "W"])
 
 
 def one_target(y: Any) -> float:
@@ -83,7 +83,7 @@ def weights(values: Any, n: int) -> np.ndarray:
         array = np.full(n, float(array))
     if array.ndim != 1:
         raise ValueError(f"sample_weight must be 1-D: Sample weights must be 1D array or scalar, got shape {array.shape}.")
-    array = np.require(_finite(_length(array, "sample_weight", n), "sample_weight"), requirements=["C", "A", "W"])
+    array = np.require(finite(_length(array, "sample_weight", n), "sample_weight"), requirements=["C", "A", "W"])
     if np.any(array < 0.0):
         row = int(np.argmax(array < 0.0))
         raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
@@ -96,14 +96,22 @@ def width_error(width: int, size: int, hint: str = "") -> ValueError:
 
 
 def refuse_missing(values: Any, name: str) -> None:
-    """Raise for a masked array with a masked entry, whose hidden value would be taken, and for a column of text with a missing
-    one, which cannot be compared."""
+    """Raise for a masked array with a masked entry, whose hidden value would be taken, and for a column of a data frame or of
+    Arrow with a missing one, where arrays have no place for it."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{name} has masked entries; every value must be given.")
-    if getattr(getattr(values, "dtype", None), "kind", "") == "O" and hasattr(values, "isna"):
-        missing = np.asarray(values.isna())
-        if missing.any():
-            raise ValueError(f"{name} contains a missing value at row {int(np.argmax(missing))}; every value must be given.")
+    missing = _missing(values)
+    if missing is not None and missing.any():
+        raise ValueError(f"{name} contains a missing value at row {int(np.argmax(missing))}; every value must be given.")
+
+
+def _missing(values: Any) -> np.ndarray | None:
+    """Where a column of pandas, polars or Arrow has no value; None for all others, and for those of NumPy's numbers."""
+    if hasattr(values, "is_null"):
+        return np.asarray(values.is_null())
+    held = getattr(values, "dtype", None)
+    numbers = isinstance(held, np.dtype) and held.kind != "O"
+    return np.asarray(values.isna()) if held is not None and not numbers and hasattr(values, "isna") else None
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
@@ -139,7 +147,8 @@ def _length(array: np.ndarray, name: str, n: int) -> np.ndarray:
     return array
 
 
-def _finite(array: np.ndarray, name: str) -> np.ndarray:
+def finite(array: np.ndarray, name: str) -> np.ndarray:
+    """The array; raises ValueError for NaN and infinity, with the row of the first."""
     bad = ~np.isfinite(array)
     if bad.any():
         at = tuple(int(k) for k in np.argwhere(bad)[0])

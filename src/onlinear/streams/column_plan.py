@@ -149,12 +149,13 @@ class Plan:
             return None
         if name not in names:
             raise _no_column("target", name, names)
-        kind = self._kind(table, name)
-        if kind == DATE:
+        held = table.types[name]
+        if name not in self.kinds and kind_of(held) == DATE:
             raise StreamError(
-                f"{table.place.name}: expected numbers, booleans or text in the target column {name!r}, got dates."
+                f"{table.place.name}: expected numbers, booleans or text in the target column {name!r}, got dates or times "
+                f"({held}): turn them into numbers first, such as seconds since 1970."
             )
-        self.kinds[name] = kind
+        self.kinds[name] = self._kind(table, name)
         return name
 
     def _plan_features(self, table: Table, first_values: FirstValues) -> Encoding:

@@ -37,7 +37,10 @@ def choose_task(options: Options, stream: Stream, head: Sequence[Block]) -> str:
     """The task: as asked, or as the loss, the source and the first labels tell."""
     if options.task == REGRESS and stream.labels is not None:
         names = ", ".join(map(repr, stream.labels[:3]))
-        raise ValueError(f"the target of {stream.name} is text ({names}), which names classes: --task {REGRESS} needs numbers.")
+        raise ValueError(
+            f"the target of {stream.name} is text ({names}), which names classes, and a regression needs numbers: give a "
+            f"column of numbers, or take OnlineClassifier (in the command --task {CLASSIFY})."
+        )
     if options.task != "auto":
         return options.task
     if options.classes is not None or stream.classes is not None or stream.labels is not None:

@@ -1,0 +1,76 @@
+"""Targets in memory that are none: each error names what ``y`` holds, the first such row, and what to give instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from onlinear.rows import checks
+
+WANTED = "y must be an array of targets, or the name of the column of X that holds them"
+NUMBERS_OF_TEXT = ": text names classes, for OnlineClassifier; text of numbers must become numbers first, as y.astype(float)"
+
+
+def refuse_no_targets(X: Any, y: Any, *, numbers: bool) -> None:
+    """Raise TypeError or ValueError for a ``y`` that is no column of targets; ``numbers``: whether they must be numbers."""
+    if y is None:
+        return
+    _refuse_no_column(X, y)
+    checks.refuse_missing(y, "y")
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        return  # of rows of several lengths, which the checks of shapes refuse
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: y has dtype {array.dtype}; expected real numbers.")
+    if array.dtype.kind == "f":
+        checks.finite(array, "y")
+    if numbers:
+        _refuse_no_numbers(array)
+
+
+def _refuse_no_column(X: Any, y: Any) -> None:
+    """Raise TypeError for what holds no row after the other, and for a list of names of columns."""
+    kind = type(y).__name__
+    if kind in ("Expr", "LazyFrame"):
+        remedy = "X.select(y).to_series()" if kind == "Expr" else "its collect()"
+        raise TypeError(f"{WANTED}, got a polars {kind}, which holds no values yet: give the name, or {remedy}.")
+    if isinstance(y, (Mapping, Set)) or (isinstance(y, Iterable) and not hasattr(y, "__len__") and not hasattr(y, "__array__")):
+        order = "list(y.values())" if isinstance(y, Mapping) else "a list in the order of the rows"
+        raise TypeError(f"{WANTED}, got a {kind}: give {order}.")
+    if getattr(y, "shape", None) == () or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
+        hint = f": names of columns are text, as y={str(y)!r}" if isinstance(y, (int, np.integer)) else ""
+        raise TypeError(f"{WANTED}, got {checks.shown(y)}{hint}.")
+    columns = getattr(X, "columns", None)
+    if isinstance(y, (list, tuple)) and y and columns is not None and len(y) != len(X):
+        named = set(map(str, columns))
+        if all(isinstance(name, str) and name in named for name in y):
+            remedy = f"y={y[0]!r}" if len(y) == 1 else "X[y] for several targets, and X without these columns"
+            raise TypeError(f"{WANTED}, got a list of names of columns: give {remedy}.")
+
+
+def _refuse_no_numbers(array: np.ndarray) -> None:
+    """Raise TypeError for dates, and for text and objects that are no numbers."""
+    kind = array.dtype.kind
+    if kind in "mM":
+        name = "datetime64" if kind == "M" else "timedelta64"
+        raise TypeError(
+            f"y must hold numbers, got dtype {array.dtype}: count their seconds, as np.asarray(y, '{name}[s]').astype(float)."
+        )
+    if kind not in "OSUT":
+        return
+    for row, value in enumerate(array.ravel().tolist() if array.ndim == 1 else ()):
+        if not _is_number(value, of_text=kind == "O"):
+            remedy = NUMBERS_OF_TEXT if isinstance(value, (str, bytes)) else ""
+            raise TypeError(f"y must hold numbers, got {checks.shown(value)} at row {row}{remedy}.")
+
+
+def _is_number(value: Any, *, of_text: bool) -> bool:
+    """Whether a value is a number; ``of_text``: or text of one, as scikit-learn reads objects."""
+    try:
+        return isinstance(value, Number) or (of_text and isinstance(float(value), float))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,91 @@
+"""What is no column of targets: one error that says what ``y`` holds, where, and what to give instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from onlinear import OnlineClassifier, OnlineRegressor
+from onlinear.streams import StreamError
+
+N = 30
+NUMBERS = np.linspace(-1.0, 1.0, N)
+DAYS = pd.date_range("2020-01-01", periods=N).to_series(index=range(N))
+X = pd.DataFrame({"x": NUMBERS, "z": NUMBERS**2})
+TABLE = X.assign(word=["a", "b", "c"] * 10, r=2 * NUMBERS)
+SOME = [True, None, False] * 10
+NONE_AT_1 = "y contains a missing value at row 1; every value must be given"
+
+OF_ALL = {
+    "an expression": (pl.col("r"), TypeError, r"got a polars Expr.*: give the name, or X\.select\(y\)"),
+    "a lazy frame": (pl.LazyFrame({"r": NUMBERS}), TypeError, r"got a polars LazyFrame.*: give the name, or its collect\(\)"),
+    "a generator": ((k for k in range(N)), TypeError, "got a generator: give a list in the order of the rows"),
+    "a dict": ({"r": NUMBERS}, TypeError, r"got a dict: give list\(y\.values\(\)\)"),
+    "a set": (set(range(N)), TypeError, "got a set: give a list"),
+    "a number": (2, TypeError, "got 2: names of columns are text, as y='2'"),
+    "one name in a list": (["z"], TypeError, "got a list of names of columns: give y='z'"),
+    "names": (["x", "z"], TypeError, r"got a list of names of columns: give X\[y\] for several targets"),
+    "nullable booleans": (pd.Series(pd.array(SOME, "boolean")), ValueError, NONE_AT_1),
+    "nullable whole numbers": (pd.array([1, None, 0] * 10, "Int64"), ValueError, NONE_AT_1),
+    "polars booleans": (pl.Series(SOME), ValueError, NONE_AT_1),
+    "polars text": (pl.Series(["a", None, "b"] * 10), ValueError, NONE_AT_1),
+    "Arrow booleans": (pa.array(SOME), ValueError, NONE_AT_1),
+    "Arrow chunks": (pa.chunked_array([SOME]), ValueError, NONE_AT_1),
+    "NaN": (np.where(np.arange(N) == 7, np.nan, 1.0), ValueError, "y contains NaN at row 7"),
+    "complex numbers": (NUMBERS + 1j, ValueError, "Complex data not supported: y has dtype complex128"),
+}
+OF_REGRESSORS = {
+    "text": (TABLE["word"], TypeError, "got 'a' at row 0: text names classes, for OnlineClassifier"),
+    "an array of text": (np.array(["1.5"] * N), TypeError, r"got '1.5' at row 0: .* as y\.astype\(float\)"),
+    "dates": (DAYS, TypeError, r"datetime64.*: count their seconds, as np\.asarray\(y, 'datetime64\[s\]'\)\.astype\(float\)"),
+    "durations": (DAYS - DAYS[0], TypeError, r"timedelta64.*: count their seconds, .* 'timedelta64\[s\]'"),
+    "polars dates": (pl.Series(DAYS.dt.date.tolist()), TypeError, "datetime64.*: count their seconds"),
+}
+
+
+def assert_refused(model, rows, y, error, message):
+    with pytest.raises(error, match=message):
+        model.fit(rows, y)
+    assert not hasattr(model, "learner_")
+
+
+@pytest.mark.parametrize("rows", [X, TABLE], ids=["numbers", "table"])
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+@pytest.mark.parametrize("name", OF_ALL)
+def test_no_targets(kind, rows, name):
+    assert_refused(kind(), rows, *OF_ALL[name])
+
+
+@pytest.mark.parametrize("rows", [X, TABLE], ids=["numbers", "table"])
+@pytest.mark.parametrize("name", OF_REGRESSORS)
+def test_no_numbers(rows, name):
+    assert_refused(OnlineRegressor(), rows, *OF_REGRESSORS[name])
+
+
+def test_the_remedies_for_dates_work():
+    for y, held in ((DAYS, "datetime64[s]"), (DAYS - DAYS[0], "timedelta64[s]"), (pl.Series(DAYS.dt.date), "datetime64[s]")):
+        seconds = np.asarray(y, held).astype(float)
+        assert seconds[1] - seconds[0] == 86400.0
+        OnlineRegressor().fit(X, seconds)
+
+
+@pytest.mark.parametrize("y", [pl.col("r"), ["r"], TABLE["word"], (k for k in range(N))])
+def test_score_says_the_same(y):
+    model = OnlineRegressor().fit(TABLE, "r")
+    with pytest.raises(TypeError, match=r"^y must "):
+        model.score(TABLE, y)
+
+
+def test_a_named_column_of_text_or_dates():
+    assert_refused(OnlineRegressor(), TABLE, "word", ValueError, "a regression needs numbers: .*, or take OnlineClassifier")
+    dated = TABLE.assign(day=DAYS)
+    for kind in (OnlineClassifier, OnlineRegressor):
+        assert_refused(kind(), dated, "day", StreamError, "target column 'day', got dates or times .*: turn them into numbers")
+
+
+@pytest.mark.parametrize("rows", [None, (row for row in X.to_numpy())], ids=["nothing", "a generator"])
+def test_no_rows(rows):
+    assert_refused(OnlineRegressor(), rows, NUMBERS, TypeError, "X must hold rows, got (None|a generator): give a list of rows")
