@@ -130,9 +130,9 @@ def level_far_off(numbers, outputs, own, level):  # type: ignore[no-untyped-def]
         ahead, rounding = a + c * q - (level + log1p(-q)), ROUNDING * (1.0 + abs(a) + abs(level))
         if ahead < -rounding and not left:
             return nan
-        left, step = True, ahead / (1.0 + fall * (c + 1.0 / (1.0 - q)))
-        level += step
-        if abs(step) <= CLOSE + rounding:
+        left, slope = True, 1.0 + fall * (c + 1.0 / (1.0 - q))
+        level += ahead / slope
+        if abs(ahead) <= CLOSE * slope + rounding:
             break
     return level
 

@@ -124,6 +124,24 @@ def test_a_row_far_from_all_others_is_learnt_as_any_row(x):
     assert 10.0 < scores[1] - scores[0] < 700.0
 
 
+@pytest.mark.parametrize("penalty", ["l1=0.5", "l1=3", "elastic-net,l1=0.5,l2=2"])
+def test_with_a_penalty_a_row_far_from_all_others_ends_where_one_less_far_does(penalty):
+    """What a row of size x leaves tends to a limit, by 1/x: its class is not below the others, and they give in no more."""
+
+    def learned(seed, x):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(8, 3 + seed % 3)), rng.integers(0, 3 + seed, 8)
+        X[7] *= x
+        run = Learner("fiol,eta=1,power=0", "softmax", penalty, n_outputs=3 + seed, fit_intercept=seed == 2)
+        run.learn(X[:7], y[:7]).learn(X[7:], [run.predict(X[7:])[0].argmin()], [0.5])
+        return run.weights()
+
+    for seed in range(5):
+        limit = learned(seed, 1e9)
+        for x in (1e11, 1e12, 1e14, 1e16, 1e20, 1e100, 1e149):
+            np.testing.assert_allclose(learned(seed, x), limit, rtol=0, atol=1e-6)
+
+
 def test_two_classes_are_the_logistic_loss_of_double_steps():
     X, y, s = rows(2)
     for solver in ("fiol,eta={}", "comid,eta={}"):

@@ -10,7 +10,7 @@ vectors side by side, of which this is the m-th; so each output's vector is a vi
 A solver that searches for its theta says by ``on_segment(work, first, x, m, theta, b, one, c, penalty)`` which scores A its
 weights, in ``work`` from row ``first`` on, give at theta, and the slopes -D of the segment. theta is that of (19.1) with
 a = A + D theta and C = D, taken again until the segments reproduce it. Where a step of that overshoots, it is halved: it is a
-step of Newton's method for a concave function, whose slope along the step says so.
+step of Newton's method for a concave function, whose slope along the step says so. Rows too large for that are bisected.
 
 Where steps are divided by the size of the gradients so far, all outputs have one size, of the slopes of a row together. The
 size of an output alone is small where hardly a row is of its class, and its steps would be the larger for it. The slopes
@@ -20,7 +20,7 @@ linear in theta.
 
 from __future__ import annotations
 
-from math import isfinite, log, sqrt
+from math import inf, isfinite, log, log1p, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +51,7 @@ from onlinear.compiled import (
     some,
 )
 from onlinear.rows import Rows
-from onlinear.softmax import ROWS, SCORE, START, STEP_SIZE, THETA, find_thetas
+from onlinear.softmax import LARGE, ROWS, SCORE, START, STEP_SIZE, THETA, find_thetas
 from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
@@ -78,6 +78,8 @@ MOST = np.uint64(4)  # numbers that a row is scored by
 NUMBERS = ROW + 4
 REPRODUCED = 1e-12
 MOST_TURNS, MOST_HALVINGS = 200, 40
+BISECTIONS = 70  # of p, in logarithms: ten to its power of two, the others to its last digit
+SMALLEST, MOST_LOGARITHM = 1e-300, 700.0  # of p; of -log p
 FULL = np.uint64(WIDTH)
 
 
@@ -377,6 +379,52 @@ def search(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solve
         find_thetas(numbers, outputs, own)
         for o in range(outputs):
             numbers[AIMED, o] = numbers[START, o] - numbers[STEP_SIZE, o] * numbers[THETA, o]
+    if not found:
+        search_level(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solver, penalty)
+
+
+@function
+def search_level(numbers, flat, outputs, own, s, one, c, work, x, m, now, packs, solver, penalty):
+    """Find the thetas of a row whose C is so large that segments do not reproduce them, by bisection of L; others stay.
+
+    Between scores without a slope and segments of such a C a step of Newton's method leads nowhere near the root. For a class
+    other than the row's log p + L rises with its p, and A(p) falls; with q their sum, L + log(1 - q) - A(-q) rises with L."""
+    largest = size = 0.0
+    for o in range(outputs):
+        numbers[AIMED, o], numbers[THETA, o] = numbers[THETA, o], -1.0 if o == own else 1.0
+    look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty)
+    for o in range(outputs):
+        size = max(size, numbers[STEP_SIZE, o])
+        largest = max(largest, abs(numbers[START, o]))
+        numbers[THETA, o] = 0.0
+    look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty)
+    for o in range(outputs):
+        largest = max(largest, abs(numbers[START, o]))
+        numbers[THETA, o] = numbers[AIMED, o]
+    if not LARGE < size < inf:
+        return
+    low, high = -largest - MOST_LOGARITHM, largest + MOST_LOGARITHM
+    level = 0.5 * (low + high)
+    while low < level < high:
+        for o in range(outputs):
+            numbers[BEFORE, o], numbers[AIMED, o] = 0.0, 1.0  # p of the class lies between these
+        q = 0.0
+        for _ in range(BISECTIONS):
+            q = 0.0
+            for o in range(outputs):
+                least = max(numbers[BEFORE, o], SMALLEST)
+                numbers[THETA, o] = sqrt(least) * sqrt(numbers[AIMED, o])
+                q += numbers[THETA, o] if o != own else 0.0
+            numbers[THETA, own] = -q
+            look(numbers, flat, s, one, c, work, x, m, now, packs, solver, penalty)
+            for o in range(outputs):
+                side = BEFORE if numbers[START, o] - level > log(numbers[THETA, o] if o != own else 1.0) else AIMED
+                numbers[side, o] = numbers[THETA, o]
+        if q < 1.0 and level + log1p(-q) > numbers[START, own]:
+            high = level
+        else:
+            low = level
+        level = 0.5 * (low + high)
 
 
 @function
