@@ -127,6 +127,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         self.refuse_columns_asked(*NO_NAMES)
         if classes is not None:
             raise ValueError("classes= is for streams only; with arrays, the classes are those of y.")
+        return self._train_arrays(X, y, sample_weight, tasks)
+
+    def _train_arrays(self, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> Self:
         with unchanged_on_error(self), named_columns(X):
             self.history_, self.encoding_ = [], None
             shuffle, draw = self.chosen_shuffle(), make_generator(self.random_state)
@@ -306,11 +309,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             self._refuse_shuffle()
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
-        callbacks = check_callbacks(self.callbacks)
-        if isinstance(blocks, Stream):
-            stream: Stream = blocks if isinstance(blocks, Ahead) else Ahead(blocks)
-        else:
-            stream = Pairs(blocks, expected=None if anew else self.names_of_numbers())
+        callbacks, stream = check_callbacks(self.callbacks), self._stream_to_learn(blocks, anew)
         passes = check_passes(passes, stream.rows if stream.rereadable else None)
         before = dict(vars(self))
         model = self if anew or self.is_fitted else twin_of(self)
@@ -320,15 +319,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             options = self._options_of_run(stream, classes, passes, anew, shuffled)
             training = Training(stream, options, lambda task: model, shuffled=shuffled, tasks=tasks)
             describe = partial(self._take_over, model, stream, training, before, anew)
-
-            def copied() -> Attributes:
-                describe()
-                return self.copied_attributes()
-
-            if options.most is None:
-                start_passes(tasks, passes, None, copied)
-            else:
-                tasks.start(READING, None, copied)
+            self._start_tasks(tasks, None if options.most is not None else passes, describe)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
         self._follow(training, callbacks, total, before, describe)
         if anew:
@@ -339,8 +330,27 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             warn(training.doubts(command=False))
         return self
 
+    def _stream_to_learn(self, blocks: Any, anew: bool) -> Stream:
+        """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""
+        if isinstance(blocks, Stream):
+            return blocks if isinstance(blocks, Ahead) else Ahead(blocks)
+        return Pairs(blocks, expected=None if anew else self.names_of_numbers())
+
+    def _start_tasks(self, tasks: Tasks, passes: int | None, describe: Callable[[], None]) -> None:
+        """Tell what follows a run how many passes it takes; None where it ends at a certified gap."""
+
+        def copied() -> Attributes:
+            describe()
+            return self.copied_attributes()
+
+        if passes is None:
+            tasks.start(READING, None, copied)
+        else:
+            start_passes(tasks, passes, None, copied)
+
     def _options_of_run(self, stream: Stream, classes: Any, passes: int, anew: bool, shuffled: Shuffled | None) -> Options:
-        """The options of a run over a stream, whose labels they may need a pass to look at: the rows' order stays the first."""
+        """The options of a run over a stream. To find the classes may take a pass of its own, after which the generator stands
+        where it stood: the order of the rows that are learned does not depend on it."""
         generator = None if shuffled is None else shuffled.state()
         options, weights = self._options(stream, classes, passes), self._stream_weights(stream, anew)
         if shuffled is not None and generator is not None:
