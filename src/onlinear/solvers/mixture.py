@@ -293,6 +293,74 @@ def scaled(own, own_x, x, inverse):
     return own * own_x + (1.0 - own) * (x * inverse)
 
 
+@function
+def score_models(row, layout, models, of_models, of_row, stamp, t):
+    """The scores of the models and of their averages after t steps, less their intercepts."""
+    begin, end, indices, values, xs, inverse = row
+    parts, _, groups, width = layout
+    for g in range(groups):
+        own, last, mean = row_of(of_models, COLUMN // width + g), no_row(models), no_row(models)
+        for k in range(begin, end):
+            j = np.int64(indices[k])
+            at = j * parts * groups + g
+            x, w = scaled(own, xs[k], np.float64(values[k]), inverse), row_of(models, at)
+            last += w * x
+            mean += (row_of(models, at + S * groups) + AVERAGE.resting(w, stamp[j], float(t))) * x
+        put_row(of_row, SCORE // width + g, last)
+        put_row(of_row, MEAN_SCORE // width + g, mean)
+        put_row(of_row, AHEAD // width + g, last)
+
+
+@function
+def measure_steps(row, layout, models, of_models, of_row, ridge, l2, t):
+    """A and D of step t, by which theta is found, and 1 / (sigma + t l2) of every entry; sigma too where there is l2."""
+    begin, end, indices, values, xs, inverse = row
+    parts, places, groups, width = layout
+    for g in range(groups):
+        own, ahead, steep = row_of(of_models, COLUMN // width + g), no_row(models), no_row(models)
+        slope, grow = row_of(of_row, SLOPE // width + g), row_of(of_row, GROW // width + g)
+        for k in range(begin, end):
+            at, e = np.int64(indices[k]) * parts * groups + g, ENTRIES // width + (k - begin) * places * groups + g
+            x = scaled(own, xs[k], np.float64(values[k]), inverse)
+            gradient = slope * x
+            sigma = size_of(row_of(models, at + G * groups) + gradient * gradient, 0.0) * grow
+            if ridge is not None:
+                sigma = where(slope != 0.0, sigma, row_of(models, at + SIGMA * groups))
+                put_row(of_row, e + groups, sigma)
+            shrunk = 1.0 / max(sigma + t * l2, LEAST)
+            put_row(of_row, e, shrunk)
+            steep += (x * x) * shrunk
+            if ridge is not None:
+                ahead += x * (row_of(models, at) * ((sigma + (t - 1) * l2) * shrunk))
+        put_row(of_row, STEEP // width + g, steep)
+        if ridge is not None:
+            put_row(of_row, AHEAD // width + g, ahead)
+
+
+@function
+def move_models(row, layout, models, of_models, of_row, ridge, l2, stamp, t):
+    """Step t of the models in the columns of a row; the sums of their averages follow."""
+    begin, end, indices, values, xs, inverse = row
+    parts, places, groups, width = layout
+    for g in range(groups):
+        own, theta = row_of(of_models, COLUMN // width + g), row_of(of_row, THETA // width + g)
+        slope = row_of(of_row, SLOPE // width + g)
+        for k in range(begin, end):
+            j, e = np.int64(indices[k]), ENTRIES // width + (k - begin) * places * groups + g
+            at = j * parts * groups + g
+            x, w, shrunk = scaled(own, xs[k], np.float64(values[k]), inverse), row_of(models, at), row_of(of_row, e)
+            gradient, so_far = slope * x, row_of(models, at + S * groups)
+            put_row(models, at + S * groups, so_far + AVERAGE.resting(w, stamp[j], float(t)))
+            put_row(models, at + G * groups, row_of(models, at + G * groups) + gradient * gradient)
+            if ridge is not None:
+                sigma = row_of(of_row, e + groups)
+                put_row(models, at + SIGMA * groups, sigma)
+                w *= (sigma + (t - 1) * l2) * shrunk
+            put_row(models, at, w - theta * x * shrunk)
+    for k in range(begin, end):
+        stamp[indices[k]] = t
+
+
 @kernel
 def learn_mixture(
     rows, largest, y, s, loss, solver, l2, ridge, count, square, stamp, V, models, table, of_models, xs, room, of_row, now,
@@ -301,7 +369,8 @@ def learn_mixture(
     """Learn rows until one leaves something that is not finite; how many were learned.
 
     models, of_models, of_row: V, the table and the room as rows of lanes, or as they are where one model is kept. ridge: True
-    where there is l2, else None. xs: room for the scaled values of all entries.
+    where there is l2, else None. xs: room for the scaled values of all entries. layout: numbers of a feature in a model, those
+    kept of an entry, groups of models, models of a group.
     """
     indptr, indices, values = rows
     t, one, done = int(now[T]), now[ONE], y.shape[0]
@@ -310,7 +379,7 @@ def learn_mixture(
         parts, places = PARTS + 1, 2
     if models.ndim == 1:
         groups, width = 1, 1
-    shape = parts, groups * width
+    shape, layout = (parts, groups * width), (parts, places, groups, width)
     for i in range(y.shape[0]):
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         scale_row(rows, i, s[i], (count, square), None, True, xs)
@@ -323,17 +392,8 @@ def learn_mixture(
                 settle(V, np.int64(indices[k]), shape, stamp, float(t), l2)
         inverse = take_values(table, squares, float(end - begin), s[i])
 
-        for g in range(groups):
-            own, last, mean = row_of(of_models, COLUMN // width + g), no_row(models), no_row(models)
-            for k in range(begin, end):
-                j = np.int64(indices[k])
-                at = j * parts * groups + g
-                x, w = scaled(own, xs[k], np.float64(values[k]), inverse), row_of(models, at)
-                last += w * x
-                mean += (row_of(models, at + S * groups) + AVERAGE.resting(w, stamp[j], float(t))) * x
-            put_row(of_row, SCORE // width + g, last)
-            put_row(of_row, MEAN_SCORE // width + g, mean)
-            put_row(of_row, AHEAD // width + g, last)
+        row = begin, end, indices, values, xs, inverse
+        score_models(row, layout, models, of_models, of_row, stamp, t)
         finite = take_scores(table, room, one, t)
         shares_of(solver.rate, table, room, SHARES)
         scores[i] = mixed(table, room)
@@ -348,43 +408,9 @@ def learn_mixture(
             table[LENGTHS] += squares * inverse * inverse + one
             table[LENGTHS + 1] += own_squares + one
         if s[i] > 0.0 and take_slopes(table, room, loss, y[i], s[i], solver.eta, t):
-            for g in range(groups):
-                own, ahead, steep = row_of(of_models, COLUMN // width + g), no_row(models), no_row(models)
-                slope, grow = row_of(of_row, SLOPE // width + g), row_of(of_row, GROW // width + g)
-                for k in range(begin, end):
-                    at, e = np.int64(indices[k]) * parts * groups + g, ENTRIES // width + (k - begin) * places * groups + g
-                    x = scaled(own, xs[k], np.float64(values[k]), inverse)
-                    gradient = slope * x
-                    sigma = size_of(row_of(models, at + G * groups) + gradient * gradient, 0.0) * grow
-                    if ridge is not None:
-                        sigma = where(slope != 0.0, sigma, row_of(models, at + SIGMA * groups))
-                        put_row(of_row, e + groups, sigma)
-                    shrunk = 1.0 / max(sigma + t * l2, LEAST)
-                    put_row(of_row, e, shrunk)
-                    steep += (x * x) * shrunk
-                    if ridge is not None:
-                        ahead += x * (row_of(models, at) * ((sigma + (t - 1) * l2) * shrunk))
-                put_row(of_row, STEEP // width + g, steep)
-                if ridge is not None:
-                    put_row(of_row, AHEAD // width + g, ahead)
+            measure_steps(row, layout, models, of_models, of_row, ridge, l2, t)
             take_steps(table, room, loss, y[i], s[i], one)
-            for g in range(groups):
-                own, theta = row_of(of_models, COLUMN // width + g), row_of(of_row, THETA // width + g)
-                slope = row_of(of_row, SLOPE // width + g)
-                for k in range(begin, end):
-                    j, e = np.int64(indices[k]), ENTRIES // width + (k - begin) * places * groups + g
-                    at = j * parts * groups + g
-                    x, w, shrunk = scaled(own, xs[k], np.float64(values[k]), inverse), row_of(models, at), row_of(of_row, e)
-                    gradient, so_far = slope * x, row_of(models, at + S * groups)
-                    put_row(models, at + S * groups, so_far + AVERAGE.resting(w, stamp[j], float(t)))
-                    put_row(models, at + G * groups, row_of(models, at + G * groups) + gradient * gradient)
-                    if ridge is not None:
-                        sigma = row_of(of_row, e + groups)
-                        put_row(models, at + SIGMA * groups, sigma)
-                        w *= (sigma + (t - 1) * l2) * shrunk
-                    put_row(models, at, w - theta * x * shrunk)
-            for k in range(begin, end):
-                stamp[indices[k]] = t
+            move_models(row, layout, models, of_models, of_row, ridge, l2, stamp, t)
         if models.ndim == 2 and time_to_look(t):
             best, worst = renewed(table, solver.rate)
             if best >= 0:
