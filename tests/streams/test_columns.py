@@ -624,6 +624,12 @@ CSV = [
     ("\x89PNG\n1,2\n", r"a\.csv:1: expected names of columns in UTF-8, got b'.x89PNG"),
     ("y,x\n1,2\n1,2,\xff\n1,3\n", r"a\.csv:3: expected 2 values as in the line of names, got 3: '1,2,"),
     ("y,x\n1,\n1,\n", "has no value that tells its type"),
+    ('y,"x\n1,2\n1,3\n', r"a\.csv:1: expected rows after the line of names, got none; is a quote left open\?"),
+    ('y,x\n1,2\n"1,3\n1,4\n', r"a\.csv:3: expected 2 values as in the line of names, got 1; is a quote left open\?"),
+    ('y,x\n"1,2\n1,3\n', r"a\.csv:2: expected 2 values as in the line of names, got 1; is a quote left open\?"),
+    ("y\n1,2\n", r"a\.csv:2: expected 1 values as in the line of names, got 2\."),
+    ("y,x\n1,\xe9\n", r"a\.csv:2: expected UTF-8 text in column 'x', got .* \(of Latin-1 text: iconv -f LATIN1 -t UTF-8\)"),
+    ("y,\xe9\n1,2\n", r"a\.csv:1: expected names of columns in UTF-8, got .* \(of Latin-1 text: iconv -f LATIN1 -t UTF-8\)"),
 ]
 
 
@@ -634,6 +640,49 @@ def test_csv_that_is_wrong(tmp_path, text, message):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(StreamError, match=message):
         read(path)
+
+
+FOREIGN = {
+    "gzip data; a file named *.gz": gzip.compress(b"y,x\n1,2\n"),
+    "bzip2 data; a file named *.bz2": bz2.compress(b"y,x\n1,2\n"),
+    "Zstandard data; a file named *.zst": pa.compress(b"y,x\n1,2\n", "zstd", asbytes=True),
+    "a Parquet file; a file named *.parquet": b"PAR1" + bytes(20),
+    "a zip archive or a spreadsheet; unpack it": b"PK\x03\x04" + bytes(20),
+    "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)": "y,x\n1,2\n".encode("utf-16"),
+    "UTF-16 text; convert it to UTF-8": "y,x\n1,2\n".encode("utf-16-le"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_csv_that_is_another_kind_of_file(tmp_path, what):
+    path = tmp_path / "a.csv"
+    path.write_bytes(FOREIGN[what])
+    with pytest.raises(StreamError, match=re.escape(f"a.csv:1: expected CSV text, got what looks like {what}")):
+        read(path)
+
+
+def test_an_open_quote_is_named_by_its_line_in_a_long_file(tmp_path):
+    path = tmp_path / "a.csv"
+    wrongs = {
+        ("2.5", 400_000): "expected a number in column 'x', got text with a line end",
+        ("word", 300_000): "expected rows of at most",
+        ("word", 599_990): "expected a value that ends, got text up to the end of the file",
+        ("word", 600_000): "expected a value that ends, got text up to the end of the file",
+    }
+    for (value, at), what in wrongs.items():
+        lines = ["y,x"] + [f"1,{value}"] * 600_000
+        lines[at] = f'1,"{value}'
+        path.write_text("\n".join(lines) + "\n")
+        with pytest.raises(StreamError, match=rf"a\.csv:{at + 1}: {what}.*; is a quote left open\?"):
+            list(streams.open(path, target="y"))
+
+
+def test_a_last_value_of_several_lines_is_no_open_quote(tmp_path):
+    path = tmp_path / "a.csv"
+    for end in ("", "\n", "\r\n", "\n\n"):
+        path.write_bytes(('y,x\n1,a\n0,"b\nc ""d"""' + end).encode())
+        (block,) = streams.open(path, target="y")
+        assert block.n == 2
 
 
 def test_csv_rows_with_too_few_or_many_values_are_skipped_if_asked(tmp_path):
@@ -657,7 +706,7 @@ def test_a_csv_column_that_changes_its_type_names_the_way_out(tmp_path):
         list(streams.open(path, target="y"))
     assert sum(block.n for block in streams.open(path, target="y", text="c")) == 300_002
     path.write_text("y,c\n1,x\n1," + "x" * 2**21 + "\n")
-    with pytest.raises(StreamError, match="expected rows of at most 1048576 bytes"):
+    with pytest.raises(StreamError, match=r"a\.csv:3: expected rows of at most 1048576 bytes"):
         read(path)
 
 

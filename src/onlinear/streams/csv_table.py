@@ -13,6 +13,7 @@ from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.delimiters import as_delimiter
 from onlinear.streams.files import BEGIN, ByteFile, Members
+from onlinear.streams.lines import OF_UTF_16, refuse_foreign
 from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers, other_decimal
 from onlinear.streams.places import Place
 from onlinear.streams.suffixes import strip_packing
@@ -22,6 +23,8 @@ HEAD = 1 << 20  # bytes of a CSV file that decide the types of its columns; more
 LONGEST_ROW = 1 << 26  # bytes of a line of a CSV file
 MOST_COLUMNS = 1 << 18  # of a CSV file: each takes a kilobyte before its first value is read
 BLANK = b"\xef\xbb\xbf\r\n"  # bytes that are no name: a mark of UTF-8, ends of lines
+TO_UTF_8 = " (of Latin-1 text: iconv -f LATIN1 -t UTF-8)"
+OPEN_QUOTE = "; is a quote left open?"
 ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 
 
@@ -50,8 +53,9 @@ class CsvTable(Table):
     def _infer_schema(self) -> Any:
         """The columns' names, and their types: those stated, else those inferred from the first rows."""
         head = self._file.head
+        refuse_foreign(self.place.name, "CSV", head)
         if not self._file.whole and head.count(b"\n") < 2:
-            raise self._error(ValueError("straddling"))
+            raise self._error(ValueError("straddling"), 1)
         first = head.find(b"\n") + 1
         self._check_names(head[:first] if first else head)
         columns = 1 + head.count(self._delimiter.encode(), 0, first or len(head))
@@ -62,8 +66,11 @@ class CsvTable(Table):
         known = self._settings.schemas.get(key)
         if known is None:
             # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
-            wrong = (lambda row: "skip") if _is_utf8(head) else None
+            wrong = self._note_wrong_row if _is_utf8(head) else None
             known = _look_at(self._open_csv(pa.BufferReader(head), {}, None, wrong), self._decimal)
+            wrong_rows, self._wrong = self._wrong, []
+            if known[-1] and wrong_rows:
+                raise StreamError(wrong_rows[0][1])
             self._settings.schemas.clear()
             self._settings.schemas[key] = known
         schema, self.marks, self.bare = known
@@ -74,12 +81,14 @@ class CsvTable(Table):
         return pa.schema([(field.name, self._settings.types.get(field.name) or _widen(field.type)) for field in schema])
 
     def _check_names(self, line: bytes) -> None:
-        """Refuse a line of names that is not UTF-8."""
+        """Refuse a line of names that is not UTF-8, or has the zeros of UTF-16."""
         try:
             line.decode()
         except UnicodeDecodeError as error:
             found = line[error.start : error.start + 16]
-            raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {found!r}.") from None
+            raise StreamError(f"{self.place.name}:1: expected names of columns in UTF-8, got {found!r}{TO_UTF_8}.") from None
+        if b"\0" in line:
+            raise StreamError(f"{self.place.name}:1: expected CSV text, got what looks like {OF_UTF_16}.")
 
     @property
     def position(self) -> int:
@@ -97,9 +106,9 @@ class CsvTable(Table):
         stored = [name for name in columns if name not in keys]
         types = {name: self.types[name] for name in stored}
         reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, self._note_wrong_row)
-        record, whole = 2, Completer(columns, keys)
-        while (batch := self._next(reader)) is not None:
-            begin = 0
+        record, whole, last = 2, Completer(columns, keys), None
+        while (batch := self._next(reader, record)) is not None:
+            begin, last = 0, batch if batch.num_rows else last
             while begin < batch.num_rows:
                 stop = min(begin + rows, batch.num_rows)
                 if self._wrong:
@@ -111,6 +120,16 @@ class CsvTable(Table):
                 record = self._skip_wrong_rows(record)
         while self._wrong:
             record = self._skip_wrong_rows(self._wrong[0][0])
+        self._refuse_open_end(last, record - 1)
+
+    def _refuse_open_end(self, last: Any, record: int) -> None:
+        """Refuse a last row whose last value goes on to the end of the file, which pyarrow takes for one that ends there."""
+        if last is None or self._names[-1] not in last.schema.names or self._file.tail.rstrip(b"\r\n").endswith(b'"'):
+            return
+        value = last.column(self._names[-1])[-1].as_py()
+        if isinstance(value, str) and "\n" in value:
+            held = "expected a value that ends, got text up to the end of the file"
+            raise StreamError(f"{self.place.name}:{record}: {held}{OPEN_QUOTE}")
 
     def _skip_wrong_rows(self, record: int) -> int:
         while self._wrong and self._wrong[0][0] == record:
@@ -120,16 +139,17 @@ class CsvTable(Table):
 
     def _note_wrong_row(self, row: Any) -> str:
         fields = f"expected {row.expected_columns} values as in the line of names, got {row.actual_columns}"
-        self._wrong.append((row.number, f"{self.place.name}:{row.number}: {fields}."))
+        end = OPEN_QUOTE if _leaves_quote_open(row.text.encode()) else "."
+        self._wrong.append((row.number, f"{self.place.name}:{row.number}: {fields}{end}"))
         return "skip"
 
-    def _next(self, reader: Any) -> Any:
+    def _next(self, reader: Any, record: int) -> Any:
         try:
             return reader.read_next_batch()
         except StopIteration:
             return None
         except ERRORS as error:
-            raise self._error(error) from None
+            raise self._error(error, record) from None
 
     def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str] | None) -> Any:
         try:
@@ -147,19 +167,19 @@ class CsvTable(Table):
                 ),
             )
         except ERRORS as error:
-            raise self._error(error) from None
+            raise self._error(error, 2) from None
 
-    def _error(self, error: Exception) -> StreamError:
-        """pyarrow's error as one that names the place and the remedy."""
+    def _error(self, error: Exception, record: int) -> StreamError:
+        """pyarrow's error as one that names the place and the remedy; ``record`` is the first that was not read."""
         name, message = self.place.name, first_line(error)
         if "Empty CSV file" in message:
+            if _leaves_quote_open(self._file.head):
+                return StreamError(f"{name}:1: expected rows after the line of names, got none{OPEN_QUOTE}")
             if self._file.head.strip(BLANK):
                 return StreamError(f"{name}: expected rows after the line of names, got none.")
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
-            return StreamError(
-                f"{name}: expected rows of at most {self._longest} bytes, got a longer one; is a quote left open?"
-            )
+            return StreamError(f"{name}:{record}: expected rows of at most {self._longest} bytes, got a longer one{OPEN_QUOTE}")
         if found := re.fullmatch(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
             fields = f"expected {found[2]} values as in the line of names, got {found[3]}"
             return StreamError(f"{name}:{found[1]}: {fields}: {found[4][:40]!a}.")
@@ -169,8 +189,10 @@ class CsvTable(Table):
         column, row, kind = self._names[int(found[1])], found[2], found[3]
         value = found[4].removeprefix("invalid value ").removesuffix(".")
         wanted = {"double": "a number", "bool": "true or false", "string": "UTF-8 text"}.get(kind, f"a {kind}")
+        if value.startswith("'") and not value[1:].endswith("'"):  # of which the first line is here
+            return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got text with a line end{OPEN_QUOTE}")
         missing = f"{as_nulls([value[1:-1]], self._settings.nulls, command=False)} takes it as missing"
-        hint = "" if kind == "string" else f" (text={column!r} reads the column as text, {missing})"
+        hint = TO_UTF_8 if kind == "string" else f" (text={column!r} reads the column as text, {missing})"
         if kind == "double" and (other := other_decimal(value[1:-1], self._decimal)):
             hint = f" (decimal={other!r}, in the command --decimal {other}, reads such numbers)"
         return StreamError(f"{name}:{row}: expected {wanted} in column {column!r}, got {value}{hint}.")
@@ -194,6 +216,7 @@ class _Rewindable:
         self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
+        self.tail = b""  # the last bytes that were read
         self.closed = False
 
     def _read_file(self, size: int) -> bytes:
@@ -208,6 +231,7 @@ class _Rewindable:
         else:
             found = self._read_file(size)
         self.count += len(found)
+        self.tail = found[-8:] or self.tail
         return found
 
     @property
@@ -238,6 +262,10 @@ def _look_at(reader: Any, decimal: str) -> tuple[Any, dict[str, tuple[str, ...]]
         return reader.schema, {}, True
     except ERRORS:  # reading says more of them
         return reader.schema, {}, False
+
+
+def _leaves_quote_open(text: bytes) -> bool:
+    return text.count(b'"') % 2 == 1
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -147,18 +147,19 @@ def quote_token(token: str) -> str:
     return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
 
 
+OF_UTF_16 = "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
 _FOREIGN = {
     b"\x1f\x8b": "gzip data; a file named *.gz is read as that",
     b"\xfd7zXZ": "xz data; a file named *.xz is read as that",
     b"BZh": "bzip2 data; a file named *.bz2 is read as that",
     b"\x28\xb5\x2f\xfd": "Zstandard data; a file named *.zst is read as that",
-    b"PK\x03\x04": "a zip archive",
+    b"PK\x03\x04": "a zip archive or a spreadsheet; unpack it, or save it as text",
     b"PAR1": "a Parquet file; a file named *.parquet is read as that",
     b"ARROW1": "an Arrow or Feather file; a file named *.arrow is read as that",
     b"\x93NUMPY": "a NumPy file",
     b"\x89HDF": "an HDF5 file",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
+    b"\xff\xfe": OF_UTF_16,
+    b"\xfe\xff": OF_UTF_16,
 }
 
 
