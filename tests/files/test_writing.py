@@ -1,5 +1,6 @@
 """One way to write a file: whole or not at all, nothing lost, no trace of killed writers, never over an input or a device."""
 
+import io
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import Learner, load, streams
+from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app, checkpoints
 from onlinear.cli.predict import _writer
 from onlinear.files import writing
@@ -609,3 +610,35 @@ def test_a_checkpoint_of_a_long_name(tmp_path, monkeypatch):
         )
         assert found.exit_code == 0, found.stderr
         assert checkpoints.read(name).state.run["rows"] > 0
+
+
+class Named:
+    """A path of bytes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __fspath__(self):
+        return os.fsencode(self.path)
+
+
+@pytest.mark.parametrize("kind", [os.fsencode, Named], ids=["bytes", "path-like"])
+def test_paths_of_bytes(tmp_path, kind):
+    model = OnlineClassifier().fit(np.eye(4), [0, 1, 0, 1])
+    path = kind(tmp_path / "m.onlinear")
+    model.save(path)
+    assert np.array_equal(load(path).coef_, model.coef_)
+    (tmp_path / "a.svm").write_text("1 1:2\n0 1:3\n")
+    assert [block.n for block in streams.open(kind(tmp_path / "a.svm"))] == [2]
+    with pytest.raises(FileNotFoundError, match=r"no model file at '.*none'"):
+        load(kind(tmp_path / "none"))
+    with pytest.raises(TypeError, match=r"for a file, pass streams\.open\('.*a\.svm'\)"):
+        model.predict(kind(tmp_path / "a.svm"))
+
+
+@pytest.mark.parametrize("source", [None, 3, io.BytesIO(b"1 1:2"), io.StringIO("1 1:2")])
+def test_what_names_no_file(source):
+    with pytest.raises(
+        TypeError, match=r"source must be the name of a file, several of them, or a table, got (None|3|an open file)"
+    ):
+        streams.open(source)

@@ -242,11 +242,11 @@ FOREIGN = [
     (lzma.compress(b"1 1:1\n"), "xz data; a file named *.xz is read as that."),
     (bz2.compress(b"1 1:1\n"), "bzip2 data; a file named *.bz2 is read as that."),
     (b"\x28\xb5\x2f\xfd\x00\x00", "Zstandard data; a file named *.zst is read as that."),
-    (b"PK\x03\x04\x14\x00", "a zip archive."),
+    (b"PK\x03\x04\x14\x00", "a zip archive or a spreadsheet; unpack it, or save it as text."),
     (b"PAR1\x15\x04", "a Parquet file; a file named *.parquet is read as that."),
     (b"ARROW1\x00\x00", "an Arrow or Feather file; a file named *.arrow is read as that."),
     (b"\x93NUMPY\x01", "a NumPy file."),
-    ("1 1:1\n".encode("utf-16"), "UTF-16 text."),
+    ("1 1:1\n".encode("utf-16"), "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."),
 ]
 
 

@@ -87,6 +87,16 @@ def test_utf_16_is_refused(tmp_path, form, encoding):
 
 
 @pytest.mark.parametrize("form", FORMATS)
+def test_lines_that_end_with_cr_alone(tmp_path, form):
+    content = FORMATS[form][0].replace("\n", "\r").encode()
+    if form == "csv":
+        assert read(tmp_path, form, content) == ROWS
+        return
+    with pytest.raises(StreamError, match=rf"a\.{form}:1: expected .* text, got lines that end with CR alone \(tr "):
+        read(tmp_path, form, content)
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_nul_bytes_are_no_numbers(tmp_path, form):
     text = FORMATS[form][0].encode()
     at = text.rindex(b"3")

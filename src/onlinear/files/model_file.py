@@ -57,15 +57,15 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
     Raises OSError, or ModelFileError for a file that is truncated, damaged, foreign or of a newer version.
     """
-    name = os.fspath(path)
-    if not Path(path).exists():
+    name = os.fsdecode(path)
+    if not Path(name).exists():
         raise FileNotFoundError(f"no model file at {name!r}.")
-    if not Path(path).is_file():
+    if not Path(name).is_file():
         raise ModelFileError(f"{name}: not an onlinear model file (not a file).")
-    with open(path, "rb"):
+    with open(name, "rb"):
         pass  # where the system refuses the file, its own error follows
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(name, framework="numpy") as file:
             header = _header(file.metadata() or {})
             arrays = {key: _array(file, key) for key in file.keys()}  # noqa: SIM118
         if header.get("digest") != _digest(header, arrays):

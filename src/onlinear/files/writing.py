@@ -56,7 +56,7 @@ def new_file(path: Name) -> Iterator[BinaryIO]:
 
     Raises OSError, which names ``path``, for what ``check`` refuses and for every error on the way.
     """
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     check(name)
     with _through(name) if is_stream(name) else _replacing(name) as file:
         yield file
@@ -65,7 +65,7 @@ def new_file(path: Name) -> Iterator[BinaryIO]:
 @contextmanager
 def scratch(path: Name) -> Iterator[BinaryIO]:
     """A nameless file, in the folder of ``path``, for data that wait to be written there; errors name ``path``."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     with _naming(name):
         hidden = tempfile.TemporaryFile(dir=None if is_stream(name) else _folder(name))  # noqa: SIM115
     with hidden, io.BufferedRandom(_File(os.dup(hidden.fileno()), "r+b", name)) as file:
@@ -74,7 +74,7 @@ def scratch(path: Name) -> Iterator[BinaryIO]:
 
 def check(path: Name) -> None:
     """Raise OSError where ``path`` cannot be written, as far as that is known in advance."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     if (number := _descriptor(name)) is not None:
         with _naming(name):
             found: os.stat_result | None = os.fstat(number)
@@ -100,7 +100,7 @@ def check(path: Name) -> None:
 
 def is_stream(path: Name) -> bool:
     """Whether ``path`` is written to directly: a named pipe, a character device or an open descriptor of this process."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     if _descriptor(name) is not None:
         return True
     found = _stat_or_none(name)
@@ -110,7 +110,7 @@ def is_stream(path: Name) -> bool:
 def same(a: Name, b: Name) -> bool:
     """Whether two paths are one file: by name, by symbolic or by hard link. ``-`` is standard input; no device is a file."""
     try:
-        first, second = _stat(os.fspath(a)), _stat(os.fspath(b))
+        first, second = _stat(os.fsdecode(a)), _stat(os.fsdecode(b))
     except OSError:
         return os.path.realpath(a) == os.path.realpath(b)
     return os.path.samestat(first, second) and not stat.S_ISCHR(first.st_mode)
@@ -118,7 +118,7 @@ def same(a: Name, b: Name) -> bool:
 
 def suffixed(path: Name, suffix: str) -> str:
     """``path`` with a suffix; of a name that would be too long for the file system, the end is cut."""
-    folder, name = os.path.split(os.fspath(path))
+    folder, name = os.path.split(os.fsdecode(path))
     while len(os.fsencode(name + suffix)) > LONGEST:
         name = name[:-1]
     return os.path.join(folder, name + suffix)
@@ -126,7 +126,7 @@ def suffixed(path: Name, suffix: str) -> str:
 
 def clean(path: Name) -> None:
     """Remove the temporary files that killed writers of ``path`` left behind."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     if is_stream(name):
         return
     folder, prefix = _folder(name), _prefix(os.path.realpath(name))

@@ -49,8 +49,8 @@ def _is_rows(X: Any) -> bool:
 def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
     """Raise for what scikit-learn's own checks would drop (masks), take for numbers (dates) or name in other words (text).
     ``columns``: those of the table that the model was trained on."""
-    if isinstance(X, (str, os.PathLike)):
-        path = os.fspath(X)
+    if isinstance(X, (str, bytes, os.PathLike)):
+        path = os.fsdecode(X)
         raise TypeError(f"X must hold rows, got the text or path {path!r}: for a file, pass streams.open({path!r}).")
     if X is None or (hasattr(X, "__next__") and not hasattr(X, "__array__")):
         got = "None" if X is None else f"a {type(X).__name__}"

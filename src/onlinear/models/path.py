@@ -411,7 +411,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             For a file that holds no path.
         """
         header, arrays = model_file.read(path)
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         if header.get("kind") != "path":
             raise ModelFileError(f"{name}: holds a model of the kind {header.get('kind')!r}, not a path of penalties.")
         try:

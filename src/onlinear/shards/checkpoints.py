@@ -83,7 +83,7 @@ def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any], *
 
     Raises ModelFileError for what is no checkpoint of a fit over shards, and ValueError for one of other shards or settings.
     """
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     header, arrays = model_file.read(path)
     entry = header.get(ENTRY)
     if not isinstance(entry, dict):

@@ -37,7 +37,7 @@ def write_shard(shard: Any, model: Any, kind: str, folder: str) -> str:
     with new_file(path) as file, tables(file, columns(model, kind), FORMS[SUFFIX]) as write:
         for block in _opened(shard, model):
             write(predictions(model, block, kind))
-    return os.fspath(path)
+    return os.fsdecode(path)
 
 
 def _opened(shard: Any, model: Any) -> Stream:
@@ -115,7 +115,7 @@ def predict_to(
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
         raise ValueError(f"two shards would be written to {twice}: their names must differ.")
-    return list(runner.map(write_shard, shards, model, kind, os.fspath(folder)))
+    return list(runner.map(write_shard, shards, model, kind, os.fsdecode(folder)))
 
 
 def evaluate(model: Any, shards: Sequence[Any], runner: Runner, name: str = "the shards") -> Result:

@@ -91,7 +91,7 @@ def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) 
     StreamError
         Where the first file cannot be read.
     """
-    names = streams.files([source] if isinstance(source, (str, os.PathLike)) else source)
+    names = streams.files([source] if isinstance(source, (str, bytes, os.PathLike)) else source)
     for name in names:
         if name == STDIN or is_pipe(name):
             raise ValueError(f"{name}: a pipe gives its rows once and in one place; shards need files.")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from io import IOBase
 from typing import Any
 
 from onlinear.streams import encoding as _encoding
@@ -146,10 +147,13 @@ def open(
     shared = {"hash_bits": hash_bits, "unlabelled": unlabelled, "max_errors": max_errors}
     if is_table(source):
         return _open_memory(source, format, asked, shared, encoding, block_bytes)
-    names = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if isinstance(source, IOBase) or not (isinstance(source, (bytes, os.PathLike)) or hasattr(source, "__iter__")):
+        held = "an open file: give its name" if isinstance(source, IOBase) else repr(source)
+        raise TypeError(f"source must be the name of a file, several of them, or a table, got {held}.")
+    names = [source] if isinstance(source, (str, bytes, os.PathLike)) else list(source)
     if not names:
         raise ValueError("source must name at least one file, or be a table.")
-    paths = [path for name in names for path in _expand(os.fspath(name))]
+    paths = [path for name in names for path in _expand(os.fsdecode(name))]
     if format == "auto" and len(paths) == 1 and paths[0] in BUNDLED and not os.path.exists(paths[0]):
         return Bundled(paths[0])
     for path in paths:
@@ -248,7 +252,7 @@ def files(source: Iterable[str | os.PathLike[str]]) -> list[str]:
     bundled data sets.
     """
     found: list[str] = []
-    for name in (path for given in source for path in _expand(os.fspath(given))):
+    for name in (path for given in source for path in _expand(os.fsdecode(given))):
         if name in BUNDLED and not os.path.exists(name):
             raise ValueError(f"{name} is a bundled data set, which is no file.")
         _must_exist(name)

@@ -147,6 +147,7 @@ def quote_token(token: str) -> str:
     return repr(token if len(token) <= 40 else token[:37] + "...") if token else "the end of the line"
 
 
+HEAD = 1 << 16  # bytes of a file that tell what it is
 OF_UTF_16 = "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
 _FOREIGN = {
     b"\x1f\x8b": "gzip data; a file named *.gz is read as that",
@@ -164,7 +165,11 @@ _FOREIGN = {
 
 
 def refuse_foreign(name: str, expected: str, head: bytes) -> None:
-    """Raise StreamError for a file that begins as one of another kind does."""
+    """Raise StreamError for a file that begins as one of another kind does, or whose lines end with CR alone."""
     for mark, kind in _FOREIGN.items():
         if head.startswith(mark):
             raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}.")
+    if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head.rstrip(b"\r\n") and expected != "CSV":
+        raise StreamError(
+            f"{name}:1: expected {expected} text, got lines that end with CR alone (tr '\\r' '\\n' converts them)."
+        )

@@ -24,6 +24,7 @@ from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.lines import (
     BLOCK_BYTES,
+    HEAD,
     Lines,
     ParsedLines,
     block_of,
@@ -256,7 +257,7 @@ class Svmlight(Lines):
         began = perf_counter()
         name, store, end, line, *_ = piece
         if line == 1:
-            refuse_foreign(name, "svmlight", bytes(store[: min(end, 8)]))
+            refuse_foreign(name, "svmlight", bytes(store[: min(end, HEAD)]))
         text = np.frombuffer(store, np.uint8)
         arrays = make_arrays(text[:end], piece.lines, self.max_errors + 1)
         with np.errstate(over="ignore"):

@@ -27,7 +27,7 @@ def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | Non
     """
     first = getattr(stream, "base", 1) if base is None else base
     rows = 0
-    with _open(os.fspath(path)) as file:
+    with _open(os.fsdecode(path)) as file:
         for block in stream:
             _must_fit(stream, block)
             file.write(_text(block, first).encode())

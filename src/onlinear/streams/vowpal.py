@@ -24,6 +24,7 @@ from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
 from onlinear.streams.lines import (
     BLOCK_BYTES,
+    HEAD,
     Lines,
     ParsedLines,
     block_of,
@@ -277,7 +278,7 @@ class Vowpal(Lines):
         began = perf_counter()
         name, store, end, line, *_ = piece
         if line == 1:
-            refuse_foreign(name, "Vowpal Wabbit", bytes(store[: min(end, 8)]))
+            refuse_foreign(name, "Vowpal Wabbit", bytes(store[: min(end, HEAD)]))
         text, crosses = np.frombuffer(store, np.uint8), self._crosses
         mask = np.uint64((1 << (32 if crosses else self.hash_bits)) - 1)
         arrays = _make_arrays(text[:end], piece.lines, self.max_errors + 1, crosses is not None)
