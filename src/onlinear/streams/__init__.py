@@ -245,7 +245,7 @@ def local_files(source: Sequence[str]) -> list[str]:
     return found
 
 
-def files(source: Iterable[str | os.PathLike[str]]) -> list[str]:
+def files(source: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
     """The files and URIs behind a source's names, each to be opened by itself, in the order of their rows.
 
     Raises FileNotFoundError where there is none, and ValueError for folders whose names give columns (``key=value``) and for
