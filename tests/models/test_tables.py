@@ -340,3 +340,21 @@ def test_an_array_for_a_model_of_a_table_is_told_the_columns():
         model.predict(table[["x", "s"]].to_numpy())
     with pytest.raises(ValueError, match=f"X has 2 features, but the model is expecting {model.n_features_in_} .*{columns}"):
         model.predict(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"price": SITE}, "column 'price': expected a number, as the model has it, got text"),
+        ({"price": pd.Series(SITE, dtype="category")}, r"'price': expected a number, .*, got categories \(text\)"),
+        ({"price": FRAME["day"]}, r"'price': expected a number, .*, got dates or times \(timestamp"),
+        ({"price": [[1, 2]] * N}, r"'price': expected a number, .*, got lists \(list<"),
+        ({"price": pd.cut(PRICE, 2)}, r"'price': expected a number, .*, got categories \(values of the type pandas.interval\)"),
+        ({"site": PRICE}, "column 'site': expected text, as the model has it, got numbers"),
+    ],
+)
+def test_what_another_column_holds_is_said_in_plain_words(changed, message):
+    given = FRAME[["price", "site", "click"]].dropna()
+    model = OnlineClassifier().fit(given, "click")
+    with pytest.raises(StreamError, match=message):
+        model.predict(FRAME.assign(**changed).loc[given.index])

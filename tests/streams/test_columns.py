@@ -446,12 +446,12 @@ def test_text_that_looks_missing_is_missing_unless_quoted(tmp_path):
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
 WRONG_COLUMNS = [
-    (pa.array([[1.0]]), {}, "holds list<.*: double>, which is no feature"),
-    (pa.array([{"a": 1}]), {}, "holds struct<a: int64>, which is no feature"),
-    (pa.array([b"x"]), {}, "holds binary, which is no feature"),
+    (pa.array([[1.0]]), {}, r"holds lists \(list<.*: double>\), which is no feature"),
+    (pa.array([{"a": 1}]), {}, r"holds records \(struct<a: int64>\), which is no feature"),
+    (pa.array([b"x"]), {}, r"holds bytes \(binary\), which is no feature"),
     (pa.array([None]), {}, "has no value that tells its type: exclude it, or name it in text or numbers"),
     (pa.array([1], pa.date32()), {}, r"holds dates or times \(date32\[day\]\): exclude it, read it as a number \(dates="),
-    (pa.array([1.5]), {"text": ["x"]}, "expected text, as asked or as in the first file, got double"),
+    (pa.array([1.5]), {"text": ["x"]}, "expected text, as asked or as in the first file, got numbers"),
     (pa.array([[1]]), {"text": ["x"]}, "expected text, as asked"),
 ]
 
@@ -499,10 +499,10 @@ def test_wrong_values_are_refused_with_their_row_or_skipped(tmp_path, columns, o
 
 LATER_FILES = [
     ({"x": [1.0]}, "expected a column 'c', got 'y', 'x'"),
-    ({"x": ["a"], "c": ["a"]}, "column 'x': expected a number, as asked or as in the first file, got string"),
-    ({"x": [1.0], "c": [1.5]}, "column 'c': expected text, as asked or as in the first file, got double"),
+    ({"x": ["a"], "c": ["a"]}, "column 'x': expected a number, as asked or as in the first file, got text"),
+    ({"x": [1.0], "c": [1.5]}, "column 'c': expected text, as asked or as in the first file, got numbers"),
     ({"x": [1.0], "c": ["a"], "z": [1.0]}, "the column 'z' is not in"),
-    ({"y": ["a"], "x": [1.0], "c": ["a"]}, "column 'y': expected a number, as asked or as in the first file, got string"),
+    ({"y": ["a"], "x": [1.0], "c": ["a"]}, "column 'y': expected a number, as asked or as in the first file, got text"),
 ]
 
 

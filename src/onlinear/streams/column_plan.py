@@ -190,7 +190,8 @@ class Plan:
             fits = found == stated or pa.types.is_null(held) or {found, stated} == {NUMBER, BOOLEAN}
             if fits or (stated == TEXT and _is_textual(held)) or (found == TEXT and name in _as_list(self.options.numbers)):
                 return stated
-            raise StreamError(f"{where}: expected {WANTED[stated]}, as asked or as in the first file, got {held}.")
+            wanted = f"{WANTED[stated]}, {'as asked or as in the first file' if self._given is None else 'as the model has it'}"
+            raise StreamError(f"{where}: expected {wanted}, got {in_words(held)}.")
         if table.bare:
             raise StreamError(f"{table.place.name}: expected rows after the line of names, got none.")
         if pa.types.is_null(held):
@@ -200,7 +201,9 @@ class Plan:
                 f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
             )
         if found is None:
-            raise StreamError(f"{where} holds {held}, which is no feature: exclude it, or turn it into plain columns first.")
+            raise StreamError(
+                f"{where} holds {in_words(held)}, which is no feature: exclude it, or turn it into plain columns first."
+            )
         if found == DATE and self.options.dates is None:
             choice = "read it as a number (dates='seconds' or 'days' since 1970), or as a category (text)"
             raise StreamError(f"{where} holds dates or times ({held}): exclude it, {choice}{_by(table)}.")
@@ -262,6 +265,21 @@ def kind_of(held: Any) -> str | None:
     if kinds.is_temporal(held) and not kinds.is_interval(held):
         return DATE
     return TEXT if _is_textual(held) and not kinds.is_integer(held) else None
+
+
+def in_words(held: Any) -> str:
+    """What a column of this type holds; Arrow's own name stands behind what has no plain one."""
+    kinds = pa.types
+    if kinds.is_dictionary(held):
+        return f"categories ({in_words(held.value_type)})"
+    if isinstance(held, pa.BaseExtensionType):
+        return f"values of the type {held.extension_name}"
+    kind = kind_of(held)
+    if kind in (NUMBER, BOOLEAN, TEXT):
+        return {NUMBER: "numbers", BOOLEAN: "true and false", TEXT: "text"}[kind]
+    words = {"lists": kinds.is_list, "records": kinds.is_struct, "bytes": kinds.is_binary}
+    found = "dates or times" if kind == DATE else next((word for word, fits in words.items() if fits(held)), None)
+    return str(held) if found is None else f"{found} ({held})"
 
 
 def _is_textual(held: Any) -> bool:
