@@ -103,6 +103,16 @@ def test_targets_whose_squares_are_0_are_named(loss, size, stream):
     assert len(said) == (size < 1e-150)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-140, 1e-160, 1e-200])
+def test_without_an_intercept_too(size):
+    y = NUMBERS @ [1.0, -2.0, 0.5] * size
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        OnlineRegressor(fit_intercept=False).fit(NUMBERS, y)
+        OnlineRegressor(fit_intercept=False).fit(NUMBERS, np.zeros(200))
+    assert sum("squares are 0, so they are not learned" in str(warning.message) for warning in caught) == (size < 1e-150)
+
+
 def test_targets_that_are_equal_or_few_of_which_are_small_are_not_named():
     for y in (np.zeros(200), np.full(200, 1e-300), np.where(np.arange(200) < 100, 1e-300, NUMBERS[:, 0])):
         with warnings.catch_warnings():

@@ -261,8 +261,14 @@ class Units:
 
     @property
     def vanish(self) -> bool:
-        """Whether the targets of an output differ, but by so little that the squares of it are none."""
-        sizes = self.spread[:, MEAN] if self.counts else self.ends[:, 1] - self.ends[:, 0]
+        """Whether the targets of an output differ, but by so little that the squares of it are none; without a zero, whether
+        those that are not 0 are so small."""
+        if self.counts:
+            sizes = self.spread[:, MEAN]
+        elif self.shifts or self.clip is None:
+            sizes = self.ends[:, 1] - self.ends[:, 0]
+        else:
+            sizes = np.abs(self.clip.ranges).max(axis=1)
         return self.targets and bool(np.any((sizes > 0.0) & (sizes < TINIEST)))
 
     @property
