@@ -495,10 +495,10 @@ class Mixture(NamedTuple):
         for j in on:
             X[0, j] = x[j] * inverse
             X[1, j] = x[j] / sqrt(U[2, j]) if U[2, j] > 0.0 else 0.0
+        columns = [X[int(column)] for column in table[COLUMN : COLUMN + MODELS]]
         of_models = U[3 : 3 + 4 * MODELS].reshape(4, MODELS, D)
         for m in range(MODELS):
-            own = X[int(table[COLUMN + m])]
-            room[SCORE + m], room[MEAN_SCORE + m] = dot(of_models[W, m], own), dot(of_models[S, m], own)
+            room[SCORE + m], room[MEAN_SCORE + m] = dot(of_models[W, m], columns[m]), dot(of_models[S, m], columns[m])
         take_scores(table, room, one, t - 1)
         of_models[S] += AVERAGE.om(t) * of_models[W]
         add_biases(table, t)
@@ -509,27 +509,35 @@ class Mixture(NamedTuple):
             table[LENGTHS + 1] += dot(X[1], X[1]) + one
             moves = take_slopes(table, room, loss, y, s, self.eta, t)
         if moves:
-            for m in range(MODELS):
-                w, squares, sigma, own = of_models[W, m], of_models[G, m], of_models[SIGMA, m], X[int(table[COLUMN + m])]
-                room[AHEAD + m], room[STEEP + m] = 0.0, 0.0
-                for j in on:
-                    squares[j] += (room[SLOPE + m] * own[j]) ** 2
-                    if room[SLOPE + m] != 0.0:
-                        sigma[j] = size_of(squares[j], 0.0) * room[GROW + m]
-                        room[STEEP + m] += own[j] * own[j] / (sigma[j] + t * l2)
-                        room[AHEAD + m] += own[j] * w[j] * ((sigma[j] + (t - 1) * l2) / (sigma[j] + t * l2))
+            self.measure_models(of_models, columns, room, on, t, l2)
             take_steps(table, room, loss, y, s, one)
-        for m in range(MODELS):
-            w, sigma, own = of_models[W, m], of_models[SIGMA, m], X[int(table[COLUMN + m])]
-            for k in range(1, D):
-                if sigma[k] > 0.0:
-                    pull = room[THETA + m] * own[k] if moves else 0.0
-                    w[k] = (w[k] * (sigma[k] + (t - 1) * l2) - pull) / (sigma[k] + t * l2)
+        self.move_models(of_models, columns, room, moves, t, l2)
         if time_to_look(t):
             best, worst = renewed(table, self.rate)
             if best >= 0:
                 of_models[:, worst] = of_models[:, best]
         self.write_mixture(U, of_models, table, t)
+
+    def measure_models(self, of_models, columns, room, on, t, l2):
+        """A and D of step t, by which theta is found, for every model; sigma moves."""
+        for m in range(MODELS):
+            w, squares, sigma, own = of_models[W, m], of_models[G, m], of_models[SIGMA, m], columns[m]
+            room[AHEAD + m], room[STEEP + m] = 0.0, 0.0
+            for j in on:
+                squares[j] += (room[SLOPE + m] * own[j]) ** 2
+                if room[SLOPE + m] != 0.0:
+                    sigma[j] = size_of(squares[j], 0.0) * room[GROW + m]
+                    room[STEEP + m] += own[j] * own[j] / (sigma[j] + t * l2)
+                    room[AHEAD + m] += own[j] * w[j] * ((sigma[j] + (t - 1) * l2) / (sigma[j] + t * l2))
+
+    def move_models(self, of_models, columns, room, moves, t, l2):
+        """Step t of every model; where none moves, the penalty's part of it alone."""
+        for m in range(MODELS):
+            w, sigma, own = of_models[W, m], of_models[SIGMA, m], columns[m]
+            for k in range(1, w.shape[0]):
+                if sigma[k] > 0.0:
+                    pull = room[THETA + m] * own[k] if moves else 0.0
+                    w[k] = (w[k] * (sigma[k] + (t - 1) * l2) - pull) / (sigma[k] + t * l2)
 
     def write_mixture(self, U, of_models, table, t):
         """Put the mixture after t steps, in the columns' own units, in place of w."""
