@@ -84,34 +84,33 @@ def keep_end(text: str, width: int) -> str:
 
 def certified_heads() -> list[str]:
     """What stands above the table of passes that certify."""
-    heads = ("passes", "objective", "certified gap", "non-zeros", "columns")
-    return [
-        "",
-        "passes over all rows until the gap to the optimum is small enough; columns: of the working set",
-        "".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True)),
-    ]
+    return _gap_heads(
+        "passes over all rows until the gap to the optimum is small enough; columns: of the working set", "columns"
+    )
 
 
 def certified_line(found: Certified | Round) -> str:
     """A pass that certified, as a line of the table."""
-    values = found.passes, found.objective, found.gap, found.nonzeros, found.columns
-    return "".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True))
+    return _gap_line(found, found.gap, found.columns)
 
 
 def round_heads() -> list[str]:
     """What stands above the table of corrected rounds."""
-    heads = ("passes", "objective", "certified gap", "non-zeros", "step")
-    return [
-        "",
-        "rounds of passes over the files and sums at their mean; step: the share that was taken",
-        "".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True)),
-    ]
+    return _gap_heads("rounds of passes over the files and sums at their mean; step: the share that was taken", "step")
 
 
 def round_line(found: CorrectedRound) -> str:
     """A corrected round, as a line of the table."""
-    gap = found.gap if isfinite(found.gap) else None
-    values = found.passes, found.objective, gap, found.nonzeros, found.share
+    return _gap_line(found, found.gap if isfinite(found.gap) else None, found.share)
+
+
+def _gap_heads(title: str, last: str) -> list[str]:
+    heads = "passes", "objective", "certified gap", "non-zeros", last
+    return ["", title, "".join(f"{head:>{width}}" for head, width in zip(heads, CERTIFIED, strict=True))]
+
+
+def _gap_line(found: Certified | Round | CorrectedRound, gap: float | None, last: float) -> str:
+    values = found.passes, found.objective, gap, found.nonzeros, last
     return "".join(cell(value, width) for value, width in zip(values, CERTIFIED, strict=True))
 
 
