@@ -238,7 +238,8 @@ class Learner(Core):
             lock.release()
 
     def grow(self, size: int) -> None:
-        """Grow to ``size`` columns: what single rows hold follows where there is room, else it is bound anew."""
+        """Grow to ``size`` columns. Arrays that the code for single rows holds grow in place while there is room; else it is
+        bound anew."""
         with self.lock:
             if not self.follows:
                 self._lengths = self._lay_out(size)
@@ -249,8 +250,8 @@ class Learner(Core):
             self.know()
 
     def _lay_out(self, size: int) -> Lengths | None:
-        """What lets what single rows hold follow, up to the room of the arrays: here, and in compiled code up to the limit of
-        the state, where growing fills nothing. None where it does not follow."""
+        """The lengths of the arrays that the code for single rows holds, which grow up to the arrays' room; None where they
+        cannot grow in place. Compiled code may grow them too where that fills nothing, up to the limit of the state."""
         one, read = self._one, self._read
         if one is None or not one.is_bound or self.room < size:
             return None
@@ -268,8 +269,8 @@ class Learner(Core):
         return found
 
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
-        """Learn a dict whose numbers ``names`` takes, as ``learn_one`` does; None, and nothing is learned, where it needs
-        another way."""
+        """Learn a dict, whose columns ``names`` knows, and give its score as ``learn_one`` does. Give None, and learn nothing,
+        for a dict that needs a slower way."""
         lock = self.lock
         lock.acquire()
         try:
@@ -297,12 +298,12 @@ class Learner(Core):
         return float(scores[0]) if self.n_outputs == 1 else scores
 
     def end_taken(self, row: Any, names: Any, y: Any) -> float | None:
-        """The score of a dict for which a built-in function, which has the lock, has run the code, which gave none; None as in
-        ``learn_taken``."""
+        """End the learning of a dict, where compiled code was called by a built-in function and gave no score; None as in
+        ``learn_taken``. The caller has the lock."""
         return self._one.end(row, names, y) if isinstance(self._one, OneRow) else None
 
     def _end_row(self, indices: Any, values: Any, y: Any) -> Any:
-        """The score of a row for which a built-in function, which has the lock, has run the code, which gave none."""
+        """``end_taken`` for any row, which is learned by the slower way where needed."""
         score = self.end_taken(indices, values, y)
         return self._learn_any(indices, values, y) if score is None else score
 
@@ -635,8 +636,8 @@ class Learner(Core):
         return self._predict_any(indices, values) if score is None else score
 
     def score_taken(self, first: Any, second: Any) -> Any:
-        """The score, as ``predict_one`` gives it, of columns and values, or of a dict whose numbers ``Names`` take; None where
-        it takes another way."""
+        """The score, as ``predict_one`` gives it, of columns and values, or of a dict and its ``Names``; None for a row that
+        needs a slower way."""
         held = self._score
         if held is not None and held.take is not None and held.moves == self.moves:
             found = held.take(held.here, first, second)
@@ -691,8 +692,8 @@ class Learner(Core):
 
     @reads
     def _all_weights(self, entries: int) -> Weights | None:
-        """All weights and intercepts by which the outputs predict, for so many entries; None where it is less to read those of
-        the entries, as it was in the calls since the model learned."""
+        """All weights and intercepts by which the outputs predict. None while it costs less to compute those of the entries
+        alone: until more entries were asked for, since the model learned, than there are columns."""
         moment = self.moves, float(self.states[0].now[T])
         if self._held is not None and self._held[0] == moment:
             return self._held[1]

@@ -266,8 +266,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return Given(rows, checks.column(targets, "y", n), weights, named)
 
     def start_with_row(self, row: Any, outputs: int) -> None:
-        """Make the learner, of columns that rows as dicts will name, or that are named by none; leave all as it was where that
-        fails."""
+        """Make the learner for single rows. Columns are named as dicts bring them; a row of numbers names none. Where that
+        fails, all stays as it was."""
         remedy = "train on a list of such rows first, with partial_fit, and then on single ones"
         self.refuse_columns_asked("one row does not say which columns there are", remedy)
         with unchanged_on_error(self):
