@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onlinear.averages import Average, Fading, Masked, new_table, plain, room_for_steps
-from onlinear.compiled import Growing, bind_loss, function
+from onlinear.compiled import Growing, bind_loss, function, lanes, some
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
 from onlinear.files.trust import Span
@@ -82,6 +82,19 @@ def is_careful_after(now, careful, score, move):  # type: ignore[no-untyped-def]
         now[CAREFUL] = 1.0
         return True
     return False
+
+
+@function
+def mark_careful(now, largest, outputs):  # type: ignore[no-untyped-def]
+    """``is_careful`` of outputs that stand side by side."""
+    if largest > HUGE:
+        now[CAREFUL, :outputs] = 1.0
+
+
+@function
+def some_careful(now, score, move):  # type: ignore[no-untyped-def]
+    """Whether one of the outputs side by side is, or must be, careful. Asked of lanes: arrays are counted in and out."""
+    return some(max(lanes(now, CAREFUL), max(abs(score), abs(move)) > HUGE))
 
 
 @function

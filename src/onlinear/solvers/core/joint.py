@@ -263,7 +263,7 @@ def learn_joined(
             put_lanes(now, BIAS * packs + p, bias - scored.bias * theta * one)
         before, clock = clock, c.after
         if explicit is not None and s[i] != 0.0:
-            culprit = burst(numbers, outputs, c.eta, largest, V, indices, begin, end, wide, now, packs)
+            culprit = burst(numbers, outputs, c.eta, V, indices, begin, end, wide, now, packs)
             if culprit >= 0:
                 done = i
                 break
@@ -534,11 +534,11 @@ def visit_joined(penalty, clock, V, A, table, c, now, packs):
 
 
 @function
-def burst(numbers, outputs, eta, largest, V, indices, begin, end, wide, now, packs):
+def burst(numbers, outputs, eta, V, indices, begin, end, wide, now, packs):
     """The first output that is no longer finite on a row whose numbers are, or once were, large; or -1."""
     for o in range(outputs):
         p, place = np.uint64(o) // FULL, o % WIDTH
-        far = abs(numbers[SCORE, o]) > HUGE or abs(eta * numbers[THETA, o]) > HUGE or largest > HUGE
+        far = abs(numbers[SCORE, o]) > HUGE or abs(eta * numbers[THETA, o]) > HUGE
         if far or number_at(now, CAREFUL * packs + p, place) > 0.0:
             put_number(now, CAREFUL * packs + p, place, 1.0)
             memory = room(V, p * FULL)

@@ -52,16 +52,17 @@ from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
     CLOCK,
-    HUGE,
     ONE,
     OWN,
     THETA,
     VISIT,
     T,
     due,
+    is_careful,
+    mark_careful,
     mean_score,
+    some_careful,
 )
 from onlinear.solvers.core.pack_averages import (
     PULLS,
@@ -207,8 +208,8 @@ def learn_pack(
     tables: Any = None if table is None else tables_of(table, work, now, outputs)
     if B is not None:
         take_steps(tables, t)
-    if explicit is not None and largest > HUGE:
-        now[CAREFUL, :outputs] = 1.0
+    if explicit is not None:
+        mark_careful(now, largest, outputs)
     for i in range(y.shape[1]):
         if clocked is not None and (block_ends(t, B) or some(lanes(now, CLOCK) > decay_limit(B))):
             visit_where_due(penalty, first, outputs, V, B, A, tables, t, now)
@@ -384,8 +385,8 @@ def learn_pack(
         put_lanes(now, BIAS, lanes(now, BIAS) - scored.bias * pulls * one)
         if explicit is not None:
             move = scored.eta * pulls
-            if largest > HUGE or some(max(lanes(now, CAREFUL), max(abs(row[0]), abs(move)) > HUGE)):
-                culprit = burst(indices, begin, end, largest, laid_out((row[0], move)), first_of(V), now, outputs)
+            if some_careful(now, row[0], move):
+                culprit = burst(indices, begin, end, laid_out((row[0], move)), first_of(V), now, outputs)
                 if culprit >= 0:
                     done = i
                     break
@@ -394,7 +395,7 @@ def learn_pack(
 
 
 @function
-def burst(indices, begin, end, largest, sizes, V, now, outputs):
+def burst(indices, begin, end, sizes, V, now, outputs):
     """The first output that is no longer finite on a row, or -1; each is looked at where it would be alone.
 
     sizes: the scores and the steps of all.
@@ -402,10 +403,9 @@ def burst(indices, begin, end, largest, sizes, V, now, outputs):
     found = -1
     for o in range(outputs):
         p, move = of_output(sizes, o)
-        if move != 0.0 and (largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p) > HUGE or abs(move) > HUGE):
-            now[CAREFUL, o] = 1.0
-            if not all_finite(V[:, o], indices, begin, end) and found < 0:
-                found = o
+        careful = move != 0.0 and is_careful(now[:, o], max(abs(p), abs(move)))
+        if careful and not all_finite(V[:, o], indices, begin, end) and found < 0:
+            found = o
     return found
 
 

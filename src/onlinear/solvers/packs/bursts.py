@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onlinear.compiled import function, lane, same_lanes
 from onlinear.solvers.core.dense import all_finite
-from onlinear.solvers.core.engine import CAREFUL, HUGE
+from onlinear.solvers.core.engine import is_careful
 
 
 @function
@@ -37,21 +37,12 @@ def highest(row, outputs):
 
 
 @function
-def may_burst(largest, careful, p, move, outputs):
-    """Whether numbers are, or once were, large enough for an output to be no longer finite. Asked of lanes, not of arrays, each
-    of which is counted in and out."""
-    return largest > HUGE or highest(careful, outputs) > 0.0 or highest(max(abs(p), abs(move)), outputs) > HUGE
-
-
-@function
-def burst(rows, i, largest, p, eta, g, V, now, outputs):
+def burst(rows, i, p, eta, g, V, now, outputs):
     """The first output that is no longer finite on row i, or -1; each is looked at where it would be alone."""
     indptr, indices, _ = rows
     found = -1
     for o in range(outputs):
-        far = largest > HUGE or now[CAREFUL, o] > 0.0 or abs(p[o]) > HUGE or abs(eta * g[o]) > HUGE
-        if g[o] != 0.0 and far:
-            now[CAREFUL, o] = 1.0
-            if not all_finite(V[:, o], indices, indptr[i], indptr[i + 1]) and found < 0:
-                found = o
+        careful = g[o] != 0.0 and is_careful(now[:, o], max(abs(p[o]), abs(eta * g[o])))
+        if careful and not all_finite(V[:, o], indices, indptr[i], indptr[i + 1]) and found < 0:
+            found = o
     return found

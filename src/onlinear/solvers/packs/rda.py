@@ -12,9 +12,9 @@ import numpy as np
 from onlinear.compiled import WIDTH, chosen, fetch_lanes, kernel, lanes, put_lanes
 from onlinear.losses import weighted
 from onlinear.penalties import ElasticNet, soft
-from onlinear.solvers.core.engine import CAREFUL, HUGE, ONE, T
+from onlinear.solvers.core.engine import ONE, T, mark_careful, some_careful
 from onlinear.solvers.core.pack import AHEAD
-from onlinear.solvers.packs.bursts import added, burst, empty_sum, may_burst, whole
+from onlinear.solvers.packs.bursts import added, burst, empty_sum, whole
 from onlinear.solvers.rda import GRADIENT_BIAS, intercept_after, shrink_after, threshold
 
 
@@ -27,8 +27,7 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
     work = np.zeros((5, WIDTH))
     p, g, marks = work[0], work[1], work[4].view(np.int64)
     done, culprit = y.shape[1], -1
-    if largest > HUGE:
-        now[CAREFUL, :outputs] = 1.0
+    mark_careful(now, largest, outputs)
     for i in range(y.shape[1]):
         if t > 0:
             put_lanes(work, 2, shrink_after(penalty, solver, t))
@@ -59,8 +58,8 @@ def learn_rda(rows, largest, y, which, s, loss, strengths, solver, G, now, score
             old = lanes(G, j)
             put_lanes(G, j, chosen(moving, old + slopes * values[k], old))
         put_lanes(now, GRADIENT_BIAS, chosen(moving, lanes(now, GRADIENT_BIAS) + slopes * one, lanes(now, GRADIENT_BIAS)))
-        if may_burst(largest, lanes(now, CAREFUL), lanes(work, 0), slopes, outputs):
-            culprit = burst(rows, i, largest, p, 1.0, g, G, now, outputs)
+        if some_careful(now, lanes(work, 0), slopes):
+            culprit = burst(rows, i, p, 1.0, g, G, now, outputs)
             if culprit >= 0:
                 done = i
                 break

@@ -16,19 +16,19 @@ from onlinear.solvers.core.engine import (
     BIAS,
     BIAS_SUM,
     BIAS_TOTAL,
-    CAREFUL,
     DECAY_LIMIT,
     DECAY_LIMIT_AVERAGED,
-    HUGE,
     ONE,
     THETA,
     T,
+    mark_careful,
     mean_score,
+    some_careful,
     sums_due,
 )
 from onlinear.solvers.core.pack import AHEAD, FEW
 from onlinear.solvers.core.scaled_vector import LAG, SCALE, SCALE_SUM, visit
-from onlinear.solvers.packs.bursts import added, burst, empty_sum, highest, may_burst, whole
+from onlinear.solvers.packs.bursts import added, burst, empty_sum, highest, whole
 
 ASKED, TARGETS, OPEN = 6, 9, 10  # rows of the room for numbers: three that ask a loss for theta, the targets, whose it is
 
@@ -44,8 +44,7 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
     work = np.zeros((11, WIDTH))
     p, g, step, kept, marks, m = work[0], work[1], work[2], work[3], work[4].view(np.int64), work[5]
     done, culprit = y.shape[1], -1
-    if largest > HUGE:
-        now[CAREFUL, :outputs] = 1.0
+    mark_careful(now, largest, outputs)
     for i in range(y.shape[1]):
         if B is not None and sums_due(t):
             visit_together(V, B, A, now)
@@ -129,8 +128,8 @@ def learn_scaled(rows, largest, y, which, s, loss, strengths, solver, V, now, sc
                     held = lanes(B, j)
                     put_lanes(B, j, chosen(moving, held + lag * move, held))
         put_lanes(now, BIAS, lanes(now, BIAS) - intercept_step(eta, t, solver.tied) * lanes(work, 1) * one)
-        if may_burst(largest, lanes(now, CAREFUL), lanes(work, 0), eta * lanes(work, 1), outputs):
-            culprit = burst(rows, i, largest, p, eta, g, V, now, outputs)
+        if some_careful(now, lanes(work, 0), eta * lanes(work, 1)):
+            culprit = burst(rows, i, p, eta, g, V, now, outputs)
             if culprit >= 0:
                 done = i
                 break
