@@ -89,3 +89,49 @@ def test_a_named_column_of_text_or_dates():
 @pytest.mark.parametrize("rows", [None, (row for row in X.to_numpy())], ids=["nothing", "a generator"])
 def test_no_rows(rows):
     assert_refused(OnlineRegressor(), rows, NUMBERS, TypeError, "X must hold rows, got (None|a generator): give a list of rows")
+
+
+STRINGS = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else None
+WORDS = ["a", "b", "a"] * 10
+KINDS_OF_LABELS = {
+    "polars categories": pl.Series(WORDS, dtype=pl.Categorical),
+    "polars enum": pl.Series(WORDS, dtype=pl.Enum(["z", "b", "a"])),
+    "categories": pd.Categorical(WORDS, ["z", "b", "a"], ordered=True),
+    "Arrow dictionary": pa.array(WORDS).dictionary_encode(),
+}
+if STRINGS is not None:
+    KINDS_OF_LABELS["strings"] = np.array(WORDS, STRINGS)
+
+
+@pytest.mark.parametrize("rows", [X, TABLE], ids=["numbers", "table"])
+@pytest.mark.parametrize("name", KINDS_OF_LABELS)
+def test_labels_of_any_kind_of_text(rows, name):
+    y = KINDS_OF_LABELS[name]
+    model = OnlineClassifier(random_state=0).fit(rows, y)
+    assert model.classes_.tolist() == ["a", "b"]
+    assert np.array_equal(model.coef_, OnlineClassifier(random_state=0).fit(rows, WORDS).coef_)
+    assert model.score(rows, y) == model.score(rows, WORDS)
+    OnlineClassifier().partial_fit(rows, y, classes=["a", "b"])
+
+
+@pytest.mark.skipif(STRINGS is None, reason="NumPy 1 has no such strings")
+def test_a_missing_string_is_named_by_its_row():
+    y = np.array([*WORDS[:-1], None], np.dtypes.StringDType(na_object=None))
+    assert_refused(OnlineClassifier(), X, y, ValueError, f"y contains a missing value at row {N - 1}")
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, getattr(pl, "UInt128", pl.Int128)])
+def test_whole_numbers_of_128_bits(kind):
+    narrow = pl.DataFrame({"x": list(range(N)), "z": NUMBERS, "y": [0, 1, 1] * 10})
+    wide = narrow.with_columns(pl.col("x", "y").cast(kind))
+    expected = OnlineClassifier(random_state=0).fit(narrow, "y").coef_
+    assert np.array_equal(OnlineClassifier(random_state=0).fit(wide, "y").coef_, expected)
+    assert np.array_equal(OnlineClassifier(random_state=0).fit(wide.select("x", "z"), wide["y"]).coef_, expected)
+    assert OnlineRegressor().fit(wide.select("z"), wide["y"]).coef_.shape == (1,)
+
+
+def test_sparse_columns_beside_text():
+    sparse = TABLE.assign(x=pd.arrays.SparseArray(TABLE["x"]), r=pd.arrays.SparseArray(TABLE["r"], fill_value=0.0))
+    model = OnlineClassifier(random_state=0).fit(TABLE, "word")
+    assert np.array_equal(OnlineClassifier(random_state=0).fit(sparse, "word").coef_, model.coef_)
+    assert np.array_equal(model.predict(sparse), model.predict(TABLE))

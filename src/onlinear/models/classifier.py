@@ -27,7 +27,7 @@ from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
 from onlinear.models.tables import names_target
-from onlinear.models.targets import refuse_no_targets
+from onlinear.models.targets import as_targets
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
@@ -598,7 +598,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         """
         if is_stream(X, y) or names_target(X, y):
             return 1.0 - self.stream_measures(X, y, sample_weight)["error"]  # type: ignore[operator]
-        refuse_no_targets(X, y, numbers=False)
+        y = as_targets(X, y, numbers=False)
         return float(super().score(X, y, sample_weight))
 
     @property

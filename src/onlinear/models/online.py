@@ -65,7 +65,7 @@ from onlinear.models.tables import (
     open_labelled,
     open_rows,
 )
-from onlinear.models.targets import WANTED, refuse_no_targets
+from onlinear.models.targets import WANTED, as_targets
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
@@ -255,7 +255,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     def _with_targets(self, X: Any, y: Any, sample_weight: Any, described: Any, anew: bool, classes: Any, asked: Any) -> Given:
         """A table with its targets and weights, which come as arrays; ``asked``: what is to be made of its columns."""
-        refuse_no_targets(X, y, numbers=self.task == REGRESS)
+        y = as_targets(X, y, numbers=self.task == REGRESS)
         rows = streams.open(X, encoding=described, unlabelled=True, **asked)
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
@@ -478,7 +478,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         refuse_unseen(X)
         if sp.issparse(y):
             raise TypeError("y must be dense, got a sparse array: use y.toarray().")
-        refuse_no_targets(X, y, numbers=self.task == REGRESS)
+        y = as_targets(X, y, numbers=self.task == REGRESS)
         self._refuse_sparse(X)
         kinds = {"multi_output": True, "y_numeric": True} if isinstance(self, Regressor) else {}
         return validate_data(self, X, y, reset=first, **ROWS_AS_GIVEN, **kinds)

@@ -13,7 +13,7 @@ from onlinear.models.defaults import loss_labels
 from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.tables import names_target
-from onlinear.models.targets import refuse_no_targets
+from onlinear.models.targets import as_targets
 from onlinear.rows import checks
 from onlinear.streams.frames import is_record
 
@@ -316,7 +316,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         if is_stream(X, y) or names_target(X, y):
             found = self.stream_measures(X, y, sample_weight)["r2"]
             return float("nan") if found is None else found
-        refuse_no_targets(X, y, numbers=True)
+        y = as_targets(X, y, numbers=True)
         return float(super().score(X, y, sample_weight))
 
     def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, None]:

@@ -11,7 +11,7 @@ from onlinear import streams
 from onlinear.streams import Block, Stream, encoding
 from onlinear.streams.blocks import Wrapped
 from onlinear.streams.encoding import BOOLEAN, NUMBER, Encoding, Feature
-from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table
+from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table, wide_columns
 
 __all__ = [
     "Given",
@@ -52,7 +52,7 @@ def names_target(X: Any, y: Any) -> bool:
 
 
 def has_other_than_numbers(X: Any) -> bool:
-    """Whether a table has columns that arrays of numbers cannot hold: text, categories, dates; and rows as dicts."""
+    """Whether a table has columns that arrays of numbers cannot hold: text, categories, dates, 128 bits; and rows as dicts."""
     if not is_frame(X):
         return True
     numbers = [getattr(dtype, "kind", "O") in "fiubc" for dtype in getattr(X, "dtypes", "O")]
@@ -62,6 +62,8 @@ def has_other_than_numbers(X: Any) -> bool:
         raise TypeError(
             f"expected rows that can be looked at first, got a {type(X).__name__}, which gives them once: give its read_all()."
         )
+    if wide_columns(X):
+        return True
     from onlinear.streams.column_plan import kind_of
 
     others = X.loc[:, np.logical_not(numbers)] if hasattr(X, "loc") else X

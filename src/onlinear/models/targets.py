@@ -9,17 +9,38 @@ from typing import Any
 import numpy as np
 
 from onlinear.rows import checks
+from onlinear.streams.frames import WIDE
 
 WANTED = "y must be an array of targets, or the name of the column of X that holds them"
 NUMBERS_OF_TEXT = ": text names classes, for OnlineClassifier; text of numbers must become numbers first, as y.astype(float)"
 
 
-def refuse_no_targets(X: Any, y: Any, *, numbers: bool) -> None:
-    """Raise TypeError or ValueError for a ``y`` that is no column of targets; ``numbers``: whether they must be numbers."""
+def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
+    """The targets as they are, or as an array where NumPy or scikit-learn do not know their type; ``numbers``: whether they
+    must be numbers. Raises TypeError or ValueError for what is no column of targets."""
     if y is None:
-        return
+        return y
     _refuse_no_column(X, y)
     checks.refuse_missing(y, "y")
+    held = getattr(y, "dtype", None)
+    if str(held) in WIDE:
+        y = np.array(y.to_list())
+    elif getattr(held, "kind", "") == "T":
+        y = _of_strings(y)
+    _refuse_other_values(y, numbers)
+    return y
+
+
+def _of_strings(y: np.ndarray) -> np.ndarray:
+    """NumPy's strings of any length as text of a fixed one."""
+    missing = np.array([not isinstance(label, str) for label in y.ravel().tolist()], bool)
+    if missing.any():
+        raise ValueError(f"y contains a missing value at row {int(np.argmax(missing))}; every value must be given.")
+    return np.array(y.tolist(), str)
+
+
+def _refuse_other_values(y: Any, numbers: bool) -> None:
+    """Raise TypeError or ValueError for values that are no targets."""
     try:
         array = np.asarray(y)
     except ValueError:
@@ -60,7 +81,7 @@ def _refuse_no_numbers(array: np.ndarray) -> None:
         raise TypeError(
             f"y must hold numbers, got dtype {array.dtype}: count their seconds, as np.asarray(y, '{name}[s]').astype(float)."
         )
-    if kind not in "OSUT":
+    if kind not in "OSU":
         return
     for row, value in enumerate(array.ravel().tolist() if array.ndim == 1 else ()):
         if not _is_number(value, of_text=kind == "O"):

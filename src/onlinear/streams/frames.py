@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME = "the table"  # of a table in memory, in messages
+WIDE = "Int128", "UInt128"  # types of polars
 LAZY = "LazyFrame"  # of polars: not rows, but what will be done to get them
 
 
@@ -68,14 +69,24 @@ def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
         if _is_pandas(source):
             named = source.rename(columns=str)
             _refuse_repeated(named.columns)
-            return pa.Table.from_pandas(named, preserve_index=False).replace_schema_metadata(None)
+            dense = {name: held.subtype for name, held in named.dtypes.items() if hasattr(held, "fill_value")}
+            return pa.Table.from_pandas(named.astype(dense), preserve_index=False).replace_schema_metadata(None)
         if is_record(source):
             _refuse_columns(source)
             return _of_records([source], names)
-        return _of_records(source, names) if is_records(source) else pa.table(source)
+        if is_records(source):
+            return _of_records(source, names)
+        wide = wide_columns(source)
+        return pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source)
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         message = " ".join(str(part) for part in error.args) or type(error).__name__
         raise TypeError(f"{NAME}: expected columns that hold one type each, got: {message.strip().rstrip('.')}.") from None
+
+
+def wide_columns(source: Any) -> list[str]:
+    """The columns of a frame of polars that hold whole numbers of 128 bits, which neither Arrow nor NumPy has."""
+    found = getattr(source, "schema", None)
+    return [name for name, held in found.items() if str(held) in WIDE] if isinstance(found, Mapping) else []
 
 
 def _refuse_repeated(names: Any) -> None:
