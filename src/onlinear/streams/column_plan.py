@@ -193,7 +193,7 @@ class Plan:
             wanted = f"{WANTED[stated]}, {'as asked or as in the first file' if self._given is None else 'as the model has it'}"
             raise StreamError(f"{where}: expected {wanted}, got {in_words(held)}.")
         if table.bare:
-            raise StreamError(f"{table.place.name}: expected rows after the line of names, got none.")
+            raise StreamError(table.bare)
         if pa.types.is_null(held):
             if table.place.table is not None and not table.place.table.num_rows:
                 raise StreamError(f"{table.place.name}: expected at least one row, got none.")

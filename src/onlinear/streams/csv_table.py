@@ -25,6 +25,7 @@ MOST_COLUMNS = 1 << 18  # of a CSV file: each takes a kilobyte before its first 
 BLANK = b"\xef\xbb\xbf\r\n"  # bytes that are no name: a mark of UTF-8, ends of lines
 TO_UTF_8 = " (of Latin-1 text: iconv -f LATIN1 -t UTF-8)"
 OPEN_QUOTE = "; is a quote left open?"
+NO_ROWS = "expected rows after the line of names, got none"
 ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 
 
@@ -69,11 +70,13 @@ class CsvTable(Table):
             wrong = self._note_wrong_row if _is_utf8(head) else None
             known = _look_at(self._open_csv(pa.BufferReader(head), {}, None, wrong), self._decimal)
             wrong_rows, self._wrong = self._wrong, []
-            if known[-1] and wrong_rows:
-                raise StreamError(wrong_rows[0][1])
             self._settings.schemas.clear()
-            self._settings.schemas[key] = known
-        schema, self.marks, self.bare = known
+            if known[-1]:
+                no_rows = f"{self.place.name}: {NO_ROWS}."
+                self.bare = wrong_rows[0][1] if wrong_rows else no_rows
+            else:
+                self._settings.schemas[key] = known
+        schema, self.marks, _ = known
         try:
             self._names = check_names(schema).names
         except UnicodeError as error:
@@ -174,9 +177,9 @@ class CsvTable(Table):
         name, message = self.place.name, first_line(error)
         if "Empty CSV file" in message:
             if _leaves_quote_open(self._file.head):
-                return StreamError(f"{name}:1: expected rows after the line of names, got none{OPEN_QUOTE}")
+                return StreamError(f"{name}:1: {NO_ROWS}{OPEN_QUOTE}")
             if self._file.head.strip(BLANK):
-                return StreamError(f"{name}: expected rows after the line of names, got none.")
+                return StreamError(f"{name}: {NO_ROWS}.")
             return StreamError(f"{name}:1: expected a line of column names, got an empty file.")
         if "straddling" in message:
             return StreamError(f"{name}:{record}: expected rows of at most {self._longest} bytes, got a longer one{OPEN_QUOTE}")

@@ -35,7 +35,7 @@ class Table(ABC):
         self.place = place
         self.schema: Any = None
         self.marks: dict[str, tuple[str, ...]] = {}  # columns of text that hold numbers, and why they do not look so
-        self.bare = False  # whether it is known to have no rows
+        self.bare = ""  # what is wrong where it is known to have no rows
 
     @cached_property
     def types(self) -> dict[str, Any]:
