@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onlinear import Learner
+from onlinear.solvers.core.engine import CAREFUL
 
 HUGE_ROW_THAT_TEACHES_NOTHING = [[1.0, 0.0], [0.5, 1.0], [0.0, 1e120]], np.array([1.0, 1.0, 0.0])
 
@@ -59,3 +60,13 @@ def test_a_column_that_comes_after_a_step_that_overshoots(outputs):
     X, y, s = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.ones((3, outputs)), np.zeros(3)
     parts = "sgd,schedule=constant,eta=1", "hinge", "l2=2000", "uniform"
     assert_same_in_one_call_and_row_by_row(lambda: Learner(*parts, n_outputs=outputs), X, y, s)
+
+
+def test_a_huge_score_whose_step_underflows_leaves_the_same_mark_in_a_pack():
+    X, y, s, start = np.array([[1e60]]), np.ones((1, 8)), np.array([1e-300]), np.full((1, 8), -1e50)
+    parts = "comid,eta=1e-30", "hinge", "l1=1e-9"
+    together = Learner(*parts, n_features=1, n_outputs=8, start=start).learn(X, y, s)
+    alone = Learner(*parts, n_features=1, start=start[:, 0]).learn(X, y[:, 0], s)
+    assert alone.states[0].now[CAREFUL] == 1.0
+    for state in together.states:
+        assert state.now.tobytes() == alone.states[0].now.tobytes()

@@ -386,7 +386,7 @@ def learn_pack(
         if explicit is not None:
             move = scored.eta * pulls
             if some_careful(now, row[0], move):
-                culprit = burst(indices, begin, end, laid_out((row[0], move)), first_of(V), now, outputs)
+                culprit = burst(indices, begin, end, laid_out((row[0], pulls, move)), first_of(V), now, outputs)
                 if culprit >= 0:
                     done = i
                     break
@@ -398,12 +398,12 @@ def learn_pack(
 def burst(indices, begin, end, sizes, V, now, outputs):
     """The first output that is no longer finite on a row, or -1; each is looked at where it would be alone.
 
-    sizes: the scores and the steps of all.
+    sizes: the scores, the slopes and the steps of all.
     """
     found = -1
     for o in range(outputs):
-        p, move = of_output(sizes, o)
-        careful = move != 0.0 and is_careful(now[:, o], max(abs(p), abs(move)))
+        p, theta, move = of_output(sizes, o)
+        careful = theta != 0.0 and is_careful(now[:, o], max(abs(p), abs(move)))
         if careful and not all_finite(V[:, o], indices, begin, end) and found < 0:
             found = o
     return found
