@@ -258,3 +258,15 @@ def test_hard_steps_in_the_slopes_are_made_again_before_mu_falls():
     learner = solved("prox-newton,tol=1e-4", "hinge", "l1=1e-3", X, y, np.ones(400), True)
     assert certificate(learner.states[0]).relative <= 1e-4
     assert counted(learner.states[0])[1] <= 140
+
+
+@pytest.mark.parametrize(("loss", "seeds"), [("hinge", (1, 5, 13)), ("absolute", (2, 29))])
+@pytest.mark.parametrize("bounds", ["", ",lower=-0.1,upper=0.3"])
+def test_steps_in_the_slopes_leave_where_no_row_has_curvature(loss, seeds, bounds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 5)) * [1.0, 1.0, 3.0, 0.3, 1.0]
+        y = X @ rng.normal(size=5) * 0.5 + rng.normal(size=50) * 0.5
+        y = np.sign(y) if loss == "hinge" else y
+        learner = solved("prox-newton,tol=1e-6", loss, f"l1=0.1{bounds}", X, y, np.ones(50))
+        assert certificate(learner.states[0]).relative <= 1e-6

@@ -147,12 +147,17 @@ class Kinked(ProxNewton):
         return Gap(value, self.bound, value - (self.certified.objective - self.lowest))
 
     def curvatures(self, W: np.ndarray) -> np.ndarray:
-        """Those of the rows, damped where they are of columns that are to leave 0 and have no curvature."""
+        """Those of the rows, damped where they are of columns that are to leave 0 and have no curvature. Where all rows are
+        flat, so are those of all columns, by the largest curvature that a row can have."""
         h, columns, diagonal = super().curvatures(W), self.stored.columns, np.zeros(len(W))
+        steepest = float(self.h.max(initial=0.0))
+        flat = steepest == 0.0
+        if flat:
+            steepest = float(self.s.max(initial=0.0)) / (self.loss.mu * len(self.y))
         square_columns(*columns, W, h, diagonal)
-        for j in W[(diagonal == 0.0) & (self.w[W] == 0.0)]:
+        for j in W[(diagonal == 0.0) & ((self.w[W] == 0.0) | flat)]:
             rows = columns.places[columns.starts[j] : columns.starts[j + 1]]
-            h[rows] = np.maximum(h[rows], DAMPED * float(self.h.max(initial=0.0)) * (self.s[rows] > 0.0))
+            h[rows] = np.maximum(h[rows], DAMPED * steepest * (self.s[rows] > 0.0))
         return h
 
     def near(self) -> Strengths:
