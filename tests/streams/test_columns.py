@@ -679,7 +679,7 @@ def test_an_open_quote_is_named_by_its_line_in_a_long_file(tmp_path):
 
 def test_a_last_value_of_several_lines_is_no_open_quote(tmp_path):
     path = tmp_path / "a.csv"
-    for end in ("", "\n", "\r\n", "\n\n"):
+    for end in ("", "\n", "\r\n", "\n\n", " \n", "\n" * 20, "\n" * (1 << 21)):
         path.write_bytes(('y,x\n1,a\n0,"b\nc ""d"""' + end).encode())
         (block,) = streams.open(path, target="y")
         assert block.n == 2

@@ -127,7 +127,7 @@ class CsvTable(Table):
 
     def _refuse_open_end(self, last: Any, record: int) -> None:
         """Refuse a last row whose last value goes on to the end of the file, which pyarrow takes for one that ends there."""
-        if last is None or self._names[-1] not in last.schema.names or self._file.tail.rstrip(b"\r\n").endswith(b'"'):
+        if last is None or self._names[-1] not in last.schema.names or self._file.last == b'"':
             return
         value = last.column(self._names[-1])[-1].as_py()
         if isinstance(value, str) and "\n" in value:
@@ -219,7 +219,7 @@ class _Rewindable:
         self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
-        self.tail = b""  # the last bytes that were read
+        self.last = b""  # the last byte read that is not blank
         self.closed = False
 
     def _read_file(self, size: int) -> bytes:
@@ -234,7 +234,7 @@ class _Rewindable:
         else:
             found = self._read_file(size)
         self.count += len(found)
-        self.tail = found[-8:] or self.tail
+        self.last = found.rstrip()[-1:] or self.last
         return found
 
     @property
