@@ -27,8 +27,7 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
         y = np.array(y.to_list())
     elif getattr(held, "kind", "") == "T":
         y = _of_strings(y)
-    _refuse_other_values(y, numbers)
-    return y
+    return _of_values(y, numbers)
 
 
 def _of_strings(y: np.ndarray) -> np.ndarray:
@@ -39,18 +38,19 @@ def _of_strings(y: np.ndarray) -> np.ndarray:
     return np.array(y.tolist(), str)
 
 
-def _refuse_other_values(y: Any, numbers: bool) -> None:
-    """Raise TypeError or ValueError for values that are no targets."""
+def _of_values(y: Any, numbers: bool) -> Any:
+    """The targets, a list of them as an array. Raises TypeError or ValueError for values that are no targets."""
     try:
         array = np.asarray(y)
     except ValueError:
-        return  # of rows of several lengths, which the checks of shapes refuse
+        return y  # of rows of several lengths, which the checks of shapes refuse
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has dtype {array.dtype}; expected real numbers.")
     if array.dtype.kind == "f":
         checks.finite(array, "y")
     if numbers:
         _refuse_no_numbers(array)
+    return array if isinstance(y, (list, tuple)) else y
 
 
 def _refuse_no_column(X: Any, y: Any) -> None:
