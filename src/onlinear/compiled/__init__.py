@@ -57,7 +57,7 @@ from onlinear.compiled.lanes import (
 )
 from onlinear.compiled.lines import LINE, ask, exchange, non_zeros, turned
 from onlinear.compiled.loss_address import BoundLoss, bind_loss, take_lanes, with_fields_at
-from onlinear.compiled.methods import adopt, composed, function, kept_function, kernel, lane_by_lane, lean_kernel
+from onlinear.compiled.methods import adopt, code_for, composed, function, kept_function, kernel, lane_by_lane, lean_kernel
 from onlinear.compiled.outputs import (
     chosen,
     fetch_lanes,
@@ -113,6 +113,7 @@ __all__ = [
     "bind_loss",
     "borrowed",
     "chosen",
+    "code_for",
     "composed",
     "count_marks",
     "empty",

@@ -100,14 +100,18 @@ class Kernel:
         return self.dispatcher._numba_type_
 
     def __call__(self, *args: Any) -> Any:
+        return self.code_for(args)(*args)
+
+    def code_for(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+        """The compiled code for arguments typed as these."""
         try:
             signs = tuple(map(sign, args))
         except UnknownTypeError:
-            return self._by_numba(args)
+            return self._by_numba
         entry = self._entries.get(signs)
         if entry is None:
             entry = self._entries.setdefault(signs, self._entry(signs, args))
-        return entry(*args)
+        return entry
 
     def _entry(self, signs: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
         """The compiled code for arguments of these types: from the disk, else Numba's."""
@@ -115,12 +119,17 @@ class Kernel:
         found = found_on_disk(name, signs, Linked.function)
         return compiler().entry_point(self.dispatcher, args, index_file(name, signs)) if found is None else found  # type: ignore[no-any-return]
 
-    def _by_numba(self, args: tuple[Any, ...]) -> Any:
+    def _by_numba(self, *args: Any) -> Any:
         if all(map(all_ours, args)):
             return self.dispatcher(*args)
         foreign = ", ".join(sorted({type(arg).__name__ for arg in args if not all_ours(arg)}))
         with compiler().named(f"{self.__name__} does not compile with {foreign}"):
             return self.fresh(*args)
+
+
+def code_for(kernel: Any, *args: Any) -> Callable[..., Any]:
+    """What runs a kernel with arguments typed as these and looks at no types: for a call that repeats."""
+    return kernel.code_for(args) if COMPILED else kernel  # type: ignore[no-any-return]
 
 
 def kept_function(text: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import bind_loss
+from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights, mean_loss
@@ -94,10 +94,12 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
 def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The c with the smallest sum of s l(c, y), and that sum, by golden section: losses are convex in c."""
     raw, y, s = bind_loss(loss, implicit=False), np.ascontiguousarray(y), loss_weights(loss, weights)
+    scores, total = np.empty(len(y)), np.empty(2)
+    add = code_for(add_losses, raw, scores, y, s, total)
 
     def at(c: float) -> float:
-        total = np.zeros(2)
-        add_losses(raw, np.full(len(y), c), y, s, total)
+        scores[:], total[:] = c, 0.0
+        add(raw, scores, y, s, total)
         return float(total.sum())
 
     low, high = _bracket(loss, at, y)
