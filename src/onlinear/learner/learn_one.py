@@ -144,15 +144,19 @@ def in_units(units, largest, target, report):  # type: ignore[no-untyped-def]
     return stay
 
 
+@function
+def outcome(limits, done, score, now, report):  # type: ignore[no-untyped-def]
+    """The score of a row that was learned; NaN where ``report`` says what is to be done."""
+    report[REASON] = ENDED if done > 0 else DIVERGED
+    return score[0] if done > 0 and now[T] < limits[LIMIT] else nan
+
+
 @kept_function
 def finish(limits, done, loss, score, target, s, now, losses, report):  # type: ignore[no-untyped-def]
-    """The score of a row that was learned, its loss added; NaN where ``report`` says what is to be done."""
-    if done == 0:
-        report[REASON] = DIVERGED
-        return nan
-    add_loss(loss, score[0], target[0], s[0], losses)
-    report[REASON] = ENDED
-    return score[0] if now[T] < limits[LIMIT] else nan
+    """``outcome``, the loss of the row added."""
+    if done > 0:
+        add_loss(loss, score[0], target[0], s[0], losses[0])
+    return outcome(limits, done, score, now, report)
 
 
 @function
@@ -180,11 +184,14 @@ def frame_of_row(level, ranges):  # type: ignore[no-untyped-def]
 
 
 @function
-def raced(race, loss, scores, means, linear, s, t, ranges):  # type: ignore[no-untyped-def]
-    """Add the row to the race, where there is one."""
-    if race is not None:
+def add_row(race, loss, scores, means, linear, target, s, losses, t, ranges):  # type: ignore[no-untyped-def]
+    """Add the loss of the row, and the row to the race where there is one."""
+    if race is None:
+        add_loss(loss, scores[0, 0], target[0], s[0], losses[0])
+    else:
         y, rules, sums, level = race
-        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, 0, t, rules, sums, frame_of_row(level, ranges))
+        frame = frame_of_row(level, ranges)
+        compare_row(loss, scores, means, linear[:1], linear[1:], y, s, losses, 0, t, rules, sums, frame)
 
 
 @kept_function
@@ -194,11 +201,10 @@ def finish_race(limits, done, loss, score, target, s, now, losses, report, other
     scores[0, 0], means[0, 0] = plus(scores[0, 0], level, 1.0), plus(means[0, 0], level, 1.0)
     linear[0, 0], linear[1, 0] = scores[0, 0], means[0, 0]
     clipped(ranges, scores, means)
-    found = finish(limits, done, loss, score, target, s, now, losses, report)
     if done > 0:
-        raced(race, loss, scores, means, linear, s, report[BEFORE], ranges)
+        add_row(race, loss, scores, means, linear, target, s, losses, report[BEFORE], ranges)
     widened(ranges, target)
-    return plus(found, zero, 1.0)
+    return plus(outcome(limits, done, score, now, report), zero, 1.0)
 
 
 @function
@@ -478,7 +484,7 @@ class OneRow(RowRoom):
         self._turn = engine.lasts(state)
         limits = self._limits(self._turn)
         self._until = limits[LIMIT]
-        end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums[0], self._report
+        end = core.raw_loss, self._score, self._target, self._s, state.now, core.loss_sums, self._report
         try:
             held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
         except TypeError:

@@ -69,19 +69,20 @@ def learn_output(here, largest):  # type: ignore[no-untyped-def]
 
 
 @function
-def raced(race, loss, last, means, y, s, t):  # type: ignore[no-untyped-def]
-    """Add the row to the race, where there is one."""
-    if race is not None:
+def add_row(race, loss, last, means, y, s, losses, t):  # type: ignore[no-untyped-def]
+    """Add the losses of the row, and the row to the race where there is one."""
+    if race is None:
+        for k in range(y.shape[1]):
+            add_loss(loss, last[k, 0], y[0, k], s[0], losses[k])
+    else:
         rules, sums = race
-        compare_row(loss, last, means, last, means, y, s, 0, t, rules, sums, (0.0, -inf, inf))
+        compare_row(loss, last, means, last, means, y, s, losses, 0, t, rules, sums, (0.0, -inf, inf))
 
 
 def end_row(here):  # type: ignore[no-untyped-def]
     """Add the losses of the row that was learned."""
-    loss, last, means, (y, by_row), s, losses, race, report = opened(here)
-    for k in range(y.shape[0]):
-        add_loss(loss, last[k, 0], y[k, 0], s[0], losses[k])
-    raced(race, loss, last, means, by_row, s, report[BEFORE])
+    loss, last, means, y, s, losses, race, report = opened(here)
+    add_row(race, loss, last, means, y, s, losses, report[BEFORE])
 
 
 class OutputsOfRow(RowRoom):
@@ -162,7 +163,7 @@ class OutputsOfRow(RowRoom):
         limits = self._limits(inf)
         race = None if core.race is None else (core.race.rules(core.n_outputs), core.race.losses)
         taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
-        ended = self._scores[0], self._scores[-1], (self._y, by_row), self._s, core.loss_sums, race, self._report
+        ended = self._scores[0], self._scores[-1], by_row, self._s, core.loss_sums, race, self._report
         try:
             self._held = Held(limits, self._ready, scales, *taken)
             self._end = self._run(Held(core.raw_loss, *ended), end_row, {})

@@ -11,14 +11,19 @@ from onlinear.compiled import bind_loss, function, lean_kernel
 
 
 @function
+def summed(total, correction, x):  # type: ignore[no-untyped-def]
+    """A sum and its correction after one more number, compensated (Neumaier)."""
+    new = total + x
+    if isfinite(new):  # the correction of an infinite sum would be nan
+        correction += (total - new) + x if abs(total) >= abs(x) else (x - new) + total
+    return new, correction
+
+
+@function
 def add_loss(loss, score, y, s, total):  # type: ignore[no-untyped-def]
-    """total[0] + total[1] += s l(score, y), compensated (Neumaier)."""
+    """total[0] + total[1] += s l(score, y)."""
     if s != 0.0:
-        x = s * loss.value(score, y)
-        new = total[0] + x
-        if isfinite(new):  # the correction of an infinite sum would be nan
-            total[1] += (total[0] - new) + x if abs(total[0]) >= abs(x) else (x - new) + total[0]
-        total[0] = new
+        total[0], total[1] = summed(total[0], total[1], s * loss.value(score, y))
 
 
 @lean_kernel

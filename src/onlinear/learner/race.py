@@ -37,7 +37,7 @@ import numpy as np
 
 from onlinear.compiled import borrowed, function, lean_kernel
 from onlinear.files import trust
-from onlinear.learner.loss_sums import add_loss
+from onlinear.learner.loss_sums import add_loss, summed
 from onlinear.learner.repeats import Repeats, comes_again
 from onlinear.losses import Logistic, Squared, sigmoid
 from onlinear.rows import Rows
@@ -122,18 +122,20 @@ class Race:
         linear: tuple[np.ndarray, np.ndarray],
         y: np.ndarray,
         s: np.ndarray,
+        sums: np.ndarray,
         t: int,
         levels: tuple[float, float],
         ranges: np.ndarray | None,
     ) -> None:
         """Run over rows that follow the first t: scores of the last iterate and of the average (K, n), y (n, K).
 
-        A row's means become the scores of what predicted it. ``linear``: the same scores before a clip, which follow; without
+        A row's means become the scores of what predicted it, and ``sums`` (K, 2) take in the losses of the last iterate, which
+        are computed here. ``linear``: the same scores before a clip, which follow; without
         a clip these very arrays. ``levels``: from which scores of the first row count, and those of the others. ``ranges``: to
         which each row's are clipped (2, n, K), or None.
         """
         frame = (levels, ranges) if self.numbers else (None, None)
-        compare(loss, scores, means, *linear, y, s, t, self.rules(y.shape[1]), self.losses, *frame)
+        compare(loss, scores, means, *linear, y, s, sums, t, self.rules(y.shape[1]), self.losses, *frame)
 
     def check(self) -> None:
         """Raise ModelFileError for losses that no rows have."""
@@ -277,14 +279,16 @@ def calibrate(means, linear_means, y, s, i, race, frame, slope, classes, joint, 
 
 
 @function
-def compare_row(loss, scores, means, linear, linear_means, y, s, i, t, rules, race, frame):  # type: ignore[no-untyped-def]
-    """Add row i, before which there were t, to a race; see ``compare`` and ``calibrate``."""
+def compare_row(loss, scores, means, linear, linear_means, y, s, sums, i, t, rules, race, frame):  # type: ignore[no-untyped-def]
+    """Add row i, before which there were t, to a race and to the sums of losses; see ``compare`` and ``calibrate``."""
     longest, slope, classes, joint, numbers = rules
     ahead = race[0] < race[1]
     last, mean, kept = 0.0, 0.0, remembered(min(t + 1.0, longest))
     for k in range(y.shape[1]):
         if s[i] > 0.0:
-            last += s[i] * loss.value(scores[k, i], y[i, k])
+            own = s[i] * loss.value(scores[k, i], y[i, k])
+            sums[k, 0], sums[k, 1] = summed(sums[k, 0], sums[k, 1], own)
+            last += own
             mean += s[i] * loss.value(means[k, i], y[i, k])
         if ahead:
             means[k, i] = scores[k, i]
@@ -309,12 +313,15 @@ def frame_of(levels, ranges, i):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def compare(loss, scores, means, linear, linear_means, y, s, t, rules, race, levels, ranges):  # type: ignore[no-untyped-def]
-    """Add rows to a race; scores and means, clipped and linear, are (K, n), y is (n, K), t rows came before.
+def compare(loss, scores, means, linear, linear_means, y, s, sums, t, rules, race, levels, ranges):  # type: ignore[no-untyped-def]
+    """Add rows to a race, and their losses to the sums of the last iterate's (K, 2), compensated; scores and means, clipped and
+    linear, are (K, n), y is (n, K), t rows came before.
 
     The sums forget: what is older counts less by 1 - 3/t a row, where t is at most the longest of ``rules``. A row's means
     become the scores of what predicted it, in both forms.
     """
-    scores, means, linear, linear_means, y, s, race = borrowed((scores, means, linear, linear_means, y, s, race))
+    scores, means, linear, linear_means = borrowed((scores, means, linear, linear_means))
+    y, s, sums, race = borrowed((y, s, sums, race))
     for i in range(y.shape[0]):
-        compare_row(loss, scores, means, linear, linear_means, y, s, i, t + i, rules, race, frame_of(levels, ranges, i))
+        frame = frame_of(levels, ranges, i)
+        compare_row(loss, scores, means, linear, linear_means, y, s, sums, i, t + i, rules, race, frame)

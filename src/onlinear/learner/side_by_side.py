@@ -120,8 +120,8 @@ class SideBySide:
             if core.race is None and not self._last_predicts:
                 scores[1::2, own] = scores[::2, own]
             elif core.race is not None:
-                linear = scores[-2, own], scores[-1, own]
-                core.race.run(core.raw_loss, last[own], predicted[own], linear, y[:done], s, before, levels, ranges)
+                scored = last[own], predicted[own], (scores[-2, own], scores[-1, own])
+                core.race.run(core.raw_loss, *scored, y[:done], s, core.loss_sums, before, levels, ranges)
         if done < len(s):
             self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
         return scores
@@ -150,13 +150,15 @@ class SideBySide:
             lead.units.before[:] = lead.units.level
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
+        """Add the losses of cores without a race, which adds them itself."""
         outputs = self._cores[0].n_outputs
+        places = [place for place in range(self._outputs) if self._cores[place // outputs].race is None]
 
         def add(place: int) -> None:
             k = place % outputs
             self._cores[place // outputs].add_loss(k, scores[place, :done], y[:done, k], s[:done])
 
-        in_threads(add, range(self._outputs), self._threads, scores.size)
+        in_threads(add, places, self._threads, scores.size)
 
     def _diverge(self, k: int, where: str, t: int) -> NoReturn:
         """Stop core k, whose step t left its state infinite."""

@@ -377,7 +377,7 @@ class Team:
 
 def in_threads(task: Callable[[Any], Any], items: Sequence[Any], threads: int, work: int) -> list[Any]:
     """``task`` of each item, on several threads where the work, in entries times outputs, is worth it."""
-    if threads == 1 or len(items) == 1 or work < WORTH_A_THREAD:
+    if threads == 1 or len(items) < 2 or work < WORTH_A_THREAD:
         return [task(item) for item in items]
     with Pool(threads) as pool:
         return pool.map(task, items)
