@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, list[tuple[str, str]]] = {
     "dense": [DATA, JSON],
     "classes": [DATA, JSON],
     "predictions": [JSON],
+    "short_rows": [JSON],
     "extension": [JSON],
     "latency": [JSON],
     "one_row": [JSON],
