@@ -184,3 +184,103 @@ def test_a_run_is_its_formulas(name: str, loss: str, l1: float, l2: float) -> No
         for want, mean in ((dense.w, False), (om @ np.array(before) / om.sum(), True)):
             found = np.append(run.weights(average=mean), run.intercept(average=mean))
             np.testing.assert_allclose(found, want, rtol=0.0, atol=1e-10 * np.abs(want).max())
+
+
+VALUES: dict[str, Slope] = {
+    "logistic": lambda s, y: float(np.logaddexp(0.0, -y * s)),
+    "squared": lambda s, y: 0.5 * (s - y) ** 2,
+}
+
+
+class Mixture:
+    """18.7: eight models and a constant over rows that end with the intercept's 1; row e // 2 of an array is expert e's."""
+
+    def __init__(self, d: int, loss: str, l2: float, eta: float) -> None:
+        self.loss, self.l2, self.d = loss, l2, d
+        self.free = np.append(np.ones(d), 0.0)
+        self.of_columns, self.etas = np.arange(8) >= 4, eta * np.tile([0.5, 2.0, 8.0, 32.0], 2)
+        self.z, self.G, self.sigma, self.w, self.sums = np.zeros((5, 8, d + 1))
+        self.N, self.L, self.sizes = np.zeros(8), np.zeros(17), np.zeros((2, d))  # entries and squares of the columns
+        self.held = np.append(np.repeat(2.0 * np.log(np.maximum(1.0, self.etas / (2.0 * eta))), 2), 0.0)
+        self.total = self.counted = self.R = self.level = 0.0
+        self.edge, self.moves = 0, 0
+
+    def scales(self) -> np.ndarray:
+        count, squares = self.sizes
+        each = np.sqrt(np.divide(squares, count, out=np.ones(self.d), where=count > 0.0))
+        whole = np.sqrt(squares.sum() / count.sum()) if count.any() else 1.0
+        return np.column_stack([np.where(self.of_columns[:, None], each, whole), np.ones(8)])
+
+    def rate(self) -> float:
+        return 1.0 if self.loss == "logistic" else self.R / (2.0 * self.L.min()) if self.L.min() > 0.0 else 1.0
+
+    def experts(self, t: int) -> np.ndarray:
+        """All 17 in the units of the columns, after t rows."""
+        means = self.sums / max(t * (t + 3) / 2.0, 1.0)
+        found = np.stack([self.w, means], axis=1) / self.scales()[:, None]
+        return np.vstack([found.reshape(16, -1), np.append(np.zeros(self.d), self.level)])
+
+    def model(self, t: int) -> np.ndarray:
+        p = np.exp(-self.rate() * (self.L - self.L.min()) - self.held)
+        return p @ self.experts(t) / p.sum()
+
+    def learn(self, t: int, x: np.ndarray, y: float, s: float) -> float:
+        """Learn row t; its loss before."""
+        if s > 0.0:
+            self.sizes += [x[:-1] != 0.0, x[:-1] ** 2]
+        found = s * VALUES[self.loss](self.model(t - 1) @ x, y)
+        if s > 0.0:
+            self.total, self.counted = self.total + s, self.counted + 1.0
+            kept, share = 1.0 - 3.0 / (t + 32), s * self.counted / self.total
+            self.L = kept * self.L + share * np.array([VALUES[self.loss](a, y) for a in self.experts(t - 1) @ x])
+            self.R, self.held = kept * self.R + share, kept * self.held
+        self.sums += (t + 1) * self.w
+        for m, row in enumerate(x / self.scales()):
+            self.step(m, t, row, y, s)
+        if s > 0.0 and self.loss == "squared":
+            self.level += s / self.total * (y - self.level)
+        if t >= 64 and t & (t - 1) == 0:
+            self.look()
+        return found
+
+    def step(self, m: int, t: int, x: np.ndarray, y: float, s: float) -> None:  # 18.1, 18.2
+        slope, before = SLOPES[self.loss], self.sigma[m].copy()
+        g = s * slope(x @ self.w[m], y)
+        self.N[m] += x @ x if s else 0.0
+        if g:
+            self.G[m] += (g * x) ** 2
+            self.sigma[m, x != 0.0] = np.sqrt(self.G[m, x != 0.0]) / (self.etas[m] * np.sqrt(t / self.N[m]))
+            self.z[m] -= (self.sigma[m] - before) * self.w[m]
+        divisor = self.sigma[m] + t * self.l2 * self.free
+        inverse = np.divide(1.0, divisor, out=np.zeros(self.d + 1), where=divisor > 0.0)
+        if g:
+            start, along = x @ (-self.z[m] * inverse), x * x @ inverse
+            steps = Steps(0, lambda a, y: slope(float(start - along * a), y), 0.0, 0.0)
+            self.z[m] += steps.theta(lambda theta: np.array([theta]), np.ones(1), y, s) * x
+        self.w[m] = -self.z[m] * inverse
+
+    def look(self) -> None:
+        bests = self.L[:16].reshape(8, 2).min(axis=1)
+        best, worst = int(bests.argmin()), int(bests.argmax())
+        edge = int(self.etas[best] == self.etas.max()) - int(self.etas[best] == self.etas.min())
+        moves, self.edge = edge != 0 and edge == self.edge, edge
+        if moves:
+            for array in (self.z, self.G, self.sigma, self.w, self.sums, self.N, self.of_columns):
+                array[worst] = array[best]
+            self.etas[worst], self.edge, self.moves = self.etas[best] * 16.0**edge, 0, self.moves + 1
+            for array, more in ((self.L, 5.0 / self.rate()), (self.held, 0.0)):
+                array[2 * worst : 2 * worst + 2] = array[2 * best : 2 * best + 2] + more
+
+
+@pytest.mark.parametrize(("loss", "l2", "eta"), [("logistic", 0.05, 0.01), ("squared", 0.0, 1e5)])
+def test_a_mixture_is_its_formulas_where_step_sizes_move(loss: str, l2: float, eta: float) -> None:
+    X, y, s = rows(140)
+    y = y if loss == "logistic" else X[:, 0] + 3.0 * y
+    dense, total = Mixture(X.shape[1], loss, l2, eta), 0.0
+    for t, (x, target, weight) in enumerate(zip(np.column_stack([X, np.ones(len(y))]), y, s, strict=True), start=1):
+        total += dense.learn(t, x, target, weight)
+    run = Learner(f"mixture,eta={eta}", loss, f"l2={l2}" if l2 else "none", fit_intercept=True).learn(X, y, s)
+    assert dense.moves == 1
+    want = dense.model(len(y))
+    np.testing.assert_allclose(np.append(run.weights(), run.intercept()), want, rtol=0.0, atol=1e-9 * np.abs(want).max())
+    assert run.progressive_loss == pytest.approx(total / len(y), rel=1e-9)
