@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from inspect import signature
 from math import ceil, inf
 from typing import Any, NamedTuple
@@ -75,6 +76,7 @@ RANGES: dict[str, tuple[float, float, bool, bool]] = {
     "reproduced": (0.0, 1.0, False, True),
     "pivot": (0.0, 1.0, False, False),
 }
+TEXTS = 256  # of parts of one role that are kept with what they say
 WHOLE = 2**53  # the largest integer that a setting may be: compiled code takes no larger one
 
 
@@ -247,13 +249,18 @@ def _takes(method: Any, count: int) -> bool:
 def build_loss(spec: Any) -> Any:
     """A loss from text or a NamedTuple with value and slope (and theta for the implicit solvers)."""
     if isinstance(spec, str):
-        name, settings = split(spec, "loss", ALL_LOSSES)
-        cls = ALL_LOSSES[name]
-        refuse_unknown(f"loss {name!r}", settings, cls._fields)
-        return cls(**{key: check_setting(f"loss {name!r}", key, value) for key, value in settings.items()})
+        return _loss_of(spec)
     check_part("loss", spec, ("value", "slope"))
     adopt(type(spec))
     return spec
+
+
+@lru_cache(TEXTS)  # a fit asks some ten times
+def _loss_of(spec: str) -> Any:
+    name, settings = split(spec, "loss", ALL_LOSSES)
+    cls = ALL_LOSSES[name]
+    refuse_unknown(f"loss {name!r}", settings, cls._fields)
+    return cls(**{key: check_setting(f"loss {name!r}", key, value) for key, value in settings.items()})
 
 
 def build_penalty(spec: Any) -> Any:
@@ -263,6 +270,11 @@ def build_penalty(spec: Any) -> Any:
         check_part("penalty", spec, ("value", "prox"))
         register(spec)
         return spec
+    return _penalty_of(spec)
+
+
+@lru_cache(TEXTS)
+def _penalty_of(spec: str) -> Any:
     named = _with_name(spec)
     name, settings = split(named, "penalty", PENALTIES)
     role, keys = f"penalty {(name if named == spec else spec)!r}", PENALTIES[name]
