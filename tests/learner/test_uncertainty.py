@@ -39,6 +39,45 @@ def same(a, b):
         np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
+def leverage(X, s, x):
+    """22.1, after rows X of weights s."""
+    X = X[s > 0.0]
+    h = 1.0 / len(X)
+    for j in np.flatnonzero(x):
+        v = np.sum(np.square(X[:, j] - X[:, j].mean()))
+        h += (x[j] - X[:, j].mean()) ** 2 / v if v > 0.0 else 1.0
+    return h
+
+
+def quantile(z, weights, q):
+    """22.4: linear within four places of equal length for each power of 2."""
+    lower = 2.0 ** np.floor(np.log2(np.abs(z)))
+    near = lower * (1.0 + np.floor(4.0 * (np.abs(z) / lower - 1.0)) / 4.0)
+    ends = np.where(z > 0.0, [near, near + lower / 4.0], [-near - lower / 4.0, -near])
+    places, which = np.unique(ends, axis=1, return_inverse=True)
+    found = np.bincount(np.ravel(which), weights)
+    before = np.cumsum(found) - found
+    k = np.searchsorted(before + found, q * found.sum())
+    return places[0, k] + (places[1, k] - places[0, k]) * (q * found.sum() - before[k]) / found[k]
+
+
+@pytest.mark.parametrize("average", ["none", "adaptive,calibrated=true"])
+def test_intervals_are_the_formula(rows, average):
+    X, y, s = rows[0][:120], rows[1][:120] + 7.0, np.resize([1.0, 0.0, 2.5, 0.3, 1.0], 120)
+    model, z = of_numbers(average=average, clip=True), np.zeros(120)
+    for t in range(120):
+        predicted = model.predict(X[t : t + 1])[0]
+        model.learn(X[t : t + 1], y[t : t + 1], s[t : t + 1])
+        z[t] = (y[t] - predicted) / np.sqrt(1.0 + leverage(X[: t + 1], s[: t + 1], X[t]))
+    z, counts = z[1:][s[1:] > 0.0], (s * np.arange(1.0, 121.0) ** 2)[1:][s[1:] > 0.0]
+    new = rows[0][120:140]
+    u = np.array([np.sqrt(1.0 + leverage(X, s, x)) for x in new])
+    np.testing.assert_allclose(model.predict_std(new), u * np.sqrt(counts @ z**2 / counts.sum()), rtol=1e-10)
+    for coverage in (0.3, 0.9, 0.99):
+        ends = [model.predict(new) + u * quantile(z, counts, 0.5 + side * coverage / 2.0) for side in (-1.0, 1.0)]
+        np.testing.assert_allclose(model.predict_interval(new, coverage).T, ends, rtol=1e-9)
+
+
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_intervals_hold_the_share_of_targets(rows, coverage):
     X, y, _ = rows
