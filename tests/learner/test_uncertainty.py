@@ -78,6 +78,31 @@ def test_intervals_are_the_formula(rows, average):
         np.testing.assert_allclose(model.predict_interval(new, coverage).T, ends, rtol=1e-9)
 
 
+@pytest.mark.parametrize("average", ["none", "adaptive"])
+def test_intervals_of_scores_are_the_formula(rows, average):
+    n, X, s = 60, rows[0][:60], np.resize([1.0, 0.0, 2.5, 0.3, 1.0], 60)
+    y = np.where(np.column_stack([rows[1][:n], X[:, 0] - X[:, 1], X[:, 2]]) > 0.3, 1.0, -1.0)
+    options = {"average": average, "scale": "none", "n_outputs": 3}
+    plain, *copies = (of_classes(uncertainty="none", **options) for _ in range(1 + COPIES))
+    z, counts = [], []
+    for t in range(n):
+        row, h = (X[t : t + 1], y[t : t + 1], s[t : t + 1]), leverage(X[: t + 1], s[: t + 1], X[t])
+        for r, copy in enumerate(copies):
+            times = len(drawn(np.array([t + 1]), r)[0])
+            if times and s[t] > 0.0:
+                z.append((copy.predict(row[0])[0] - plain.predict(row[0])[0]) / np.sqrt(h))
+                counts.append(s[t] * (t + 1.0) ** 2)
+            for _ in range(times):
+                copy.learn(*row)
+        plain.learn(*row)
+    z, counts, model, new = np.abs(z), np.array(counts), of_classes(**options).learn(X, y, s), rows[0][n : n + 9]
+    u = np.sqrt([[leverage(X, s, x)] for x in new])
+    np.testing.assert_allclose(model.predict_std(new), u * np.sqrt(counts @ z**2 / counts.sum()), rtol=1e-10)
+    half = u * [quantile(np.maximum(size, 1e-150), counts, 0.8) for size in z.T]
+    ends = np.stack([plain.predict(new) - half, plain.predict(new) + half], axis=2)
+    np.testing.assert_allclose(model.predict_interval(new, 0.8), ends, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_intervals_hold_the_share_of_targets(rows, coverage):
     X, y, _ = rows
