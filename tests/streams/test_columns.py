@@ -685,6 +685,26 @@ def test_a_last_value_of_several_lines_is_no_open_quote(tmp_path):
         assert block.n == 2
 
 
+@pytest.mark.parametrize("last", ['"b\nc"d', '"b\nc"d\n', '"\n"\n', '5" pipe', '"a""\n"b"'])
+def test_a_last_value_with_a_line_end_and_text_behind_its_quote_is_no_open_quote(tmp_path, last):
+    path = tmp_path / "a.csv"
+    for text in (f"y,x\n1,a\n0,{last}", f"x,y\nb,1\nc,{last}"):
+        path.write_text(text)
+        assert sum(block.n for block in streams.open(path, target="y")) == 2
+
+
+@pytest.mark.parametrize("rows", [3, 300_000])
+@pytest.mark.parametrize("last", ['1,2,"a\nb\n', '1,2,"a\n', '1,2,"a', '1,2,"a ""', '1,"2,a\nb'])
+def test_the_row_of_an_open_quote_at_the_end_is_not_learned_whatever_columns_are_read(tmp_path, rows, last):
+    path = tmp_path / "a.csv"
+    path.write_text("y,x,z\n" + "1,2,a\n" * rows + last)
+    for features in (["x"], ["x", "z"]):
+        found = []
+        with pytest.raises(StreamError, match=rf"a\.csv:{rows + 2}: .*; is a quote left open\?"):
+            found.extend(streams.open(path, target="y", features=features, max_errors=4))
+        assert sum(block.n for block in found) == rows
+
+
 def test_csv_rows_with_too_few_or_many_values_are_skipped_if_asked(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,x\n1,2\n1\n1,3\n1,,\n,\n1,4\n,9,9")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +45,9 @@ class CsvTable(Table):
         self._delimiter = as_delimiter(settings.delimiter) or ("\t" if tabs else ",")
         self._longest = LONGEST_ROW
         self._wrong: list[tuple[int, str]] = []
+        self._record = 2  # the first that was not read
+        self._word = token_hex(8).replace(self._delimiter, "-")
+        self._ended, self._open_row = False, ""
         self._names: list[str] = []
         try:
             self.schema = self.with_keys(self._infer_schema())
@@ -107,11 +111,12 @@ class CsvTable(Table):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Any]]:
         keys = dict(self.place.keys)
         stored = [name for name in columns if name not in keys]
+        self._file.end = f"\n{self._end}\n".encode()
         types = {name: self.types[name] for name in stored}
         reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, self._note_wrong_row)
-        record, whole, last = 2, Completer(columns, keys), None
-        while (batch := self._next(reader, record)) is not None:
-            begin, last = 0, batch if batch.num_rows else last
+        record, whole = 2, Completer(columns, keys)
+        for batch in self._batches_that_end(reader):
+            begin = 0
             while begin < batch.num_rows:
                 stop = min(begin + rows, batch.num_rows)
                 if self._wrong:
@@ -121,18 +126,40 @@ class CsvTable(Table):
                 record += stop - begin
                 begin = stop
                 record = self._skip_wrong_rows(record)
+            self._record = record
         while self._wrong:
             record = self._skip_wrong_rows(self._wrong[0][0])
-        self._refuse_open_end(last, record - 1)
-
-    def _refuse_open_end(self, last: Any, record: int) -> None:
-        """Refuse a last row whose last value goes on to the end of the file, which pyarrow takes for one that ends there."""
-        if last is None or self._names[-1] not in last.schema.names or self._file.last == b'"':
-            return
-        value = last.column(self._names[-1])[-1].as_py()
-        if isinstance(value, str) and "\n" in value:
+        if not self._ended:
             held = "expected a value that ends, got text up to the end of the file"
-            raise StreamError(f"{self.place.name}:{record}: {held}{OPEN_QUOTE}")
+            raise StreamError(self._open_row or f"{self.place.name}:{record}: {held}{OPEN_QUOTE}")
+
+    @property
+    def _end(self) -> str:
+        """A row of a number of values that no row should have and a word that no file has.
+
+        pyarrow takes a quote that is open at the end of a file for one that ends there. With this row behind the last one, such
+        a quote takes it in, and what is no open quote leaves it.
+        """
+        return f"{self._word}{self._delimiter}{self._word}" if len(self._names) == 1 else self._word
+
+    def _batches_that_end(self, reader: Any) -> Iterator[Any]:
+        """pyarrow's batches, without the row of a quote that is left open."""
+        held = failure = None
+        try:
+            for batch in reader:
+                if held is not None and batch.num_rows:
+                    yield held
+                    held = None
+                if self._ended or not self._file.ended:
+                    yield batch
+                elif batch.num_rows:
+                    held = batch
+        except ERRORS as error:
+            failure = error
+        if held is not None:
+            yield held if self._ended or self._open_row or failure else held.slice(0, held.num_rows - 1)
+        if failure is not None:
+            raise self._error(failure, self._record) from None
 
     def _skip_wrong_rows(self, record: int) -> int:
         while self._wrong and self._wrong[0][0] == record:
@@ -141,18 +168,17 @@ class CsvTable(Table):
         return record
 
     def _note_wrong_row(self, row: Any) -> str:
+        if row.text == self._end:
+            self._ended = True
+            return "skip"
+        is_open = row.text.endswith(self._end) or _leaves_quote_open(row.text.encode())
         fields = f"expected {row.expected_columns} values as in the line of names, got {row.actual_columns}"
-        end = OPEN_QUOTE if _leaves_quote_open(row.text.encode()) else "."
-        self._wrong.append((row.number, f"{self.place.name}:{row.number}: {fields}{end}"))
+        message = f"{self.place.name}:{row.number}: {fields}{OPEN_QUOTE if is_open else '.'}"
+        if row.text.endswith(self._end):
+            self._open_row = message
+        else:
+            self._wrong.append((row.number, message))
         return "skip"
-
-    def _next(self, reader: Any, record: int) -> Any:
-        try:
-            return reader.read_next_batch()
-        except StopIteration:
-            return None
-        except ERRORS as error:
-            raise self._error(error, record) from None
 
     def _open_csv(self, file: Any, types: dict[str, Any], columns: list[str] | None, wrong: Callable[[Any], str] | None) -> Any:
         try:
@@ -219,22 +245,31 @@ class _Rewindable:
         self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
-        self.last = b""  # the last byte read that is not blank
+        self.end = b""  # what to give after the last byte
+        self.ended = False
         self.closed = False
 
     def _read_file(self, size: int) -> bytes:
-        if not isinstance(self._file, ByteFile):
-            return bytes(self._file.read(size))
-        room = bytearray(size)
-        return bytes(room[: self._file.readinto(memoryview(room))])
+        """The next ``size`` bytes; fewer at the end, or before an error that the next call raises."""
+        if isinstance(self._file, ByteFile):
+            room = bytearray(size)
+            return bytes(room[: self._file.readinto(memoryview(room))])
+        found = bytes(self._file.read(size))
+        while 0 < len(found) < size and (more := self._file.read(size - len(found))):
+            found += more
+        return found
 
     def read(self, size: int) -> bytes:
         if self._waiting:
             found, self._waiting = bytes(self._waiting[:size]), self._waiting[size:]
+            last = self.whole and not self._waiting
         else:
             found = self._read_file(size)
+            last = len(found) < size
         self.count += len(found)
-        self.last = found.rstrip()[-1:] or self.last
+        if last and not self.ended and getattr(self._file, "error", None) is None:
+            self.ended = True
+            return found + self.end
         return found
 
     @property
