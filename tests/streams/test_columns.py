@@ -705,6 +705,31 @@ def test_the_row_of_an_open_quote_at_the_end_is_not_learned_whatever_columns_are
         assert sum(block.n for block in found) == rows
 
 
+@pytest.mark.parametrize("short", [0, 1, 9, 19])
+def test_what_stands_behind_a_file_goes_beyond_no_block(tmp_path, monkeypatch, short):
+    asked, read = [], csv_table._Rewindable.read
+
+    def noted(file, size):
+        asked.append((read(file, size), size))
+        return asked[-1][0]
+
+    monkeypatch.setattr(csv_table._Rewindable, "read", noted)
+    path = tmp_path / "a.csv"
+    for last, ends in (("1,b", True), ('1,"b', False)):
+        rows = "y,x\n" + "0,a\n" * 50_000
+        rows += f"0,{'a' * (csv_table.HEAD - short - len(rows) - len(last) - 3)}\n{last}"
+        assert len(rows) == csv_table.HEAD - short
+        path.write_text(rows)
+        asked.clear()
+        if ends:
+            assert sum(block.n for block in streams.open(path, target="y")) == 50_002
+        else:
+            with pytest.raises(StreamError, match="is a quote left open"):
+                list(streams.open(path, target="y"))
+        assert asked
+        assert all(len(found) <= size for found, size in asked)
+
+
 def test_csv_rows_with_too_few_or_many_values_are_skipped_if_asked(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,x\n1,2\n1\n1,3\n1,,\n,\n1,4\n,9,9")

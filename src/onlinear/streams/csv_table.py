@@ -260,16 +260,20 @@ class _Rewindable:
         return found
 
     def read(self, size: int) -> bytes:
+        """At most ``size`` bytes: pyarrow may have room for no more."""
         if self._waiting:
             found, self._waiting = bytes(self._waiting[:size]), self._waiting[size:]
             last = self.whole and not self._waiting
         else:
             found = self._read_file(size)
             last = len(found) < size
+        if self.ended:
+            return found
         self.count += len(found)
-        if last and not self.ended and getattr(self._file, "error", None) is None:
+        if last and getattr(self._file, "error", None) is None:
             self.ended = True
-            return found + self.end
+            found += self.end
+            found, self._waiting = found[:size], memoryview(found)[size:]
         return found
 
     @property
