@@ -55,7 +55,7 @@ def short_rows() -> Iterator[tuple[str, Any]]:
         starts = np.arange(0, ROWS * entries + 1, entries, dtype=np.int32)
         X = sp.csr_matrix((np.ones(ROWS * entries), columns.ravel(), starts), shape=(ROWS, WIDE))
         X.sum_duplicates()
-        yield f"sparse, {entries} non-zeros", X
+        yield f"sparse, {entries} non-zero{'s' if entries > 1 else ''}", X
 
 
 def few_rows() -> Iterator[tuple[str, Any]]:
@@ -81,25 +81,26 @@ def measured(name: str, X: Any, models: dict[str, Any], repeats: int) -> list[st
     return [name, *(f"{found:.3g}" for found in least.values())]
 
 
+TABLES = (
+    (f"{ROWS:,} rows in one pass:", SHORT, short_rows),
+    ("Tables of five columns, each library as it comes:", FEW, few_rows),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     found = []
-    print(f"{ROWS:,} rows in one pass:\n")
-    head = ["rows", *SHORT]
-    rows = [measured(name, X, SHORT, args.repeats) for name, X in short_rows()]
-    print(table(head, rows))
-    found += [dict(zip(head, row, strict=True)) for row in rows]
-    print("\nTables of five columns, each library as it comes:\n")
-    head = ["rows", *FEW]
-    rows = [measured(name, X, FEW, args.repeats) for name, X in few_rows()]
-    print(table(head, rows))
-    found += [dict(zip(head, row, strict=True)) for row in rows]
+    for title, models, sets in TABLES:
+        head = ["rows", *models]
+        rows = [measured(name, X, models, args.repeats) for name, X in sets()]
+        print(f"{title}\n\n{table(head, rows)}\n")
+        found += [dict(zip(head, row, strict=True)) for row in rows]
     if args.json:
-        Path(args.json).write_text(json.dumps(found))
+        args.json.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
