@@ -137,13 +137,13 @@ class Clip:
         width = margin * (np.maximum(high, y) - np.minimum(low, y))
         self.rooms[:] = np.column_stack([np.where(y < low, y - width, low), np.where(y > high, y + width, high)])
 
-    def loosen(self, y: np.ndarray, sizes: np.ndarray) -> None:
+    def loosen(self, y: np.ndarray, sizes: np.ndarray, ranges: np.ndarray) -> None:
         """Move the range of the loss away from targets whose deviations are ``sizes``, those of a row (K,) among them, where an
-        outlier has made it wide.
+        outlier has made it wide. ``ranges``: of the targets before that row, (2, K).
 
         After an outlier at one end, scores lie far beyond the other. The slope at that edge is a common target's: it would lead
         back in as many rows as the outlier is far."""
-        low, high = np.minimum(self.ranges[:, LOW], y), np.maximum(self.ranges[:, HIGH], y)
+        low, high = np.minimum(ranges[LOW], y), np.maximum(ranges[HIGH], y)
         width = np.where(high - low > WIDEST_RANGE * sizes, high - low, 0.0)
         self.rooms[:, LOW] = np.where(width > 0.0, np.minimum(low - width, self.rooms[:, LOW]), self.rooms[:, LOW])
         self.rooms[:, HIGH] = np.where(width > 0.0, np.maximum(high + width, self.rooms[:, HIGH]), self.rooms[:, HIGH])
@@ -154,13 +154,17 @@ class Clip:
         lows = np.minimum.accumulate(np.vstack([self.ranges[:, LOW], np.where(counted, y, inf)]))
         highs = np.maximum.accumulate(np.vstack([self.ranges[:, HIGH], np.where(counted, y, -inf)]))
         self.ranges[:] = np.column_stack([lows[-1], highs[-1]])
-        found = np.stack([lows[:-1], highs[:-1]])
         if self.counts:
             to_edges(self.ranges, self.edges)
-            pairs = found.reshape(2, -1).T.copy()
-            to_edges(pairs, pairs)
-            found = pairs.T.reshape(found.shape)
-        return found
+        return np.stack([lows[:-1], highs[:-1]])
+
+    def edges_of(self, ranges: np.ndarray) -> np.ndarray:
+        """Ranges of targets (2, n, K) as scores."""
+        if not self.counts:
+            return ranges
+        pairs = ranges.reshape(2, -1).T.copy()
+        to_edges(pairs, pairs)
+        return pairs.T.reshape(ranges.shape)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays themselves, by name."""

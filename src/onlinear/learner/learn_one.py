@@ -375,10 +375,10 @@ class RowRoom(ABC):
         """Learn the row, which is ready, of targets (1, K), by new step sizes or a new range: the scores before the step."""
         core, units = self._core, self._core.units
         assert units is not None
-        units.move(y[0], self._report.item(BEFORE), sized)
-        core.follow_units(units)
+        ranges = units.follow_ranges(y, self._s)
+        units.move(y[0], self._report.item(BEFORE), sized, None if ranges is None else ranges[:, 0])
         core.moved()
-        scores = self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0)[0, :, 0]
+        scores = self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0, ranges)[0, :, 0]
         self._turn_scales()
         return scores
 

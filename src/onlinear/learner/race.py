@@ -124,15 +124,15 @@ class Race:
         s: np.ndarray,
         sums: np.ndarray,
         t: int,
-        levels: tuple[float, float],
+        levels: np.ndarray,
         ranges: np.ndarray | None,
     ) -> None:
         """Run over rows that follow the first t: scores of the last iterate and of the average (K, n), y (n, K).
 
         A row's means become the scores of what predicted it, and ``sums`` (K, 2) take in the losses of the last iterate, which
         are computed here. ``linear``: the same scores before a clip, which follow; without
-        a clip these very arrays. ``levels``: from which scores of the first row count, and those of the others. ``ranges``: to
-        which each row's are clipped (2, n, K), or None.
+        a clip these very arrays. ``levels``: from which each row's scores count, (n,). ``ranges``: to which they are clipped
+        (2, n, K), or None.
         """
         frame = (levels, ranges) if self.numbers else (None, None)
         compare(loss, scores, means, *linear, y, s, sums, t, self.rules(y.shape[1]), self.losses, *frame)
@@ -306,10 +306,9 @@ def frame_of(levels, ranges, i):  # type: ignore[no-untyped-def]
     """The level that the score of row i counts from, and the range to which it is clipped; of numbers alone."""
     if levels is None:
         return None
-    level = levels[0] if i == 0 else levels[1]
     if ranges is None:
-        return level, -inf, inf
-    return level, ranges[0, i, 0], ranges[1, i, 0]
+        return levels[i], -inf, inf
+    return levels[i], ranges[0, i, 0], ranges[1, i, 0]
 
 
 @lean_kernel

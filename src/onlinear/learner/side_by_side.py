@@ -80,51 +80,62 @@ class SideBySide:
             core.moved()
         block, largest, s = lead.prepare(block, largest, weights, scales)
         if lead.units is None:
-            return self.learn_rows(block, largest, y, s, first, scales)
+            return self.learn_rows(block, largest, y, s, first, None, scales)
         y = lead.units.subtract_zero(y, weights)
-        scores = self._no_scores(len(s))
-        for part in lead.units.split(y, weights, lead.t):
-            for core in self._cores:
-                core.follow_units(lead.units)
-            piece = block if part == slice(0, block.count) else block.cut(part)
-            scores[:, :, part] = self.learn_rows(piece, largest, y[part], s[part], first + part.start, scales)
-        return lead.units.add_zero(scores)
+        ranges = lead.units.follow_ranges(y, s)
+        stretches = lead.units.split(y, weights, lead.t, ranges)
+        return lead.units.add_zero(self.learn_rows(block, largest, y, s, first, ranges, scales, stretches))
 
     def learn_rows(
-        self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, first: int, scales: Any = None
+        self,
+        block: Rows,
+        largest: float,
+        y: np.ndarray,
+        s: np.ndarray,
+        first: int,
+        ranges: np.ndarray | None,
+        scales: Any = None,
+        stretches: Iterable[slice] | None = None,
     ) -> np.ndarray:
-        """Learn rows as kernels take them, all by the same step sizes; ``scales``: of rows that are not in them yet."""
-        lead, before = self._cores[0], self._cores[0].t
-        scores = self._no_scores(len(s))
-        last, predicted = scores[:2]
-        taken = y if lead.units is None else lead.units.from_level(y)
-        means = predicted if any(core.race is not None for core in self._cores) else None
-        examples = Examples(block, largest, taken.T, s, last, means)
+        """Learn rows as kernels take them.
+
+        ``ranges``: of the targets before each row, (2, n, K), where scores are clipped to it, else None. ``scales``: of rows
+        that are not in them yet. ``stretches``: of rows with the same step sizes and loss, which change when the next one is
+        asked for; None: all are.
+        """
+        units, before, done = self._cores[0].units, self._cores[0].t, 0
+        scores, levels = self._no_scores(len(s)), np.zeros((self._cores[0].n_outputs, len(s)))
         try:
-            if self._team is None:
-                done, culprit = self._learn_alone(examples, scales), 0
-            else:
-                done, culprit = self._team.learn(examples)
-        except NO_NUMBER:
-            self._diverge(0, "in this call ", before + 1)
-        levels, ranges = self._levels(), None
-        self._take_scores(scores[:, :, :done])
-        if lead.units is not None and lead.units.clip is not None:
-            ranges = lead.units.clip.follow(y, s)
-            scores[2:] = scores[:2]
-            for found in scores[:2].reshape(-1, lead.n_outputs, len(s)):
-                clip_between(found, ranges)
-        self._add_losses(last, y, s, done)
-        for k, core in enumerate(self._cores):
-            own = slice(k * lead.n_outputs, (k + 1) * lead.n_outputs)
-            if core.race is None and not self._last_predicts:
-                scores[1::2, own] = scores[::2, own]
-            elif core.race is not None:
-                scored = last[own], predicted[own], (scores[-2, own], scores[-1, own])
-                core.race.run(core.raw_loss, *scored, y[:done], s, core.loss_sums, before, levels, ranges)
-        if done < len(s):
-            self._diverge(culprit // lead.n_outputs, f"at row {first + done} of this call ", before + done + 1)
+            for part in (slice(0, len(s)),) if stretches is None else stretches:
+                for core in self._cores:
+                    core.follow_units(units)
+                learned, culprit = self._learn_stretch(block, largest, y, s, part, scores, scales)
+                done = part.start + learned
+                if units is not None:
+                    units.write_levels(levels[:, part.start : done])
+                if done < part.stop:
+                    self._diverge(culprit, f"at row {first + done} of this call ", before + done + 1)
+        finally:
+            self._take_scores(scores, levels, ranges, y, s, done, before)
         return scores
+
+    def _learn_stretch(
+        self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, part: slice, scores: np.ndarray, scales: Any
+    ) -> tuple[int, int]:
+        """Learn some of the rows; give how many were learned, and the output that stopped where not all were."""
+        lead, t = self._cores[0], self._cores[0].t
+        whole = part == slice(0, len(s))
+        rows, found = (block, scores) if whole else (block.cut(part), self._no_scores(part.stop - part.start))
+        taken = y[part] if lead.units is None else lead.units.from_level(y[part])
+        means = found[1] if any(core.race is not None for core in self._cores) else None
+        examples = Examples(rows, largest, taken.T, s[part], found[0], means)
+        try:
+            return (self._learn_alone(examples, scales), 0) if self._team is None else self._team.learn(examples)
+        except NO_NUMBER:
+            self._diverge(0, "in this call ", t + 1)
+        finally:
+            if not whole:
+                scores[:2, :, part] = found[:2]
 
     def _learn_alone(self, examples: Examples, scales: Any) -> int:
         """Learn rows of the lead without a team."""
@@ -133,21 +144,43 @@ class SideBySide:
             return lead.engine.learn_outputs(lead.states, examples)
         return lead.engine.learn_unscaled(lead.states[0], examples.output(0), scales)
 
-    def _levels(self) -> tuple[float, float]:
-        """The levels that scores of the first output count from: those of the row whose step comes next, and of the others."""
-        units = self._cores[0].units
-        return (0.0, 0.0) if units is None else (units.before.item(0), units.level.item(0))
-
-    def _take_scores(self, scores: np.ndarray) -> None:
-        """Turn scores (2, outputs of all cores, n) into what losses take, core by core."""
-        lead, outputs = self._cores[0], self._cores[0].n_outputs
+    def _take_scores(
+        self,
+        scores: np.ndarray,
+        levels: np.ndarray,
+        ranges: np.ndarray | None,
+        y: np.ndarray,
+        s: np.ndarray,
+        done: int,
+        before: int,
+    ) -> None:
+        """Turn the scores of the rows learned, which are ``done`` after the ``before`` that came first, into those of what
+        predicted them, and add their losses. ``levels``: that each row's scores count from, (outputs, n)."""
+        lead = self._cores[0]
+        last, predicted = scores[:2]
         for k, core in enumerate(self._cores):
-            own = scores[: 1 if core.race is None else 2, k * outputs : (k + 1) * outputs]
-            own[...] = as_taken(core.loss, own, 1)
-            if lead.units is not None:
-                lead.units.raise_scores(own)
-        if lead.units is not None:
-            lead.units.before[:] = lead.units.level
+            found = scores[: 1 if core.race is None else 2, self._outputs_of(k), :done]
+            found[...] = as_taken(core.loss, found, 1)
+            if lead.units is not None and lead.units.raises:
+                found += levels[:, :done]
+        if ranges is not None and lead.units is not None and lead.units.clip is not None:
+            ranges = lead.units.clip.edges_of(ranges)
+            scores[2:] = scores[:2]
+            for found in scores[:2].reshape(-1, lead.n_outputs, len(s)):
+                clip_between(found, ranges)
+        self._add_losses(last, y, s, done)
+        for k, core in enumerate(self._cores):
+            own = self._outputs_of(k)
+            if core.race is None and not self._last_predicts:
+                scores[1::2, own] = scores[::2, own]
+            elif core.race is not None:
+                scored = last[own], predicted[own], (scores[-2, own], scores[-1, own])
+                core.race.run(core.raw_loss, *scored, y[:done], s, core.loss_sums, before, levels[0], ranges)
+
+    def _outputs_of(self, k: int) -> slice:
+        """The places of core k's outputs among those of all cores."""
+        outputs = self._cores[0].n_outputs
+        return slice(k * outputs, (k + 1) * outputs)
 
     def _add_losses(self, scores: np.ndarray, y: np.ndarray, s: np.ndarray, done: int) -> None:
         """Add the losses of cores without a race, which adds them itself."""
@@ -161,5 +194,5 @@ class SideBySide:
         in_threads(add, places, self._threads, scores.size)
 
     def _diverge(self, k: int, where: str, t: int) -> NoReturn:
-        """Stop core k, whose step t left its state infinite."""
-        self._cores[k].diverge(where, t)
+        """Stop the core of output k, whose step t left its state infinite."""
+        self._cores[k // self._cores[0].n_outputs].diverge(where, t)

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onlinear.compiled import adopt, function, lean_kernel, with_fields_at
+from onlinear.compiled import adopt, code_for, function, lean_kernel, with_fields_at
 from onlinear.files import trust
 from onlinear.learner.clip import Clip
 from onlinear.losses import Poisson
@@ -227,27 +227,33 @@ class Units:
             return with_fields_at(Raised(self.level[output]), self.level[output : output + 1], implicit)
         return None
 
-    def raise_scores(self, scores: np.ndarray) -> None:
-        """Count scores (..., K, n) of a stretch of rows from 0, in place: they count from the level, that of the first from the
-        level before its row."""
-        if self.raises:
-            scores[..., :1] += self.before[:, None]
-            scores[..., 1:] += self.level[:, None]
+    def write_levels(self, levels: np.ndarray) -> None:
+        """Write the levels that the scores of a stretch of rows count from, (K, n): that of the first row is the one before
+        it."""
+        levels[...] = self.level[:, None]
+        levels[:, :1] = self.before[:, None]
+        self.before[:] = self.level
 
-    def split(self, y: np.ndarray, s: np.ndarray, t: int) -> Iterator[slice]:
+    def follow_ranges(self, y: np.ndarray, s: np.ndarray) -> np.ndarray | None:
+        """Take in the targets (n, K) of rows of weights s; give their range before each row, (2, n, K), where scores are
+        clipped to it, else None."""
+        return None if self.clip is None else self.clip.follow(y, s)
+
+    def split(self, y: np.ndarray, s: np.ndarray, t: int, ranges: np.ndarray | None) -> Iterator[slice]:
         """Cut rows that follow the first t into stretches of one multiplier, which ``multipliers`` gives after each ``yield``,
-        and of one range; y as ``subtract_zero`` gives it."""
+        and of one loss; y as ``subtract_zero`` gives it, ``ranges`` as ``follow_ranges`` does."""
         first, here, n = 0, 0, len(y)
         if not (self.targets or self._weighs) and self.clip is None:  # one stretch: all that moves is this
             self.heaviest[0] = s.max(initial=self.heaviest[0])
             here = n
         followed = y if self.targets else np.zeros((n, 0))
+        run = code_for(follow, followed, s, here, *self.known) if here < n else follow
         while here < n:
-            here, sized = follow(followed, s, here, *self.known)
+            here, sized = run(followed, s, here, *self.known)
             if here < n:
                 if here > first:
                     yield slice(first, here)
-                self.move(y[here], t + here, sized)
+                self.move(y[here], t + here, sized, None if ranges is None else ranges[:, here])
                 first, here = here, here + 1
         if first < n:
             yield slice(first, n)
@@ -285,18 +291,18 @@ class Units:
         low, high = self.bounds[0].tolist()
         return min(max(score, low), high) if low <= high else score
 
-    def move(self, y: np.ndarray, t: int, sized: bool) -> None:
+    def move(self, y: np.ndarray, t: int, sized: bool, ranges: np.ndarray | None) -> None:
         """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band, or the
-        level is to be taken."""
+        level is to be taken. ``ranges``: of the targets before it, (2, K), where scores are clipped."""
         if sized and self.shifts and has_doubled(self.spread[0, COUNT], self.heaviest[0], self.levelled[0]):
             self.levelled[0] = self.spread[0, COUNT]
             even = [is_even(spread, self.heaviest, ends) for spread, ends in zip(self.spread, self.ends, strict=True)]
             self._take_level(np.where(even, self.spread[:, MEAN], self.level))
         if sized:
             self._renew(t)
-        if self.clip is not None:
+        if self.clip is not None and ranges is not None:
             self.clip.widen(y)
-            self.clip.loosen(y, np.sqrt(np.maximum(0.0, self.spread[:, SQUARES])))
+            self.clip.loosen(y, np.sqrt(np.maximum(0.0, self.spread[:, SQUARES])), ranges)
 
     def _renew(self, t: int) -> None:
         """Take new multipliers after t rows, where a size has left its band or a weight has grown."""
