@@ -87,6 +87,9 @@ def test_weights_are_held_up_to_a_limit(monkeypatch):
     learner.learn(X, np.ones((N, 3)))
     learner.predict(X)
     assert learner._held is None
+    averaged = Learner("comid", "hinge", average="uniform", n_outputs=16, n_features=D)
+    averaged.learn(X, np.ones((N, 16))).predict(X)
+    assert averaged._held is not None  # a quarter of what the state takes
 
 
 def test_a_solver_of_all_rows_is_read_anew():

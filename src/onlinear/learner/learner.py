@@ -702,7 +702,8 @@ class Learner(Core):
             self._asked = moment, asked + CALL
             return None
         found = Weights.of(self.each_bias_and_weights(), self.n_outputs, self.size)
-        self._held = None if self.engine.batch or found.bytes > MOST_HELD else (moment, found)
+        few = found.bytes <= max(MOST_HELD, self.size * self.bytes_per_column // 2)
+        self._held = (moment, found) if few and not self.engine.batch else None
         return found
 
     @reads

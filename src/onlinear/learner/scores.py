@@ -11,7 +11,7 @@ from onlinear.compiled import WIDTH
 from onlinear.rows import Rows, Source, dot_rows_abreast, dot_rows_at
 
 CALL = 1 << 10  # weights that are read in the time that a call takes
-MOST_HELD = 1 << 26  # bytes of weights that are held for the next rows
+MOST_HELD = 1 << 26  # bytes of weights that are held for the next rows; more where they are half of the state at most
 
 
 def predictors_of(learner: Any) -> tuple[np.ndarray, np.ndarray]:
