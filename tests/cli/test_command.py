@@ -281,6 +281,16 @@ def test_help_and_version_are_quick_and_import_nothing_heavy():
     assert process("--version").stdout.startswith("onlinear ")
 
 
+@pytest.mark.parametrize("command", [command.name or command.callback.__name__ for command in app.registered_commands])
+def test_help_is_shown_whole_in_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(command, "--help")
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "…" not in shown, "a word is too long for its column"
+    if command == "report":
+        assert "pip install 'onlinear[report]'" in " ".join(shown.split()), "brackets are words, not markup"
+
+
 def test_a_process_trains_from_standard_input_and_predicts_into_a_closed_pipe(tmp_path):
     trained = process("train", "-", "--model", tmp_path / "m", input=ROWS)
     assert trained.returncode == 0, trained.stderr

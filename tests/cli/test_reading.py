@@ -289,6 +289,14 @@ def test_inspect_shows_settings_history_and_the_largest_weights(folder):
     assert any(name.startswith("colour=") for name in names)
 
 
+def test_inspect_shows_the_loss_of_the_last_iterate_whole(folder, tmp_path):
+    run("train", folder / "two.svm", "-q", "--average", "adaptive", "--model", tmp_path / "m")
+    found = json.loads(run("inspect", tmp_path / "m", "--json"))
+    shown = run("inspect", tmp_path / "m").splitlines()
+    assert f"loss           {found['loss']:.6g} (mean, each row before it was trained on)" in shown
+    assert f"last iterate   loss {found['loss_last']:.6g}" in shown
+
+
 def test_inspect_takes_every_kind_of_file(folder, tmp_path):
     Learner("comid", "hinge").save(tmp_path / "bare")
     run("train", folder / "two.svm", "-q", "--checkpoint", tmp_path / "checkpoint", "--checkpoint-every", 100)

@@ -303,7 +303,7 @@ class Reading(NamedTuple):
         _reading(
             "--missing",
             metavar="POLICY",
-            help="Missing values: error, omit or indicator; or numbers=omit,categories=indicator.",
+            help="Missing values: error, omit or indicator; or of each kind: numbers=A,categories=B.",
             show_default=True,
         ),
     ] = "error"

@@ -188,7 +188,7 @@ def describe_model(found: dict[str, Any]) -> list[str]:
         facts.append(("classes", list_classes(np.array(found["classes"], object))))
     passes = f" in {found['passes']} passes" if (found["passes"] or 1) > 1 else ""
     facts.append(("rows", f"{found['rows']:,}{passes}"))
-    facts.append(("loss", _loss(found)))
+    facts += _loss(found)
     if found["columns"] is not None:
         facts.append(("columns", found["columns"]))
     if found["crosses"]:
@@ -207,12 +207,12 @@ def describe_model(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _loss(found: dict[str, Any]) -> str:
-    """The mean loss of the model that is written; with an average, that of the last iterate beside it."""
-    if found["loss"] is None:
-        return "-"
-    last = "" if found["loss_last"] is None else f"; last iterate {found['loss_last']:.6g}"
-    return f"{found['loss']:.6g} (mean, each row before it was trained on{last})"
+def _loss(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """The mean loss of the model that is written; with an average, that of the last iterate below it."""
+    how = "(mean, each row before it was trained on)"
+    loss = "-" if found["loss"] is None else f"{found['loss']:.6g} {how}"
+    last = [] if found["loss_last"] is None else [("last iterate", f"loss {found['loss_last']:.6g}")]
+    return [("loss", loss), *last]
 
 
 def history(reports: list[dict[str, Any]]) -> list[str]:

@@ -31,9 +31,9 @@ def report(
     *,
     reading: Reading,
 ) -> None:
-    """Write a page about a model: its run, its largest weights, its settings; with rows also calibration, curves and drift.
+    r"""Write a page about a model: its run, its largest weights, its settings; with rows also calibration, curves and drift.
 
-    The page is one file that needs no network. Needs matplotlib and jinja2: pip install 'onlinear[report]'.
+    The page is one file that needs no network. Needs matplotlib and jinja2: pip install 'onlinear\[report]'.
     """
     require_libraries()
     writable("--output", output, [*inputs(source or ()), ("the model", model)])
