@@ -162,6 +162,7 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
         (("--classes", "1"), "at least two classes"),
         (("--classes", "1,2", "--scan"), "exclude each other"),
         (("--passes", "0"), "Invalid value for '--passes'"),
+        (("--tol", "small"), "'small'"),
         (("--early-stop", "2"), "--early-stop needs --holdout (it monitors the held-out loss)"),
         (("--loss", "hinge", "--task", "regress"), "is for two classes"),
         (("--solver", "batch-drs"), "needs all rows at once"),

@@ -142,7 +142,7 @@ def test_patterns_take_the_columns_that_fit():
         ({"ngrams": "review"}, "expected a whole number of words from 1 to 8"),
         ({"ngrams": {"review": "2"}}, "ngrams: expected a name and numbers"),
         ({"ngrams": {"review": 2}, "categories": "one-hot"}, "ngrams are hashed"),
-        ({"ngrams": {"review": 2}, "interactions": "review:site"}, "interactions: the column 'review' is not known"),
+        ({"ngrams": {"review": 2}, "interactions": "review:site"}, "interactions: the column 'review' is read as words"),
         ({"bins": {"site": 3}}, "bins: the numeric column 'site' is not known"),
         ({"bins": {"age": 1}}, "expected from 2 to 4,097 bins of 'age', got 1"),
         ({"bins": {"age": []}}, "expected from 1 to 4,096 edges of 'age'"),

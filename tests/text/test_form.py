@@ -133,6 +133,7 @@ def test_settings_of_other_libraries():
 def test_a_long_list_of_names_is_cut():
     message = str(unknown("target: the column", "zip", [f"c{k}" for k in range(100)]))
     assert message.endswith(" and 60 others.")
+    assert str(unknown("target: the column", "zip", [f"c{k}" for k in range(41)])).endswith(" and 1 other.")
     assert len(message) < 400
 
 

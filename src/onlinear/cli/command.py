@@ -42,7 +42,7 @@ class LazyConversion:
     def _process(self, parameter: Any, convert: Callable[..., Any], ctx: typer.Context, value: Any) -> Any:
         found = self._as_it_is(parameter, value)
         if found is None and (value is not None or parameter.required):
-            return convert(ctx, value)
+            return _converted(convert, ctx, value)
         return found if parameter.callback is None else parameter.callback(ctx, parameter, found)
 
     def _as_it_is(self, parameter: Any, value: Any) -> Any:
@@ -53,6 +53,16 @@ class LazyConversion:
         if kind in LISTS_OF_TEXTS and isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value):
             return list(value)
         return value if kind in TEXTS and isinstance(value, str) else None
+
+
+def _converted(convert: Callable[..., Any], ctx: typer.Context, value: Any) -> Any:
+    """A converted value; the error of a wrong one names it."""
+    try:
+        return convert(ctx, value)
+    except Exception as error:
+        if type(error).__name__ == "BadParameter" and str(value) not in error.message:  # type: ignore[attr-defined]
+            error.message = f"{error.message}, got {value!r}"  # type: ignore[attr-defined]
+        raise
 
 
 class QuickCommand(LazyConversion, TyperCommand):

@@ -19,11 +19,15 @@ def pairs_of_columns(
     A pattern takes every pair of two different columns that it fits. A pair of one number with itself is its square.
     ``words``: the text columns that are read as words, which are not crossed; ``bins``: the numbers that are put into bins.
 
-    Raises ValueError for a name that no feature has, a pair named twice, text crossed with itself, and one-hot text.
+    Raises ValueError for a name that no feature has or whose column is read as words, a pair named twice, text crossed with
+    itself, and one-hot text.
     """
     place = {feature.name: k for k, feature in enumerate(features) if feature.name not in words}
     found: dict[tuple[str, str], bool] = {}  # with whether the pair was named, not fitted by a pattern
     for first, second in _as_pairs(asked):
+        for name in (first, second):
+            if name in words:
+                raise ValueError(f"interactions: the column {name!r} is read as words (ngrams), which are not crossed.")
         named = first in place and second in place
         for a in sorted(match_columns(list(place), [first], "interactions"), key=place.__getitem__):
             for b in sorted(match_columns(list(place), [second], "interactions"), key=place.__getitem__):

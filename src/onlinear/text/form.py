@@ -40,6 +40,8 @@ def visible(name: str) -> str:
 def join_names(names: Iterable[str]) -> str:
     """Names in the order of the alphabet, as an error lists them."""
     found = [visible(name) for name in sorted(names)]
+    if len(found) == MOST + 1:
+        return f"{', '.join(found[:MOST])} and 1 other"
     return ", ".join(found[:MOST]) + (f" and {len(found) - MOST:,} others" if len(found) > MOST else "")
 
 
