@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from onlinear import OnlineClassifier, OnlineRegressor, load
+from onlinear import OnlineClassifier, OnlineRegressor, __version__, load
 from onlinear.cli import app
 from onlinear.models.evaluation import curve, stretches
 
@@ -64,8 +64,19 @@ def test_the_page_of_a_run_has_its_figures_and_the_command_that_makes_it_again(t
     assert text.count("seconds since the first row") == 1
     assert text.count("best constant") >= 3
     assert f"onlinear report {trained / 'm'} --output {trained / 'run.html'}" in page.words
+    assert "It leaves out the best constant and the seconds of the run" in text
     model = load(trained / "m")
     assert f"{model.history_[-1]['loss']:.4g}" in page.words
+
+
+def test_the_loss_is_that_of_unseen_rows_in_one_pass_only(trained, tmp_path):
+    run("train", "iris", "--passes", 3, "--model", tmp_path / "m", "--report", tmp_path / "run.html", "--quiet")
+    again, once = (" ".join(Page(path.read_text()).words) for path in (tmp_path / "run.html", trained / "run.html"))
+    assert "loss of unseen rows" in once
+    assert "loss of unseen rows" not in again
+    assert "trained on 450 rows in 3 passes" in again
+    assert "Columns count from 0." in once
+    assert once.rstrip().endswith(f"onlinear {__version__}"), "the release, not the version of the file"
 
 
 def test_a_clipped_regression_shows_the_loss_before_the_clip(tmp_path):

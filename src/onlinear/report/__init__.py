@@ -42,6 +42,8 @@ def page(
     str
         The page.
     """
+    from onlinear import __version__
+
     weights = model["weights"]
     longest = max(map(_size, weights), default=0.0)
     return str(
@@ -49,6 +51,7 @@ def page(
         .get_template("page.html")
         .render(
             model=model,
+            passes=_passes(model),
             facts=facts(model),
             history=history_figures(model["history"], constant, seconds),
             weights=[(weight, 100.0 * _size(weight) / longest if longest > 0.0 else 0.0) for weight in weights],
@@ -60,6 +63,7 @@ def page(
             measures={} if result is None else {MEASURES[name]: value for name, value in result.measures.items()},
             figures=[] if result is None else figures_of(result),
             command=command,
+            release=__version__,
         )
     )
 
@@ -73,15 +77,19 @@ def facts(model: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("classes", ", ".join(map(str, model["classes"][:MOST_CLASSES])) + more))
     if model["columns"] is not None:
         found.append(("columns", model["columns"]))
-    passes = f" in {model['passes']} passes" if (model["passes"] or 1) > 1 else ""
     share = f" of {total:,} ({model['nonzeros'] / total:.1%})" if total else ""
     return [
         *found,
         ("features", f"{model['features']:,}"),
-        ("rows trained on", f"{model['rows']:,}{passes}"),
+        ("rows trained on", f"{model['rows']:,}{_passes(model)}"),
         ("weights that are not 0", f"{model['nonzeros']:,}{share}"),
         ("file", f"{model['file']} ({model['bytes']:,} bytes, version {model['version']})"),
     ]
+
+
+def _passes(model: dict[str, Any]) -> str:
+    """How often the rows were read, where that is more than once."""
+    return f" in {model['passes']} passes" if (model["passes"] or 1) > 1 else ""
 
 
 def number(value: float | None) -> str:
