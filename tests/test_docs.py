@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,8 @@ PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md"), ROOT
 IN_PYTHON = [path for path in PAGES if "```python" in path.read_text()]
 MADE = ("gallery/index.md", "../gallery/index.md")  # pages that the build of the site makes
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+SESSIONS = [page for page in PAGES if "<!-- session: " in page.read_text()]
+OF_THE_CLOCK = {"seconds", "read", "parse", "learn", "wait"}
 ALWAYS = ("losses", "quantiles", "stream")  # the others run with -m exhaustive, and in every build of the site
 
 
@@ -45,6 +49,44 @@ def test_an_example_runs(example, tmp_path, monkeypatch):
     exec(compile(example.read_text(), str(example), "exec"), {"__name__": "__main__"})
     assert shown or "pyplot" not in example.read_text()
     pyplot.close("all")
+
+
+def command_lines(text):
+    """The lines of a page's blocks that call the command, without the words and redirections behind them."""
+    blocks = [*re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE), *re.findall(r"^ {4}(.*)$", text, re.MULTILINE)]
+    lines = re.findall(r"^(?:\$ )?(onlinear [a-z]+ .*)$", "\n".join(blocks), re.MULTILINE)
+    return [re.split(r" {2,}| [>|] | && ", line)[0] for line in lines]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_command_takes_the_lines_of_a_page(page):
+    for line in command_lines(page.read_text()):
+        name, *arguments = shlex.split(line, comments=True)[1:]
+        get_command(app).commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda path: path.stem)
+def test_a_recorded_session_shows_what_the_command_prints(page, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ccat.svm.xz", "ccat.t.svm.xz"):
+        (tmp_path / name).symlink_to(data / "rcv1-ccat" / name)
+    sessions = re.findall(r"<!-- session: (\w+) -->\n```\n\$ onlinear (.*?)\n(.*?)```\n", page.read_text(), re.DOTALL)
+    for name, command, recorded in sessions:
+        if name in ("resume", "same"):  # of a run that was interrupted
+            continue
+        shown = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "80"}).stdout.splitlines()
+        said = [line for line in recorded.partition("^C\n")[0].splitlines() if line != "..."]
+        if name == "json":
+            found = [json.loads(line) for line in shown]
+            for line in map(json.loads, said):
+                (same,) = [one for one in found if (one["kind"], one["rows"]) == (line["kind"], line["rows"])]
+                assert list(same) == list(line)
+                for key in set(line) - OF_THE_CLOCK:
+                    numbers = isinstance(line[key], (float, dict))
+                    assert same[key] == (pytest.approx(line[key], rel=1e-9) if numbers else line[key])
+        else:
+            timeless = [line for line in said if not re.match(r"time: |.* in [0-9.]+ s ", line)]
+            assert [line for line in timeless if line not in shown] == []
 
 
 def test_the_page_of_wishes_counts_them_and_shows_those_that_are_met():
