@@ -53,8 +53,9 @@ def test_an_example_runs(example, tmp_path, monkeypatch):
 
 def command_lines(text):
     """The lines of a page's blocks that call the command, without the words and redirections behind them."""
-    blocks = [*re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE), *re.findall(r"^ {4}(.*)$", text, re.MULTILINE)]
-    lines = re.findall(r"^(?:\$ )?(onlinear [a-z]+ .*)$", "\n".join(blocks), re.MULTILINE)
+    fenced = re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    indented = re.findall(r"^ {4}(.*)$", text, re.MULTILINE)
+    lines = re.findall(r"^(?:\$ )?(onlinear [a-z]+ .*)$", "\n".join([*fenced, *indented]), re.MULTILINE)
     return [re.split(r" {2,}| [>|] | && ", line)[0] for line in lines]
 
 

@@ -103,6 +103,28 @@ def test_intervals_of_scores_are_the_formula(rows, average):
     np.testing.assert_allclose(model.predict_interval(new, 0.8), ends, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("of", [of_numbers, of_classes])
+def test_a_row_is_scored_with_its_own_entries_in_the_scale(rows, of):
+    n, X, y = 60, rows[0][:60], rows[1 if of is of_numbers else 2][:60]
+    options = {"average": "none", "scale": "rms"}
+    plain, *copies = (of(uncertainty="none", **options) for _ in range(1 + COPIES))
+    z, counts = [], []
+    for t in range(n):
+        row = (np.flatnonzero(X[t]), X[t][X[t] != 0.0], y[t])
+        h, score = leverage(X[: t + 1], np.ones(t + 1), X[t]), plain.learn_one(*row)
+        if of is of_numbers and t > 0:
+            z.append((y[t] - score) / np.sqrt(1.0 + h))
+            counts.append((t + 1.0) ** 2)
+        for r, copy in enumerate(copies if of is of_classes else ()):
+            scores = [copy.learn_one(*row) for _ in drawn(np.array([t + 1]), r)[0]]
+            if scores:
+                z.append((scores[0] - score) / np.sqrt(h))
+                counts.append((t + 1.0) ** 2)
+    u = np.sqrt([float(of is of_numbers) + leverage(X, np.ones(n), x) for x in rows[0][n : n + 9]])
+    found = of(**options).learn(X, y).predict_std(rows[0][n : n + 9])
+    np.testing.assert_allclose(found, u * np.sqrt(np.average(np.square(z), weights=counts)), rtol=1e-10)
+
+
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_intervals_hold_the_share_of_targets(rows, coverage):
     X, y, _ = rows
