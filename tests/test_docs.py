@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import lzma
 import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_svmlight_file
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import onlinear.streams
+from onlinear import OnlineClassifier, PenaltyPath
 from onlinear.cli import app
 from onlinear.learner.parts import build_loss, build_penalty, build_solver
 from onlinear.solvers import SOLVERS
@@ -207,3 +211,16 @@ def test_the_table_of_public_names_has_them_all():
 def test_every_room_says_whether_it_is_public():
     rooms = [importlib.import_module(f"onlinear.{name}") for name in ("cli", "files", "papers", "rows", "streams", "text")]
     assert [room.__name__ for room in rooms if "public" not in room.__doc__.split("\n")[0].lower()] == []
+
+
+def test_the_table_of_a_path_is_what_the_code_gives(data):
+    text = (ROOT / "docs/path.md").read_text().partition("<!-- path: begin -->")[2].partition("<!-- path: end -->")[0]
+    shown = [line.split(" | ") for line in text.splitlines() if re.match(r"\| [0-9]", line)][::4]
+    grid = np.geomspace(1e-7, 1e-2, 32)
+    strengths = [grid[np.argmin(np.abs(np.log(grid / float(cells[0].strip("| ")))))] for cells in shown]
+    with lzma.open(data / "rcv1-ccat/ccat.svm.xz") as file:
+        X, y = load_svmlight_file(file, n_features=47_236)
+    path = PenaltyPath(OnlineClassifier(random_state=0), [f"l1={l1:g}" for l1 in strengths]).fit(X, y)
+    for k, (_, loss, error, _, nonzeros, *_) in enumerate(shown):
+        assert (loss, error) == (f"{path.losses_[k]:.4f}", f"{100 * path.errors_[k]:.2f}")
+        assert nonzeros == f"{path.nonzeros_[k]:,}"
