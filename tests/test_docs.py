@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import onlinear.streams
-from onlinear import OnlineClassifier, PenaltyPath
+from onlinear import Learner, OnlineClassifier, PenaltyPath
 from onlinear.cli import app
 from onlinear.learner.parts import build_loss, build_penalty, build_solver
 from onlinear.solvers import SOLVERS
@@ -224,3 +224,18 @@ def test_the_table_of_a_path_is_what_the_code_gives(data):
     for k, (_, loss, error, _, nonzeros, *_) in enumerate(shown):
         assert (loss, error) == (f"{path.losses_[k]:.4f}", f"{100 * path.errors_[k]:.2f}")
         assert nonzeros == f"{path.nonzeros_[k]:,}"
+
+
+def test_the_page_on_scale_says_what_a_column_takes():
+    (row,) = re.findall(r"^\| memory of the state \| (.*)$", (ROOT / "docs/scale.md").read_text(), re.MULTILINE)
+    X, y = np.eye(4), [0, 1, 0, 1]
+    default, sparse = (OnlineClassifier(penalty=penalty).fit(X, y).learner_.bytes_per_column for penalty in (None, "l1=1e-4"))
+    assert f"the default takes {default}, with l1 {sparse};" in row
+    for named, size in re.findall(r"((?:`[a-z-]+`|OADM|ioDRs)(?:(?:, | and )(?:`[a-z-]+`|OADM|ioDRs))*) (\d+)", row):
+        for solver in re.findall(r"[\w-]+", named.replace(" and ", " ")):
+            learner = Learner(solver.lower(), "logistic", average="none").learn(X, [-1, 1, -1, 1])
+            state = [array for name, array in learner.freeze()[1].items() if ".array." in name]
+            assert sum(array.nbytes for array in state) == 4 * int(size), solver
+    assert Learner("comid", "logistic", average="none").bytes_per_column == 8
+    assert Learner("comid", "logistic", average="uniform").bytes_per_column == 24
+    assert Learner("comid", "logistic", average="none", scale="rms").bytes_per_column == 24
