@@ -247,7 +247,7 @@ def test_other_rows_than_the_checkpoints_are_refused(stopped, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "no model file at"),
+        (None, "no checkpoint at"),
         (b"short", "not an onlinear model file"),
         ("model", "a model, not a checkpoint"),
         ("damaged", "damaged"),

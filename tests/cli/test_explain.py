@@ -62,7 +62,8 @@ def test_lines_for_people(tmp_path):
     assert "rows.parquet:1: " in shown
     assert "score of 1: " in shown
     assert f"site={TABLE.site[0]}" in shown
-    assert "1 others" in shown
+    assert "  1 other\n" in shown
+    assert "  feature\n" in shown
     assert max(map(len, shown.splitlines()[1:])) <= 80
     assert shown.rstrip().endswith("intercept")
 
@@ -72,6 +73,7 @@ def test_rows_of_numbers_have_columns_for_names(tmp_path):
     run("train", tmp_path / "rows.svm", "-m", tmp_path / "model", "-q")
     found = explained(load(tmp_path / "model"), tmp_path / "rows.svm", tmp_path)
     assert {term["name"] for term in found[0]["terms"]} == {"column 0", "column 2"}
+    assert "  feature (columns count from 0)\n" in run("explain", tmp_path / "model", tmp_path / "rows.svm")
     Learner("sgd", "logistic").learn([[1.0]], [1.0]).save(tmp_path / "bare")
     assert "holds a bare learner" in run("explain", tmp_path / "bare", tmp_path / "rows.svm", code=2)
 

@@ -185,6 +185,13 @@ def test_a_failed_prediction_leaves_the_old_file(folder, tmp_path):
     assert "there is no folder" in run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / "no/out", code=2)
 
 
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.txt.ZST"])
+def test_predictions_are_not_written_under_the_name_of_a_compressed_file(folder, tmp_path, name):
+    shown = run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / name, code=2)
+    assert "predictions are not compressed" in shown
+    assert not list(tmp_path.iterdir())
+
+
 # --- evaluate --------------------------------------------------------------------------------------------------------
 
 

@@ -475,6 +475,10 @@ def test_the_command(tmp_path):
     assert wrong.exit_code == 2
     assert "experiment 'p5/fig9' is not known" in wrong.output
     assert command.invoke(app, ["reproduce", "--data-dir", str(Path(tmp_path, "no"))]).exit_code == 2
+    (tmp_path / "file").touch()
+    taken = command.invoke(app, ["reproduce", "p5/fig2a-low", "--out", str(tmp_path / "file")])
+    assert taken.exit_code == 2
+    assert "--out must be a folder, got" in taken.output
 
 
 def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch):

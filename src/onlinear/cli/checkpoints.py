@@ -75,6 +75,8 @@ def beside(checkpoint: str, path: str) -> bool:
 
 def read(path: str) -> Saved:
     """Read a checkpoint; raises FileNotFoundError, ModelFileError."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no checkpoint at {path!r}; a run that ends before its first is due leaves none.")
     header, arrays = model_file.read(path)
     run = header.get(RUN)
     if not isinstance(run, dict):

@@ -44,12 +44,17 @@ def predict(
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
     from onlinear.models.predictions import check_kind, columns, predictions
+    from onlinear.streams.suffixes import PACKED
 
     try:
         check_kind(kind)
     except ValueError as error:
         raise UsageError(str(error).replace("kind", "--as", 1)) from None
     if output is not None:
+        if output.lower().endswith(PACKED):
+            raise UsageError(
+                f"--output {output}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as .txt."
+            )
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)

@@ -44,6 +44,8 @@ def reproduce(
         chosen = experiments.choose(names or [])
         if data_dir is not None and not data_dir.is_dir():
             raise UsageError(f"--data-dir must be a folder, got {str(data_dir)!r}.")
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"--out must be a folder, got {str(out)!r}.")
     if listing:
         for name in chosen:
             found = experiments.load(name)
