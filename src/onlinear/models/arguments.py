@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.learner import Learner
-from onlinear.rows import checks, learnable, read
+from onlinear.rows import checks, column_names, learnable, read
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
 
@@ -69,6 +69,19 @@ def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
         raise TypeError(f"X must hold numbers, got text: {hint}.")
     if probe.dtype.kind in "mM":
         raise TypeError(f"X must hold numbers, got dtype {probe.dtype}: X.astype(float) counts its unit.")
+
+
+def refuse_other_names(X: Any, known: Mapping[int, str] | None) -> None:
+    """Raise ValueError for a table that has other names at the places of those known, which the model learned."""
+    names = column_names(X)
+    if not known or names is None or not all(isinstance(name, str) for name in names):
+        return
+    for column, name in known.items():
+        if column < len(names) and names[column] != name:
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"column {column} of X is {names[column]!r}, that of the model {name!r}."
+            )
 
 
 def refuse_other_width(X: Any, size: int, columns: np.ndarray | None = None) -> None:

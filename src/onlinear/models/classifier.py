@@ -26,7 +26,7 @@ from onlinear.models.class_labels import (
 from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
-from onlinear.models.tables import names_target
+from onlinear.models.tables import names_target, records_with_targets
 from onlinear.models.targets import as_targets
 from onlinear.rows import checks
 from onlinear.streams import Stream
@@ -596,7 +596,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ValueError, TypeError
             For wrong input.
         """
-        if is_stream(X, y) or names_target(X, y):
+        if names_target(X, y) and self._reads_dicts():
+            X, y, sample_weight = records_with_targets(X, y, sample_weight)
+        elif is_stream(X, y) or names_target(X, y):
             return 1.0 - self.stream_measures(X, y, sample_weight)["error"]  # type: ignore[operator]
         y = as_targets(X, y, numbers=False)
         return float(super().score(X, y, sample_weight))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
@@ -14,6 +15,7 @@ from onlinear.learner.arguments import one_row
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
 from onlinear.models.predictor import Final
+from onlinear.models.tables import columns_known
 from onlinear.models.turns import in_turn, lock_of, twin_of
 from onlinear.streams.dict_rows import NamedRow, TableRow, as_arrays, row_reader
 from onlinear.streams.frames import is_record
@@ -134,10 +136,19 @@ class OneByOne:
 
     def _reader_held(self) -> NamedRow | TableRow | None:
         held = vars(self).get(READER)
-        return held[1] if held is not None and held[0] is vars(self).get("encoding_") else None
+        return held[1] if held is not None and held[0] is self._numbering() else None
+
+    def _numbering(self) -> Any:
+        """What says which columns there are: ``encoding_``, else the names of a data frame of numbers."""
+        described = vars(self).get("encoding_")
+        return vars(self).get("feature_names_in_") if described is None else described
 
     def _new_reader(self) -> NamedRow | TableRow:
-        described = vars(self).get("encoding_")
+        described, names = vars(self).get("encoding_"), vars(self).get("feature_names_in_")
+        if described is None and names is not None:
+            reader = row_reader(columns_known(None, names))
+            vars(self)[READER] = names, reader
+            return reader
         if described is None and hasattr(self, "learner_"):
             raise ValueError("row: the model was trained on rows without names: give indices and values instead of a dict.")
         reader = row_reader(described)
@@ -246,20 +257,38 @@ class OneByOne:
             self._hold(reader)
         return found
 
-    def dicts_as_rows(self, rows: Any) -> Any:
-        """Dicts as a CSR matrix in the columns of the model."""
+    def dicts_as_rows(self, rows: Any, grow: bool = False) -> Any:
+        """Dicts as a CSR matrix in the columns of the model; other names get columns if ``grow``, else no entry."""
         reader, indptr, columns, values = self._reader(), [0], [], []
         size = max(1, self.learner_.size)
         for row in rows:
             if not is_record(row):
                 raise TypeError(f"X: expected a dict for each row, got {type(row).__name__}.")
-            found, entries = reader.row(row, grow=False)
-            kept = [k for k, column in enumerate(found) if column < size]
+            found, entries = reader.row(row, grow=grow)
+            kept = [k for k, column in enumerate(found) if grow or column < size]
             columns += [found[k] for k in kept]
             values += [entries[k] for k in kept]
             indptr.append(len(columns))
         columns_of_all, values_of_all = as_arrays((columns, values))
-        return sp.csr_matrix((values_of_all, columns_of_all, indptr), shape=(len(rows), size))
+        width = max(size, reader.count) if grow else size
+        return sp.csr_matrix((values_of_all, columns_of_all, indptr), shape=(len(rows), width))
+
+    @contextmanager
+    def named_rows(self, rows: Any) -> Iterator[Any]:
+        """Dicts as a CSR matrix, whose new names have columns; where the block raises they have none."""
+        reader = self._reader()
+        known = reader.count
+        try:
+            yield self.dicts_as_rows(rows, grow=True)
+        except Exception:
+            reader.forget_after(known)
+            raise
+
+    def follow_names(self) -> None:
+        """Know as many columns as the learner, and look names up that have columns now."""
+        self.follow_columns()
+        if self._is_quick():
+            self._row_quick.forget_scored()  # type: ignore[union-attr]
 
 
 def is_pair(row: Any) -> bool:

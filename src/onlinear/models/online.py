@@ -33,6 +33,7 @@ from onlinear.models.arguments import (
     is_stream,
     make_generator,
     refuse_no_weight,
+    refuse_other_names,
     refuse_other_width,
     refuse_targets_of_stream,
     refuse_unseen,
@@ -58,12 +59,15 @@ from onlinear.models.stored_model import quote
 from onlinear.models.tables import (
     Given,
     as_dicts,
+    columns_known,
     feature_names,
     has_other_than_numbers,
     is_table,
     names_target,
     open_labelled,
     open_rows,
+    records_with_targets,
+    refuse_other_columns,
 )
 from onlinear.models.targets import WANTED, as_targets
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
@@ -209,6 +213,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if first:
                 self._refuse_columns_of_streams()
             return self._learn_stream(X, y, sample_weight, classes, 1, anew=False)
+        if is_table(X) and self._reads_dicts():
+            return self._learn_dicts(X, y, classes, sample_weight)
         if is_table(X) and (asked or names_target(X, y) or self._reads_tables() or has_other_than_numbers(X)):
             return self._learn_table(X, y, sample_weight, classes, 1, anew=False)
         if first:
@@ -227,13 +233,28 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
         return self
 
+    def _learn_dicts(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        """Learn the rows of a table in the columns that single dicts have named, as ``learn_one`` learns them."""
+        rows, y, sample_weight = records_with_targets(X, y, sample_weight)
+        given, n = np.asarray(as_targets(X, y, numbers=self.task == REGRESS)), len(rows)
+        given = checks.same_length(given[:, 0] if given.shape == (n, 1) else given, "y", n)
+        with self.learner_.lock:
+            with self.named_rows(rows) as matrix:
+                targets, weights, _ = self.make_targets(given, sample_weight, classes, first=False, balance=False)
+                source, targets, weights = self.learner_.check_input(matrix, targets, weights)
+            try:
+                self._run(Feed(source, targets, weights, iter([None]), self.learner_.t + n))
+            finally:
+                self.follow_names()
+        return self
+
     def _learn_table(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, passes: Any, *, anew: bool, tasks: Tasks = NOBODY
     ) -> Self:
         """Learn the rows of a table in memory as a stream; ``fit`` permutes them as it permutes those of arrays."""
-        described = self.encoding_ if not anew and self._reads_tables() else None
-        if y is None and described is None:
+        if y is None and (anew or not self._reads_tables()):
             raise ValueError(f"{WANTED}.")
+        described = None if anew or not self.is_fitted else self._columns_known()
         asked = self.columns_asked() if described is None else {}
         if not anew and "bins" in asked and has_counts(asked["bins"]):
             raise ValueError("bins: the edges would depend on how rows are cut into calls: give partial_fit edges, or use fit.")
@@ -264,6 +285,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             raise StreamError(f"{rows.name}: expected at least one row, got none.")
         targets, named = self.target_places(given[:, 0] if given.shape == (n, 1) else given, classes, known, anew)
         return Given(rows, checks.column(targets, "y", n), weights, named)
+
+    def _columns_known(self) -> dict[str, Any]:
+        """How the columns of tables are those of the model; raises ValueError where it knows no names."""
+        return columns_known(self.encoding_, self.names_of_numbers())
 
     def start_with_row(self, row: Any, outputs: int) -> None:
         """Make the learner for single rows. Columns are named as dicts bring them; a row of numbers names none. Where that
@@ -333,6 +358,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _stream_to_learn(self, blocks: Any, anew: bool) -> Stream:
         """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""
         if isinstance(blocks, Stream):
+            if not anew and self.is_fitted:
+                refuse_other_columns(blocks, self.encoding_, self.names_of_numbers())
             return blocks if isinstance(blocks, Ahead) else Ahead(blocks)
         return Pairs(blocks, expected=None if anew else self.names_of_numbers())
 
@@ -564,11 +591,11 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def found_of(self, X: Any, read: Callable[[Any], np.ndarray]) -> np.ndarray:
         """What ``read`` finds of all rows, which it takes as an array or a block at a time."""
         if isinstance(X, Stream):
-            return self._found_of_stream(X, read)
+            return self._found_of_stream(self._as_stream(X), read)
         if is_table(X) and self._reads_dicts():
             return read(self.dicts_as_rows(as_dicts(X)))
         if is_table(X) and (self._reads_tables() or has_other_than_numbers(X)):
-            return self._found_of_stream(open_rows(X, self.encoding_, getattr(self, "feature_names_in_", None)), read)
+            return self._found_of_stream(open_rows(X, self._columns_known()), read)
         if self._needs_no_check(X):
             return read(X)
         if is_blocks(X):
@@ -577,14 +604,18 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         refuse_unseen(X, columns)
         with named_columns(X):
             if isinstance(self.learner_, Final) or columns is not None:
+                refuse_other_names(X, getattr(self.learner_, "names", None))
                 X = check_array(X, **ROWS_AS_GIVEN)  # without the names: those of a table's columns are not those of X
                 refuse_other_width(X, self.learner_.size, columns)
                 return read(X)
             return read(validate_data(self, X, reset=False, **ROWS_AS_GIVEN))
 
     def _as_stream(self, X: Any) -> Stream:
-        """A stream as it is, blocks (X, y) as one."""
-        return X if isinstance(X, Stream) else Pairs(X, expected=self.names_of_numbers())
+        """A stream of the model's columns as it is, blocks (X, y) as one."""
+        if not isinstance(X, Stream):
+            return Pairs(X, expected=self.names_of_numbers())
+        refuse_other_columns(X, self.encoding_, self.names_of_numbers())
+        return X
 
     def _found_of_stream(self, stream: Stream, read: Callable[[Any], np.ndarray]) -> np.ndarray:
         """What ``read`` finds of all rows of a stream; columns that the model has never seen have weight 0."""
@@ -600,7 +631,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             return evaluate(self, self._as_stream(X)).measures
         if y is None and not self._reads_tables():
             raise ValueError(f"{WANTED}.")
-        return evaluate(self, open_labelled(X, y, sample_weight, self.encoding_)).measures
+        return evaluate(self, open_labelled(X, y, sample_weight, self._columns_known())).measures
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns of ``coef_``.

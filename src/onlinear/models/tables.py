@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from onlinear import streams
+from onlinear.models.stored_model import quote
+from onlinear.models.targets import WANTED
 from onlinear.streams import Block, Stream, encoding
 from onlinear.streams.blocks import Wrapped
 from onlinear.streams.encoding import BOOLEAN, NUMBER, Encoding, Feature
@@ -16,12 +18,15 @@ from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table, wid
 __all__ = [
     "Given",
     "as_dicts",
+    "columns_known",
     "feature_names",
     "has_other_than_numbers",
     "is_table",
     "names_target",
     "open_labelled",
     "open_rows",
+    "records_with_targets",
+    "refuse_other_columns",
 ]
 
 
@@ -80,17 +85,35 @@ def open_labelled(X: Any, y: str | None, weight: Any, described: Any, **asked: A
     return streams.open(X, target=y, weight=weight, encoding=described, unlabelled=False, **asked)
 
 
-def open_rows(X: Any, described: Any, names: Any) -> Stream:
-    """A table without targets, in the columns of a model: by its ``encoding_``, else by the names of its columns.
+def open_rows(X: Any, columns: dict[str, Any]) -> Stream:
+    """A table without targets, in the columns of a model, as ``columns_known`` describes them."""
+    return streams.open(X, encoding=columns, unlabelled=True)
+
+
+def columns_known(described: Any, names: Any) -> dict[str, Any]:
+    """How a table's columns are those of a model: by its ``encoding_``, else by the names of its columns of numbers.
 
     Raises ValueError for a model that knows no names.
     """
     if described is not None and encoding.format_of(described) == "columns":
-        return streams.open(X, encoding=described, unlabelled=True)
+        return described  # type: ignore[no-any-return]
     if names is None:
         raise ValueError("X is a table, and the model was trained on rows without names of columns: give rows of numbers.")
-    columns = Encoding(Feature(str(name), NUMBER) for name in names)
-    return streams.open(X, encoding=columns.description(), unlabelled=True)
+    return Encoding(Feature(str(name), NUMBER) for name in names).description()
+
+
+def refuse_other_columns(stream: Stream, described: Any, names: Any) -> None:
+    """Raise ValueError for the stream of a table whose columns are not those of a model of tables, in their order."""
+    found = stream.encoding
+    if found is None or encoding.format_of(found) != "columns":
+        return
+    own, given = feature_names(described), np.array([name for name, _ in found["features"]], dtype=object)
+    known = names if own is None else own
+    if known is None or given.tolist() == list(known):
+        return
+    hint = "give these columns in this order" if own is None else "open it with encoding=model.encoding_"
+    wanted = quote(np.array(known, dtype=object))
+    raise ValueError(f"{stream.name}: expected the columns that the model learned, {wanted}, got {quote(given)}: {hint}.")
 
 
 def as_dicts(X: Any) -> Any:
@@ -98,6 +121,19 @@ def as_dicts(X: Any) -> Any:
     if not is_frame(X):
         return [X] if is_record(X) else X
     return as_arrow(X).to_pylist()
+
+
+def records_with_targets(X: Any, y: Any, weight: Any) -> tuple[list[Any], Any, Any]:
+    """The rows of a table as dicts, their targets and weights: arrays as they are, or the columns of these names."""
+    if y is None:
+        raise ValueError(f"{WANTED}.")
+    rows, named = as_dicts(X), [name for name in (y, weight) if isinstance(name, str)]
+    for row in rows:
+        for name in named:
+            if is_record(row) and name not in row:
+                raise ValueError(f"X has a row without {name!r}, which y or sample_weight names.")
+    y, weight = ([row[part] for row in rows] if isinstance(part, str) else part for part in (y, weight))
+    return [{name: row[name] for name in row if name not in named} if named else row for row in rows], y, weight
 
 
 def feature_names(described: Any) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onlinear.rows.arrays import ArrayRows, UnknownRows, are_floats
-from onlinear.rows.reading import NotFinite, dense, is_sparse, learnable, named_columns, read
+from onlinear.rows.reading import NotFinite, column_names, dense, is_sparse, learnable, named_columns, read
 from onlinear.rows.records import (
     BLOCK,
     LARGEST_COLUMN,
@@ -40,6 +40,7 @@ __all__ = [
     "UnknownRows",
     "are_floats",
     "ask_for_row",
+    "column_names",
     "dense",
     "dot_rows",
     "dot_rows_abreast",

@@ -16,7 +16,7 @@ def column(values: Any, name: str, n: int) -> np.ndarray:
     array = _numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1-D with one value per row, got shape {array.shape}.")
-    return finite(_length(array, name, n), name)
+    return finite(same_length(array, name, n), name)
 
 
 def targets(values: Any, n: int, outputs: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def targets(values: Any, n: int, outputs: int) -> np.ndarray:
     wanted = "(n,)" if outputs == 1 else f"(n, {outputs})"
     if array.ndim != (1 if outputs == 1 else 2) or (outputs > 1 and array.shape[1] != outputs):
         raise ValueError(f"y must have shape {wanted} for {outputs} output(s), got {array.shape}.")
-    return np.require(finite(_length(array, "y", n), "y").reshape(n, outputs), requirements=["F", "A", "W"])
+    return np.require(finite(same_length(array, "y", n), "y").reshape(n, outputs), requirements=["F", "A", "W"])
 
 
 def one_target(y: Any) -> float:
@@ -83,7 +83,7 @@ def weights(values: Any, n: int) -> np.ndarray:
         array = np.full(n, float(array))
     if array.ndim != 1:
         raise ValueError(f"sample_weight must be 1-D: Sample weights must be 1D array or scalar, got shape {array.shape}.")
-    array = np.require(finite(_length(array, "sample_weight", n), "sample_weight"), requirements=["C", "A", "W"])
+    array = np.require(finite(same_length(array, "sample_weight", n), "sample_weight"), requirements=["C", "A", "W"])
     if np.any(array < 0.0):
         row = int(np.argmax(array < 0.0))
         raise ValueError(f"sample_weight must not be negative, got {array[row]:g} at row {row}.")
@@ -139,7 +139,8 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def _length(array: np.ndarray, name: str, n: int) -> np.ndarray:
+def same_length(array: np.ndarray, name: str, n: int) -> np.ndarray:
+    """The array; raises ValueError unless it has n values."""
     if len(array) != n:
         raise ValueError(
             f"{name} must have one value per row of X: inconsistent numbers of samples, X has {n} rows, {name} {len(array)}."

@@ -71,6 +71,12 @@ class NotFinite(ValueError):  # noqa: N818 (which value, not that something is w
         return f"{name} contains {what} at row {row}, column {column!r}; every value must be finite{hint}."
 
 
+def column_names(X: Any) -> Any:
+    """The names of a table's columns; None for what has none."""
+    names = getattr(getattr(X, "schema", None), "names", None)  # of Arrow, whose columns are arrays
+    return names if isinstance(names, list) else getattr(X, "columns", None)
+
+
 @contextmanager
 def named_columns(X: Any) -> Iterator[None]:
     """An error about a value that is not finite names its column where ``X`` does."""
@@ -78,7 +84,7 @@ def named_columns(X: Any) -> Iterator[None]:
         yield
     except NotFinite as error:
         name, value, row, column, named = error.args
-        names = getattr(X, "columns", None)
+        names = column_names(X)
         if names is None or named:
             raise
         found = names[column]
