@@ -423,3 +423,31 @@ def test_fit_of_a_stream_is_the_command(folder, tmp_path):
 def test_importing_the_commands_stays_light():
     code = "import sys, onlinear.cli; sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'sklearn', 'pyarrow')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_model_of_a_frame_of_numbers_reads_files_by_the_names_of_their_columns(tmp_path):
+    frame, y = pd.DataFrame(X[:, [0, 1, 5]], columns=["a", "b", "c"]), (SIGNAL > 0.0).astype(int)
+    model = OnlineClassifier(random_state=0).fit(frame, y)
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "final", final=True)
+    frame[["c", "a", "b"]].to_csv(tmp_path / "rows.csv", index=False)
+    frame[["c", "a", "b"]].assign(y=y).to_csv(tmp_path / "labelled.csv", index=False)
+    assert list(map(int, run("predict", tmp_path / "model", tmp_path / "rows.csv").split())) == model.predict(frame).tolist()
+    measured = json.loads(run("evaluate", tmp_path / "model", tmp_path / "labelled.csv", "--target", "y", "--json"))
+    assert measured["error"] == pytest.approx(1.0 - model.score(frame, y))
+    first = json.loads(run("explain", tmp_path / "model", tmp_path / "rows.csv", "--rows", 1, "--json"))
+    assert first["score"] == pytest.approx(model.decision_function(frame[:1])[0])
+    more = run("train", "--from", tmp_path / "model", tmp_path / "labelled.csv", "--target", "y", "-q", "-m", tmp_path / "more")
+    assert not more
+    assert np.array_equal(load(tmp_path / "more").coef_, model.partial_fit(frame, y).coef_)
+    for command in ("evaluate", "explain"):
+        refused = run(command, tmp_path / "final", tmp_path / "labelled.csv", "--target", "y", code=2)
+        assert "column 0 is 'c', that of the model 'a'" in refused
+
+
+def test_rows_of_a_table_are_explained_by_a_model_without_names(tmp_path):
+    model = OnlineClassifier(random_state=0).fit(X[:, :3], SIGNAL > 0.0)
+    model.save(tmp_path / "model")
+    pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).to_csv(tmp_path / "rows.csv", index=False)
+    first = json.loads(run("explain", tmp_path / "model", tmp_path / "rows.csv", "--rows", 1, "--json"))
+    assert first["score"] == pytest.approx(model.decision_function(X[:1, :3])[0])

@@ -10,6 +10,8 @@ import typer
 
 from onlinear import streams
 from onlinear.cli.command import Reading, usage
+from onlinear.models.base import Model
+from onlinear.models.tables import columns_known
 from onlinear.streams import Block, Stream, formats, suffixes
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Wrapped
@@ -31,9 +33,16 @@ def open_labelled(source: list[str], options: Mapping[str, Any], model: Any) -> 
 def as_model(source: list[str], options: Mapping[str, Any], model: Any, *, with_target: bool) -> dict[str, Any]:
     """The options of ``streams.open`` for rows of a model, with its target's column where they need one."""
     encoding, wanted = getattr(model, "encoding_", None), dict(options)
+    if encoding is None and (names := _names_of(model)) is not None and _is_table(source, wanted, None):
+        encoding = columns_known(None, names)
     if with_target and wanted.get("target") is None and encoding is not None and _is_table(source, wanted, encoding):
         wanted["target"] = encoding.get("target")
     return wanted | {"encoding": encoding}
+
+
+def _names_of(model: Any) -> list[str] | None:
+    """The names of the columns of a model that learned a data frame of numbers."""
+    return model.names_of_numbers() if isinstance(model, Model) else None
 
 
 def _as_numbered(stream: Stream, model: Any) -> Stream:
@@ -44,7 +53,17 @@ def _as_numbered(stream: Stream, model: Any) -> Stream:
         typer.echo(f"onlinear: {stream.name} numbers its columns; they are taken for the model's columns in order.", err=True)
     if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
         raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
+    refuse_other_names(stream, model)
     return stream
+
+
+def refuse_other_names(stream: Stream, model: Any) -> None:
+    """Raise ValueError where a final model knows other names of columns than a table has."""
+    known = getattr(getattr(model, "learner_", None), "names", None) or {}
+    features = dict(enumerate((stream.encoding or {}).get("features", ())))
+    for column, name in known.items():
+        if column in features and features[column][0] != name:
+            raise ValueError(f"{stream.name}: column {column} is {features[column][0]!r}, that of the model {name!r}.")
 
 
 def is_numbered(encoding: dict[str, Any] | None) -> bool:
@@ -52,7 +71,7 @@ def is_numbered(encoding: dict[str, Any] | None) -> bool:
     return encoding is None or encoding.get("format") == "svmlight"
 
 
-def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any]) -> bool:
+def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any] | None) -> bool:
     kind = formats.one_format(source, options.get("format", "auto"), encoding)
     if kind not in suffixes.TABLES:
         return False
