@@ -113,6 +113,13 @@ CLASSES = {
     "none": ([None, 1], ".* of one type, got the object None at row 0"),
     "a text without one": (["a", None], ".* of one type, got the object None at row 1"),
     "dates": (OTHERS["dates"][0], ".* got dtype datetime64"),
+    "text and numbers": (["a", 1], ".* all of one type, got the object 1 at row 1"),
+    "numbers and text": ((1, "a"), ".* all of one type, got the object 'a' at row 1"),
+    "bytes": ([b"a", b"b"], r".* got dtype \|S1"),
+    "bytes as objects": (np.array([b"a", b"b"], object), ".* got the object b'a' at row 0"),
+    "integers of any length": ([2**70, 1], ".* of one type, got the object 1180591620717411303424 at row 0"),
+    "masked": (np.ma.array([0, 1, 2], mask=[0, 0, 1]), "has masked entries"),
+    "a frame's missing one": (pd.Series(["a", None], dtype="string"), "contains a missing value at row 1"),
 }
 
 
@@ -129,6 +136,50 @@ def test_classes_that_cannot_be(name):
 def test_classes_may_be_a_set(classes):
     assert named_classes(classes, None).tolist() == ["a", "b"]
     assert OnlineClassifier().learn_one({"x": 1.0}, "b", classes=classes).classes_.tolist() == ["a", "b"]
+
+
+def test_classes_of_numbers_as_objects_are_numbers():
+    X, y = np.arange(20.0).reshape(10, 2), [1, 2] * 5
+    model = OnlineClassifier().partial_fit(X, y, classes=np.array([2, 1], object))
+    assert model.classes_.dtype == np.array([1, 2]).dtype
+    assert model.score(X, y) >= 0.0
+    assert named_classes(["b", "a"], None).dtype == np.array(["a"]).dtype
+
+
+def test_no_classes():
+    with pytest.raises(ValueError, match="there is no class; a classifier needs at least two classes"):
+        OnlineClassifier().partial_fit([[1.0], [2.0]], [0, 1], classes=[])
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        ([1, None], [1, 2], "the object None at row 1"),
+        (["a", None], ["a", "b"], "the object None at row 1"),
+        (np.array(["a", 1], object), ["a", "b"], "the object 1 at row 1"),
+        (np.array([1, "a"], object), [1, 2], "the object 'a' at row 1"),
+    ],
+)
+def test_later_labels_of_several_types_are_named(y, classes, message):
+    X = np.arange(4.0).reshape(2, 2)
+    model = OnlineClassifier().partial_fit(X, classes, classes=classes)
+    with pytest.raises(ValueError, match=f"y must hold text, numbers or booleans, all of one type, got {message}"):
+        model.partial_fit(X, y)
+    assert model.t_ == 2
+    assert model.partial_fit(X, np.array(classes, object)).t_ == 4
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "UInt64"])
+@pytest.mark.parametrize("text", [False, True])
+def test_large_whole_numbers_of_a_frame_are_told_apart(kind, text):
+    y = pd.Series([2**53, 2**53 + 1] * 10, dtype=kind)
+    rows = pd.DataFrame({"x": [1.0, -1.0] * 10, **({"site": ["u"] * 20} if text else {})})
+    model = OnlineClassifier().fit(rows, y)
+    assert model.classes_.tolist() == [2**53, 2**53 + 1]
+    assert model.score(rows, y) == 1.0
+    assert model.score(rows, y[::-1]) == 0.0
+    first = OnlineClassifier().partial_fit(rows, y, classes=[2**53, 2**53 + 1])
+    assert first.predict(rows).tolist() == y.tolist()
 
 
 @pytest.mark.parametrize("label", [None, datetime.date(2020, 1, 1), decimal.Decimal(1)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -78,3 +80,12 @@ def test_a_path_takes_numbers():
     assert numbers.penalties_ == ["l1=0.0001", "l1=0.01", "l2=0.1"]
     with pytest.raises(ValueError, match=r"penalties\[1\]: l1: l1 must be in"):
         PenaltyPath(OnlineClassifier(), [1e-4, -1.0]).fit(X, Y)
+
+
+def test_a_search_goes_on_where_a_solver_is_not_known():
+    search = GridSearchCV(OnlineClassifier(random_state=0), {"solver": ["fiol", "nothing"]}, cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, Y)
+    assert search.best_params_ == {"solver": "fiol"}
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]

@@ -141,6 +141,28 @@ def test_classes_and_weights_are_those_of_the_arrays():
     assert np.array_equal(balanced.coef_, OnlineClassifier(class_weight=totals, shuffle=False).fit(NUMBERS_AND_TEXT, y).coef_)
 
 
+@pytest.mark.parametrize("rows", [NUMBERS_AND_TEXT[["new", "count"]], NUMBERS_AND_TEXT], ids=["numbers", "text"])
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_names_of_class_weights_are_those_of_classes(rows, call):
+    def train(weights):
+        model = OnlineClassifier(class_weight=weights, shuffle=False)
+        classes = {} if call == "fit" else {"classes": ["no", "yes"]}
+        return getattr(model, call)(rows, FRAME["click"], **classes)
+
+    for wrong in ({0: 2.0, 1: 1.0}, {"0": 2.0, "1": 1.0}, {"yes": 2.0, "maybe": 1.0}):
+        with pytest.raises(ValueError, match="not in class_weight"):
+            train(wrong)
+    whole = train({"no": 1.0, "yes": 2.0})
+    for right in ({"yes": 2.0}, {"no": 1.0, "yes": 2.0, "maybe": 3.0}):
+        assert np.array_equal(train(right).coef_, whole.coef_)
+
+
+@pytest.mark.parametrize("rows", [NUMBERS_AND_TEXT[["new", "count"]], NUMBERS_AND_TEXT], ids=["numbers", "text"])
+def test_a_fit_without_a_weight_above_zero_is_refused(rows):
+    with pytest.raises(ValueError, match="every sample weight is zero"):
+        OnlineClassifier().fit(rows, FRAME["click"], np.zeros(N))
+
+
 def test_partial_fit_continues_with_the_columns_of_the_first_call():
     model = OnlineClassifier().partial_fit(NUMBERS_AND_TEXT[:200], FRAME["click"][:200], classes=["no", "yes"])
     model.partial_fit(NUMBERS_AND_TEXT[["site", "count", "new"]][200:], FRAME["click"][200:])

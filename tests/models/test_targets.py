@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 from onlinear import OnlineClassifier, OnlineRegressor
 from onlinear.streams import StreamError
@@ -135,3 +136,13 @@ def test_sparse_columns_beside_text():
     model = OnlineClassifier(random_state=0).fit(TABLE, "word")
     assert np.array_equal(OnlineClassifier(random_state=0).fit(sparse, "word").coef_, model.coef_)
     assert np.array_equal(model.predict(sparse), model.predict(TABLE))
+
+
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor])
+@pytest.mark.parametrize("call", ["fit", "partial_fit", "score"])
+def test_a_name_for_rows_without_names(kind, call):
+    rows = np.arange(8.0).reshape(4, 2)
+    model = kind().fit(rows, [0, 1, 0, 1])
+    for X in (rows, rows.tolist(), csr_array(rows)):
+        with pytest.raises(TypeError, match=r"y must be an array of targets, or the name .* got 'target': only a data frame"):
+            getattr(model, call)(X, "target")

@@ -24,10 +24,7 @@ def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
         if known is None:
             raise ValueError("the first partial_fit needs classes=, all classes there will be, e.g. classes=[0, 1].")
         return known
-    given = np.asarray(list(classes) if isinstance(classes, Set) else classes)
-    if given.ndim != 1:
-        raise ValueError(f"classes must be a list of labels, e.g. classes=[0, 1], got {checks.shown(classes)}.")
-    _check_kind(given, "classes", str if len(given) and isinstance(given[0], str) else Real)
+    given = _one_kind(classes)
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         raise ValueError(f"classes must be finite, got {quote(given)}.")
     named = np.unique(given)
@@ -36,10 +33,30 @@ def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
     return named if known is None else known
 
 
+def _one_kind(classes: Any) -> np.ndarray:
+    """Named classes as an array; raises ValueError unless all are text or all numbers. Lists are looked at as they are, since
+    NumPy makes text of a number beside text."""
+    checks.refuse_missing(classes, "classes")
+    listed = list(classes) if isinstance(classes, Set) else classes
+    given = np.asarray(listed)
+    if given.ndim != 1:
+        raise ValueError(f"classes must be a list of labels, e.g. classes=[0, 1], got {checks.shown(classes)}.")
+    held = given
+    if given.dtype.kind == "U" and isinstance(listed, (list, tuple)):
+        held = np.fromiter(listed, object, len(listed))
+    text = len(held) > 0 and isinstance(held[0], str)
+    _check_kind(held, "classes", str if text else Real)
+    if given.dtype.kind == "O" and not text:
+        given = np.array(given.tolist())
+        _check_kind(given, "classes", str)
+    return given
+
+
 def at_least_two(classes: np.ndarray) -> np.ndarray:
-    """The classes; raises ValueError where there is one only."""
+    """The classes; raises ValueError where there are not two."""
     if len(classes) < 2:
-        raise ValueError(f"there is one class only ({quote(classes)}); a classifier needs at least two classes.")
+        found = f"there is one class only ({quote(classes)})" if len(classes) else "there is no class"
+        raise ValueError(f"{found}; a classifier needs at least two classes.")
     return classes
 
 
@@ -55,10 +72,10 @@ def _check_kind(labels: np.ndarray, name: str, kinds: Any) -> None:
     dtype, start = labels.dtype, ""
     if dtype.kind == "O" and labels.ndim == 1:
         row = next((row for row, label in enumerate(labels) if not isinstance(label, kinds)), None)
-        if row is None or isinstance(labels[row], (bytes, list, tuple, np.ndarray)):
+        if row is None or (name == "y" and isinstance(labels[row], (bytes, list, tuple, np.ndarray))):
             return  # scikit-learn says what these are
         held, start = f"the object {checks.shown(plain(labels[row]))} at row {row}", "Unknown label type: unknown. "
-    elif dtype.kind in "mMV" or (dtype.kind == "f" and dtype.itemsize > 8):
+    elif dtype.kind in ("mMV" if name == "y" else "mMVS") or (dtype.kind == "f" and dtype.itemsize > 8):
         held = f"dtype {dtype}"
     else:
         return
@@ -87,6 +104,7 @@ def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend; raises ValueError for a label that is none."""
+    _check_kind(y, "y", str if classes.dtype.kind in "UO" else Real)
     known = set(classes.tolist())
     strange = [label for label in np.unique(y).tolist() if label not in known]
     if strange:
@@ -119,6 +137,10 @@ def weights_of_classes(
     check_class_weight(class_weight, balance=balance)
     if isinstance(class_weight, str):
         return balanced(np.bincount(places, weights, len(classes)))
-    if not class_weight:
-        return np.ones(len(classes))
-    return compute_class_weight(class_weight, classes=classes, y=classes)
+    return weights_by_name(class_weight, classes)
+
+
+def weights_by_name(class_weight: dict[Any, float] | None, classes: np.ndarray) -> np.ndarray:
+    """The weight of each class, 1 where it has none. Raises ValueError, as scikit-learn does, where a class has none and
+    another name is no class."""
+    return compute_class_weight(class_weight, classes=classes, y=classes) if class_weight else np.ones(len(classes))

@@ -21,6 +21,7 @@ from onlinear.models.class_labels import (
     named_classes,
     places_among,
     places_of,
+    weights_by_name,
     weights_of_classes,
 )
 from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
@@ -653,8 +654,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         check_class_weight(self.class_weight, balance=balance)
         if not isinstance(self.class_weight, str):
             named = getattr(stream, "named", None)
-            if named is None or self.class_weight is None:
+            if named is None or not self.class_weight:
                 return self.class_weight
-            place = {name: k for k, name in enumerate(named.tolist())}
-            return {place.get(name, name): weight for name, weight in self.class_weight.items()}
+            return dict(enumerate(weights_by_name(self.class_weight, named).tolist()))
         return balanced_weights(stream)

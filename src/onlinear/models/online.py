@@ -283,6 +283,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         known, given = None if anew else getattr(self, "classes_", None), np.asarray(y)
         if anew and not n:
             raise StreamError(f"{rows.name}: expected at least one row, got none.")
+        if anew and weights is not None:
+            refuse_no_weight(weights)
         targets, named = self.target_places(given[:, 0] if given.shape == (n, 1) else given, classes, known, anew)
         return Given(rows, checks.column(targets, "y", n), weights, named)
 
@@ -690,7 +692,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.chosen_scale() != "standard"
+        tags.input_tags.sparse = self.scale != "standard"  # asked of settings that may be wrong
         return tags
 
 

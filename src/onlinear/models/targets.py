@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onlinear.compiled.calls import EXACT
 from onlinear.rows import checks
 from onlinear.streams.frames import WIDE
 
@@ -25,9 +26,17 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
     held = getattr(y, "dtype", None)
     if str(held) in WIDE:
         y = np.array(y.to_list())
+    elif getattr(held, "kind", "") in ("i", "u") and not isinstance(held, np.dtype):
+        y = _of_whole_numbers(y)
     elif getattr(held, "kind", "") == "T":
         y = _of_strings(y)
     return _of_values(y, numbers)
+
+
+def _of_whole_numbers(y: Any) -> Any:
+    """A column of pandas' own whole numbers, of which scikit-learn makes doubles; an array where doubles cannot hold them."""
+    whole = y.to_numpy(dtype=y.dtype.numpy_dtype)
+    return whole if len(whole) and (int(whole.max()) > EXACT or int(whole.min()) < -EXACT) else y
 
 
 def _of_strings(y: np.ndarray) -> np.ndarray:
@@ -56,6 +65,9 @@ def _of_values(y: Any, numbers: bool) -> Any:
 def _refuse_no_column(X: Any, y: Any) -> None:
     """Raise TypeError for what holds no row after the other, and for a list of names of columns."""
     kind = type(y).__name__
+    if isinstance(y, str):
+        who = "only a data frame, an Arrow table or a list of dicts has names of columns"
+        raise TypeError(f"{WANTED}, got {checks.shown(y)}: {who}.")
     if kind in ("Expr", "LazyFrame"):
         remedy = "X.select(y).to_series()" if kind == "Expr" else "its collect()"
         raise TypeError(f"{WANTED}, got a polars {kind}, which holds no values yet: give the name, or {remedy}.")
