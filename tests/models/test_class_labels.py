@@ -12,7 +12,7 @@ import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear import OnlineClassifier, load, streams
-from onlinear.models.class_labels import FEW, classes_of, named_classes, places_among, places_of
+from onlinear.models.class_labels import classes_of, named_classes, places_among, places_of
 
 
 def outcome(check, y):
@@ -39,8 +39,11 @@ LABELS = {
     "few numbers": np.linspace(0.0, 1.0, 7),
     "whole numbers": np.arange(100.0),
     "many classes": np.arange(30) % 20,
-    "half as many classes": np.arange(2 * FEW) % FEW,
-    "more classes": np.arange(2 * FEW + 2) % (FEW + 1),
+    "half as many classes": np.arange(60) % 30,
+    "more classes": np.arange(59) % 30,
+    "half as many words": np.array([f"word {k % 30}" for k in range(60)], dtype=object),
+    "more words": np.array([f"word {k % 30}" for k in range(59)], dtype=object),
+    "words of any kind": np.array(["", "é", "e\u0301", "\ud800", "a\0", "a", "Z", np.str_("a"), "é"] * 3, dtype=object),
     "infinite": np.array([0.0, np.inf] * 20),
     "unsigned": np.array([200, 3, 3], np.uint8),
 }
@@ -51,17 +54,33 @@ def test_labels_are_refused_as_by_scikit_learn(y):
     assert outcome(classes_of, y) == outcome(check_classification_targets, y)
 
 
-def test_the_check_is_given_the_classes_alone(monkeypatch):
+@pytest.mark.parametrize(("name", "classes"), [("signs", [-1.0, 1.0]), ("objects", ["a", "b"])])
+def test_the_check_is_given_two_labels_of_each_class(monkeypatch, name, classes):
     seen = []
     monkeypatch.setattr("onlinear.models.class_labels.check_classification_targets", seen.append)
-    np.testing.assert_array_equal(classes_of(LABELS["signs"]), [-1.0, 1.0])
-    assert [len(labels) for labels in seen] == [2]
+    np.testing.assert_array_equal(classes_of(LABELS[name]), classes)
+    assert [labels.tolist() for labels in seen] == [sorted(classes * 2)]
 
 
-@pytest.mark.parametrize("name", ["signs", "booleans", "text", "objects", "many classes", "unsigned"])
+def test_text_is_not_sorted(monkeypatch):
+    y = LABELS["half as many words"]
+    monkeypatch.setattr(np, "unique", None)
+    monkeypatch.setattr(np, "searchsorted", None)
+    monkeypatch.setattr("onlinear.models.class_labels.check_classification_targets", len)
+    classes = classes_of(y)
+    np.testing.assert_array_equal(classes[places_among(classes, y)], y)
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize(
+    "name", ["signs", "booleans", "text", "objects", "many classes", "unsigned", "half as many words", "words of any kind"]
+)
 def test_places(name):
     y = LABELS[name]
     classes = np.unique(y)
+    found = classes_of(y)
+    assert found.dtype == classes.dtype
+    np.testing.assert_array_equal(found, classes)
     for places in (places_of(classes, y), places_among(classes, y)):
         assert places.dtype == np.intp
         np.testing.assert_array_equal(classes[places], y)

@@ -15,8 +15,6 @@ from onlinear.rows import checks
 from onlinear.streams.weighted import balanced
 from onlinear.text.form import check_number
 
-FEW = 20  # classes, of which scikit-learn never warns that they could be numbers while each has two rows
-
 
 def named_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
     """The classes of ``partial_fit``: those known, else those named, which the first call must name."""
@@ -60,16 +58,12 @@ def at_least_two(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def check_labels(y: np.ndarray) -> None:
-    """Raise ValueError or TypeError for labels that are none, or that model files do not keep."""
-    _check_kind(y, "y", str)
-    check_classification_targets(y)
-
-
 def _check_kind(labels: np.ndarray, name: str, kinds: Any) -> None:
     """Raise ValueError for labels that are not text, numbers or booleans; of objects, for one that is not of ``kinds``. What
     scikit-learn refuses too begins as there."""
     dtype, start = labels.dtype, ""
+    if kinds is str and _is_text(labels):
+        return
     if dtype.kind == "O" and labels.ndim == 1:
         row = next((row for row, label in enumerate(labels) if not isinstance(label, kinds)), None)
         if row is None or (name == "y" and isinstance(labels[row], (bytes, list, tuple, np.ndarray))):
@@ -85,28 +79,44 @@ def _check_kind(labels: np.ndarray, name: str, kinds: Any) -> None:
     )
 
 
+def _is_text(labels: np.ndarray) -> bool:
+    """Whether labels are objects, each of them text: they are told apart by hashes, as to sort them takes longer than a fit."""
+    return labels.dtype.kind == "O" and labels.ndim == 1 and set(map(type, labels.tolist())) <= {str}
+
+
+def _distinct(labels: np.ndarray) -> np.ndarray:
+    """The labels, each once, ascending."""
+    return np.array(sorted(set(labels.tolist())), dtype=object) if _is_text(labels) else np.unique(labels)
+
+
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """The classes of all rows; raises ValueError for labels that are none. Labels are looked at once: of few classes
-    scikit-learn's check is given these alone, of which it says the same."""
+    """The classes of all rows; raises ValueError or TypeError for labels that are none, or that model files do not keep. Labels
+    are looked at once: where classes have two rows on average, scikit-learn's check is given two labels of each, of which it
+    says the same."""
     _check_kind(y, "y", str)
-    if y.ndim != 1 or y.dtype.kind not in "biufU":
+    if y.ndim != 1 or not (y.dtype.kind in "biufU" or _is_text(y)):
         check_classification_targets(y)
         return np.unique(y)
-    found = np.unique(y)
-    check_classification_targets(found if len(found) <= min(FEW, len(y) // 2) else y)
+    found = _distinct(y)
+    check_classification_targets(np.repeat(found, 2) if len(found) <= len(y) // 2 else y)
     return found
 
 
 def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend and are those of the labels."""
-    return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
+    if len(classes) == 2:
+        return (y == classes[1]).astype(np.intp)
+    if _is_text(y):
+        places = {label: place for place, label in enumerate(classes.tolist())}
+        return np.fromiter(map(places.__getitem__, y.tolist()), np.intp, len(y))
+    return np.searchsorted(classes, y)
 
 
 def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend; raises ValueError for a label that is none."""
     _check_kind(y, "y", str if classes.dtype.kind in "UO" else Real)
     known = set(classes.tolist())
-    strange = [label for label in np.unique(y).tolist() if label not in known]
+    strange = [label for label in _distinct(y).tolist() if label not in known]
     if strange:
         row = int(np.argmax(y == strange[0]))
         raise ValueError(f"y holds the class {strange[0]!r} at row {row}; the known classes are {quote(classes)}.")

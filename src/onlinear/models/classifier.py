@@ -16,7 +16,6 @@ from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
     check_class_weight,
-    check_labels,
     classes_of,
     named_classes,
     places_among,
@@ -623,12 +622,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Targets (n, K), weights of the rows, and K. ``first``: no rows came before; ``balance``: these are all rows."""
-        if balance:
-            self.classes_ = classes_of(y)
-        else:
-            if first:
-                check_labels(y)
-            self.classes_ = named_classes(classes, None if first else self.classes_)
+        found = classes_of(y) if balance or first else None
+        self.classes_ = found if balance else named_classes(classes, None if first else self.classes_)
         at_least_two(self.classes_)
         return self._targets(y, sample_weight, balance, known=balance)
 
@@ -646,8 +641,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, np.ndarray]:
         """The places of labels among the classes, and the classes: those of ``y`` in ``fit``, else those named."""
-        check_labels(y)
-        found = at_least_two(np.unique(y) if anew else named_classes(classes, known))
+        held = classes_of(y)
+        found = at_least_two(held if anew else named_classes(classes, known))
         return places_among(found, y).astype(np.float64), found
 
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
