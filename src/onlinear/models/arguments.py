@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from itertools import islice
 from math import ceil
 from typing import Any
 
@@ -32,14 +34,14 @@ def is_stream(X: Any, y: Any) -> bool:
         or not hasattr(X, "__iter__")
     ):
         return False
-    return not isinstance(X, Sequence) or all(isinstance(block, (tuple, Block)) for block in X[:1])
+    return not isinstance(X, Sequence) or all(isinstance(block, (tuple, Block)) for block in islice(X, 1))
 
 
 def is_blocks(X: Any) -> bool:
     """Whether X, which may be rows without targets, gives blocks (X, y); a list of tuples of numbers is rows."""
     if isinstance(X, Stream) or not is_stream(X, None):
         return False
-    return not isinstance(X, Sequence) or any(isinstance(block, Block) or _is_rows(block[0]) for block in X[:1] if block)
+    return not isinstance(X, Sequence) or any(isinstance(block, Block) or _is_rows(block[0]) for block in islice(X, 1) if block)
 
 
 def _is_rows(X: Any) -> bool:
@@ -57,18 +59,59 @@ def refuse_unseen(X: Any, columns: np.ndarray | None = None) -> None:
         raise TypeError(
             f"X must hold rows, got {got}: give a list of rows, an array or a table; blocks (X, y) are given without y."
         )
+    if isinstance(X, Set):
+        raise TypeError(f"X must hold rows, got a {type(X).__name__}, which has no order: give a list of rows.")
     checks.refuse_missing(X, "X")
-    if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
+    if sp.issparse(X) or not hasattr(X, "__len__") or getattr(X, "shape", None) == () or not len(X):
         return
     if isinstance(X, (list, tuple)) and _is_rows(X[0]):
         raise ValueError("X must be 2-D, got a list of 2-D arrays: join them (numpy.vstack), or give blocks (X, y) without y.")
-    probe = np.asarray(X if isinstance(X, np.ndarray) else X[:1])
+    probe = np.asarray(_first_of(X))
+    if probe.dtype.kind == "V" and probe.dtype.names:
+        names = ", ".join(map(repr, probe.dtype.names[:SHOWN]))
+        raise TypeError(f"X must hold numbers, got records with the fields {names}: give pandas.DataFrame(X).")
     found = probe.dtype.kind in "USV" or (probe.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in probe.flat))
     if found:
         hint = _as_table(columns) if columns is not None else "encode it as numbers first, e.g. with sklearn's FeatureHasher"
         raise TypeError(f"X must hold numbers, got text: {hint}.")
     if probe.dtype.kind in "mM":
         raise TypeError(f"X must hold numbers, got dtype {probe.dtype}: X.astype(float) counts its unit.")
+
+
+def _first_of(X: Any) -> Any:
+    """All of an array, else the first row."""
+    if isinstance(X, (np.ndarray, memoryview)):
+        return X
+    return [X[0]] if isinstance(X, Sequence) else X[:1]
+
+
+@contextmanager
+def named_objects(X: Any) -> Iterator[None]:
+    """Errors about objects that are no numbers name the first, and where it stands."""
+    try:
+        yield
+    except (TypeError, OverflowError, ValueError) as error:
+        found = None if hasattr(X, "columns") or sp.issparse(X) else _strange_object(X)
+        if found is None:
+            raise
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(found) from None
+
+
+def _strange_object(X: Any) -> str | None:
+    """Which object of rows is no number, in words; None where there is none, and for all but rows of objects."""
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
+        return None
+    array = np.asarray(X, object)
+    if array.ndim != 2:
+        return None
+    for (row, column), value in np.ndenumerate(array):
+        try:
+            float(value)
+        except OverflowError:
+            return f"X holds a number that no double holds, {checks.shown(value)}, at row {row}, column {column}."
+        except (TypeError, ValueError):
+            return f"X must hold numbers, got {checks.shown(value)} at row {row}, column {column}."
+    return None
 
 
 def refuse_other_names(X: Any, known: Mapping[int, str] | None) -> None:

@@ -32,6 +32,7 @@ from onlinear.models.arguments import (
     is_blocks,
     is_stream,
     make_generator,
+    named_objects,
     refuse_no_weight,
     refuse_other_names,
     refuse_other_width,
@@ -59,6 +60,7 @@ from onlinear.models.stored_model import quote
 from onlinear.models.tables import (
     Given,
     as_dicts,
+    as_numbers,
     columns_known,
     feature_names,
     has_other_than_numbers,
@@ -508,9 +510,11 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if sp.issparse(y):
             raise TypeError("y must be dense, got a sparse array: use y.toarray().")
         y = as_targets(X, y, numbers=self.task == REGRESS)
+        X = as_numbers(X)
         self._refuse_sparse(X)
         kinds = {"multi_output": True, "y_numeric": True} if isinstance(self, Regressor) else {}
-        return validate_data(self, X, y, reset=first, **ROWS_AS_GIVEN, **kinds)
+        with named_objects(X):
+            return validate_data(self, X, y, reset=first, **ROWS_AS_GIVEN, **kinds)
 
     def _needs_no_check(self, X: Any) -> bool:
         """Whether X is as scikit-learn's checks would leave it: for a single row they cost ten times its step."""
@@ -604,7 +608,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             return self._found_of_stream(self._as_stream(X), read)
         columns = feature_names(getattr(self, "encoding_", None))
         refuse_unseen(X, columns)
-        with named_columns(X):
+        X = as_numbers(X)
+        with named_columns(X), named_objects(X):
             if isinstance(self.learner_, Final) or columns is not None:
                 refuse_other_names(X, getattr(self.learner_, "names", None))
                 X = check_array(X, **ROWS_AS_GIVEN)  # without the names: those of a table's columns are not those of X

@@ -10,14 +10,16 @@ import numpy as np
 from onlinear import streams
 from onlinear.models.stored_model import quote
 from onlinear.models.targets import WANTED
+from onlinear.rows import column_names
 from onlinear.streams import Block, Stream, encoding
 from onlinear.streams.blocks import Wrapped
 from onlinear.streams.encoding import BOOLEAN, NUMBER, Encoding, Feature
-from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table, wide_columns
+from onlinear.streams.frames import as_arrow, is_frame, is_record, is_table, refuse_repeated, wide_columns
 
 __all__ = [
     "Given",
     "as_dicts",
+    "as_numbers",
     "columns_known",
     "feature_names",
     "has_other_than_numbers",
@@ -49,6 +51,22 @@ class Given(Wrapped):
     def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]
         """None: the targets are numbers, or places of classes."""
         return None
+
+
+def as_numbers(X: Any) -> Any:
+    """A frame of numbers in a form that scikit-learn's checks take, with its names; other rows as they are.
+
+    Raises TypeError for names that repeat, ValueError for rows without columns.
+    """
+    if not is_frame(X):
+        return X
+    X = as_arrow(X) if hasattr(X, "to_struct_array") else X  # an Arrow batch, whose names scikit-learn does not see
+    names = column_names(X)
+    refuse_repeated(names, "X")
+    if len(X) and not len(names):
+        raise ValueError(f"X has no columns: 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required.")
+    fills = [held.fill_value for held in getattr(X, "dtypes", ()) if hasattr(held, "fill_value")]
+    return X.sparse.to_dense() if len(fills) == len(names) and any(fill != 0 for fill in fills) else X
 
 
 def names_target(X: Any, y: Any) -> bool:

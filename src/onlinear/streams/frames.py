@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +32,8 @@ def is_table(source: Any) -> bool:
 
 
 def is_frame(source: Any) -> bool:
-    """Whether ``source`` is a data frame or an Arrow table or batch; one column is none."""
-    if isinstance(source, type) or hasattr(type(source), "dtype"):
+    """Whether ``source`` is a data frame or an Arrow table or batch; one column is none, of Arrow in chunks either."""
+    if isinstance(source, type) or hasattr(type(source), "dtype") or hasattr(type(source), "chunks"):
         return False
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_batches") or _is_pandas(source)
 
@@ -42,7 +45,7 @@ def is_record(source: Any) -> bool:
 
 def is_records(source: Any) -> bool:
     """Whether ``source`` is a list of dicts."""
-    return isinstance(source, Sequence) and len(source) > 0 and is_record(source[0])
+    return isinstance(source, Sequence) and not isinstance(source, memoryview) and len(source) > 0 and is_record(source[0])
 
 
 def _is_pandas(source: Any) -> bool:
@@ -68,15 +71,17 @@ def as_arrow(source: Any, names: Iterable[str] = ()) -> pa.Table:
             return pa.Table.from_batches([source])
         if _is_pandas(source):
             named = source.rename(columns=str)
-            _refuse_repeated(named.columns)
-            dense = {name: held.subtype for name, held in named.dtypes.items() if hasattr(held, "fill_value")}
-            return pa.Table.from_pandas(named.astype(dense), preserve_index=False).replace_schema_metadata(None)
+            refuse_repeated(named.columns)
+            plain = {name: kept for name, held in named.dtypes.items() if (kept := _plain_type(held)) is not held}
+            return pa.Table.from_pandas(named.astype(plain), preserve_index=False).replace_schema_metadata(None)
         if is_record(source):
             _refuse_columns(source)
             return _of_records([source], names)
         if is_records(source):
             return _of_records(source, names)
         wide = wide_columns(source)
+        for name in wide:
+            _refuse_wider(source[name], name)
         return pa.table(source.cast(dict.fromkeys(wide, int)) if wide else source)
     except (pa.ArrowException, UnicodeError, ValueError, OverflowError) as error:
         message = " ".join(str(part) for part in error.args) or type(error).__name__
@@ -89,12 +94,28 @@ def wide_columns(source: Any) -> list[str]:
     return [name for name, held in found.items() if str(held) in WIDE] if isinstance(found, Mapping) else []
 
 
-def _refuse_repeated(names: Any) -> None:
-    if not names.is_unique:
-        name = names[names.duplicated()][0]
-        raise TypeError(
-            f"{NAME}: expected each column name once, got {name!r} {sum(names == name)} times: rename or drop them."
-        )
+def _plain_type(held: Any) -> Any:
+    """The type of a column of pandas, or one that Arrow knows: for sparse ones, those of another byte order, long doubles."""
+    if hasattr(held, "fill_value"):
+        return held.subtype
+    if not isinstance(held, np.dtype) or held.kind not in "iuf":
+        return held
+    return np.dtype(np.float64) if held.kind == "f" and held.itemsize > 8 else held if held.isnative else held.newbyteorder("=")
+
+
+def _refuse_wider(column: Any, name: str) -> None:
+    """Raise TypeError for a column of whole numbers of 128 bits with one that 64 bits do not hold."""
+    for row, value in enumerate(column.to_list()):
+        if value is not None and not -(2**63) <= value < 2**63:
+            raise TypeError(f"{NAME}: expected numbers within 2^53 in column {name!r}, got {value} at row {row}.")
+
+
+def refuse_repeated(names: Iterable[Any], name: str = NAME) -> None:
+    """Raise TypeError for names of columns that repeat; ``name`` is that of the table."""
+    twice = [(column, count) for column, count in Counter(names).items() if count > 1]
+    if twice:
+        column, count = twice[0]
+        raise TypeError(f"{name}: expected each column name once, got {column!r} {count} times: rename or drop them.")
 
 
 def _refuse_columns(record: Mapping[str, Any]) -> None:
