@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear import OnlineClassifier, OnlineRegressor, load, shards, streams
+from onlinear.streams import StreamError
 
 RNG = np.random.default_rng(4)
 X = pd.DataFrame(RNG.standard_normal((60, 3)), columns=["a", "b", "c"])
@@ -139,3 +140,26 @@ def test_a_final_model_refuses_other_names(tmp_path):
     for changed in (OTHER_ORDER, X.rename(columns={"b": "z"})):
         with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
             model.predict(changed)
+
+
+MODELS = {
+    "numbers": trained,
+    "a table of numbers": lambda: OnlineClassifier().partial_fit(X.assign(y=Y), "y", classes=["no", "yes"]),
+    "dicts": trained_on_dicts,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_blocks_and_shards_of_other_columns_are_refused(name, tmp_path):
+    model = MODELS[name]()
+    before = model.coef_
+    for call in (model.partial_fit, model.predict, model.score):
+        with pytest.raises(StreamError, match="must have the names that the model learned, in the same order"):
+            call([(OTHER_ORDER, Y)])
+        with pytest.raises(ValueError, match="expected the columns that the model learned"):
+            call(streams.open(OTHER_ORDER.assign(y=Y), target="y"))
+    OTHER_ORDER.assign(y=Y).to_csv(tmp_path / "other.csv", index=False)
+    with pytest.raises(ValueError, match="expected the columns that the model learned"):
+        list(shards.predict(model, shards.open_shards(str(tmp_path / "other.csv"), target="y"), shards.Local(1)))
+    assert np.array_equal(model.coef_, before)
+    assert model.score([(X, Y)]) == pytest.approx(model.score(X, Y))

@@ -89,3 +89,8 @@ def test_a_search_goes_on_where_a_solver_is_not_known():
         search.fit(X, Y)
     assert search.best_params_ == {"solver": "fiol"}
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]
+
+
+def test_strengths_may_be_arrays_of_no_dimension(tmp_path):
+    OnlineClassifier(l1=np.array(1e-3), random_state=0).fit(X, Y).save(tmp_path / "model")
+    assert load(tmp_path / "model").l1 == 1e-3

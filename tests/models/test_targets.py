@@ -146,3 +146,9 @@ def test_a_name_for_rows_without_names(kind, call):
     for X in (rows, rows.tolist(), csr_array(rows)):
         with pytest.raises(TypeError, match=r"y must be an array of targets, or the name .* got 'target': only a data frame"):
             getattr(model, call)(X, "target")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_whole_number_that_is_no_double(value):
+    with pytest.raises(ValueError, match=r"y must hold numbers that are doubles, got .*0000.* at row 2"):
+        OnlineRegressor().fit(X[:3], [1, 2, value])

@@ -467,7 +467,7 @@ WRONG_VALUES = [
     ({"x": [1.0, float("nan")]}, {}, "expected a number in column 'x', got a missing value"),
     ({"x": [True, None]}, {}, "expected true or false in column 'x', got a missing value"),
     ({"x": ["a", None]}, {}, "expected text in column 'x', got a missing value"),
-    ({"x": [1.0, float("inf")]}, {"missing": "omit"}, "expected a finite number in column 'x', got inf"),
+    ({"x": [1.0, float("inf")]}, {"missing": "omit"}, "expected a finite number in column 'x', got inf (max_errors, or"),
     ({"x": [1.0, -float("inf")]}, {"missing": "omit"}, "expected a finite number in column 'x', got -inf"),
     ({"x": [1, 2**53 + 1]}, {}, f"expected a number within 2^53 in column 'x', got {2**53 + 1} (text reads the column"),
     ({"x": [1, -(2**63)]}, {}, f"expected a number within 2^53 in column 'x', got {-(2**63)}"),

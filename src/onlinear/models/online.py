@@ -65,6 +65,7 @@ from onlinear.models.tables import (
     feature_names,
     has_other_than_numbers,
     is_table,
+    names_known,
     names_target,
     open_labelled,
     open_rows,
@@ -361,11 +362,12 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
 
     def _stream_to_learn(self, blocks: Any, anew: bool) -> Stream:
         """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""
-        if isinstance(blocks, Stream):
-            if not anew and self.is_fitted:
-                refuse_other_columns(blocks, self.encoding_, self.names_of_numbers())
-            return blocks if isinstance(blocks, Ahead) else Ahead(blocks)
-        return Pairs(blocks, expected=None if anew else self.names_of_numbers())
+        known = not anew and self.is_fitted
+        if not isinstance(blocks, Stream):
+            return Pairs(blocks, expected=names_known(self.encoding_, self.names_of_numbers()) if known else None)
+        if known:
+            refuse_other_columns(blocks, self.encoding_, self.names_of_numbers())
+        return blocks if isinstance(blocks, Ahead) else Ahead(blocks)
 
     def _start_tasks(self, tasks: Tasks, passes: int | None, describe: Callable[[], None]) -> None:
         """Tell what follows a run how many passes it takes; None where it ends at a certified gap."""
@@ -620,7 +622,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _as_stream(self, X: Any) -> Stream:
         """A stream of the model's columns as it is, blocks (X, y) as one."""
         if not isinstance(X, Stream):
-            return Pairs(X, expected=self.names_of_numbers())
+            return Pairs(X, expected=names_known(self.encoding_, self.names_of_numbers()))
         refuse_other_columns(X, self.encoding_, self.names_of_numbers())
         return X
 

@@ -118,8 +118,8 @@ def restore_classes(header: Header, outputs: int) -> np.ndarray:
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+    """A NumPy scalar, or an array of no dimension, as Python's."""
+    return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
 
 
 def quote(classes: np.ndarray) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "feature_names",
     "has_other_than_numbers",
     "is_table",
+    "names_known",
     "names_target",
     "open_labelled",
     "open_rows",
@@ -63,7 +64,7 @@ def as_numbers(X: Any) -> Any:
     X = as_arrow(X) if hasattr(X, "to_struct_array") else X  # an Arrow batch, whose names scikit-learn does not see
     names = column_names(X)
     refuse_repeated(names, "X")
-    if len(X) and not len(names):
+    if not len(names):
         raise ValueError(f"X has no columns: 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required.")
     fills = [held.fill_value for held in getattr(X, "dtypes", ()) if hasattr(held, "fill_value")]
     return X.sparse.to_dense() if len(fills) == len(names) and any(fill != 0 for fill in fills) else X
@@ -120,18 +121,27 @@ def columns_known(described: Any, names: Any) -> dict[str, Any]:
     return Encoding(Feature(str(name), NUMBER) for name in names).description()
 
 
+def names_known(described: Any, names: Any) -> list[str] | None:
+    """The names of the columns that rows of a model have, in their order: those of its table, of the dicts that it learned, or
+    ``names`` of numbers; None where it knows none."""
+    if (own := feature_names(described)) is not None:
+        return own.tolist()
+    if described is not None and encoding.format_of(described) == "names":
+        return encoding.names_in(described)
+    return None if names is None else list(names)
+
+
 def refuse_other_columns(stream: Stream, described: Any, names: Any) -> None:
-    """Raise ValueError for the stream of a table whose columns are not those of a model of tables, in their order."""
-    found = stream.encoding
-    if found is None or encoding.format_of(found) != "columns":
+    """Raise ValueError for the stream of a table whose columns are not those of a model, in their order."""
+    found, known = stream.encoding, names_known(described, names)
+    if known is None or found is None or encoding.format_of(found) != "columns":
         return
-    own, given = feature_names(described), np.array([name for name, _ in found["features"]], dtype=object)
-    known = names if own is None else own
-    if known is None or given.tolist() == list(known):
+    given = [name for name, _ in found["features"]]
+    if given == known:
         return
-    hint = "give these columns in this order" if own is None else "open it with encoding=model.encoding_"
-    wanted = quote(np.array(known, dtype=object))
-    raise ValueError(f"{stream.name}: expected the columns that the model learned, {wanted}, got {quote(given)}: {hint}.")
+    hint = "give these columns in this order" if feature_names(described) is None else "open it with encoding=model.encoding_"
+    wanted, got = (quote(np.array(part, dtype=object)) for part in (known, given))
+    raise ValueError(f"{stream.name}: expected the columns that the model learned, {wanted}, got {got}: {hint}.")
 
 
 def as_dicts(X: Any) -> Any:

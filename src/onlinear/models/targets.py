@@ -13,6 +13,7 @@ from onlinear.rows import checks
 from onlinear.streams.frames import WIDE
 
 WANTED = "y must be an array of targets, or the name of the column of X that holds them"
+LARGEST = int(np.finfo(np.float64).max)
 NUMBERS_OF_TEXT = ": text names classes, for OnlineClassifier; text of numbers must become numbers first, as y.astype(float)"
 
 
@@ -99,6 +100,8 @@ def _refuse_no_numbers(array: np.ndarray) -> None:
         if not _is_number(value, of_text=kind == "O"):
             remedy = NUMBERS_OF_TEXT if isinstance(value, (str, bytes)) else ""
             raise TypeError(f"y must hold numbers, got {checks.shown(value)} at row {row}{remedy}.")
+        if isinstance(value, int) and not -LARGEST <= value <= LARGEST:
+            raise ValueError(f"y must hold numbers that are doubles, got {checks.shown(value)} at row {row}.")
 
 
 def _is_number(value: Any, *, of_text: bool) -> bool:

@@ -13,6 +13,7 @@ from onlinear.files.writing import new_file
 from onlinear.models.base import Model
 from onlinear.models.evaluation import Result, Scored, evaluate_scored, refuse_unfit, score_rows
 from onlinear.models.predictions import FORMS, columns, predictions, tables
+from onlinear.models.tables import names_known, refuse_other_columns
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard
 from onlinear.streams.blocks import Stream
@@ -41,10 +42,14 @@ def write_shard(shard: Any, model: Any, kind: str, folder: str) -> str:
 
 
 def _opened(shard: Any, model: Any) -> Stream:
-    """The rows of a shard. Data frames must name their columns as those that the model learned."""
+    """The rows of a shard. Tables must name their columns as those that the model learned."""
     stream: Stream = shard.open()
-    if isinstance(stream, Pairs) and isinstance(model, Model):
-        stream.expected = model.names_of_numbers()
+    if isinstance(model, Model):
+        names = model.names_of_numbers()
+        if isinstance(stream, Pairs):
+            stream.expected = names_known(model.encoding_, names)
+        else:
+            refuse_other_columns(stream, model.encoding_, names)
     return stream
 
 

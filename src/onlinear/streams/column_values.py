@@ -51,7 +51,8 @@ def write_numbers(
     if not np.isfinite(out).all():
         missing = np.isnan(out) if missing is None else missing | np.isnan(out)
         infinite = np.isinf(out)
-        errors.note(group, infinite, lambda name, at: f"expected a finite number in column {name!r}, got {out[at]}")
+        remedy = "max_errors, or --max-errors, leaves out such rows; nulls, or --nulls, makes a text of CSV a missing value"
+        errors.note(group, infinite, lambda name, at: f"expected a finite number in column {name!r}, got {out[at]} ({remedy})")
     if missing is not None:
         out[missing] = 0.0
         if policy == ERROR:
