@@ -110,7 +110,8 @@ def _strange_object(X: Any) -> str | None:
         except OverflowError:
             return f"X holds a number that no double holds, {checks.shown(value)}, at row {row}, column {column}."
         except (TypeError, ValueError):
-            return f"X must hold numbers, got {checks.shown(value)} at row {row}, column {column}."
+            what = f"X must hold numbers, got {checks.shown(value)} at row {row}, column {column}"
+            return f"{what} (argument must be a string or a number)."  # as scikit-learn says it
     return None
 
 
