@@ -104,12 +104,10 @@ def classes_of(y: np.ndarray) -> np.ndarray:
 
 def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend and are those of the labels."""
-    if len(classes) == 2:
-        return (y == classes[1]).astype(np.intp)
     if _is_text(y):
         places = {label: place for place, label in enumerate(classes.tolist())}
         return np.fromiter(map(places.__getitem__, y.tolist()), np.intp, len(y))
-    return np.searchsorted(classes, y)
+    return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
 
 
 def places_among(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
