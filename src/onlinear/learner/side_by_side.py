@@ -111,7 +111,7 @@ class SideBySide:
                     core.follow_units(units)
                 learned, culprit = self._learn_stretch(block, largest, y, s, part, scores, scales)
                 done = part.start + learned
-                if units is not None:
+                if units is not None and units.raises:
                     units.write_levels(levels[:, part.start : done])
                 if done < part.stop:
                     self._diverge(culprit, f"at row {first + done} of this call ", before + done + 1)
