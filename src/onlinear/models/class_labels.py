@@ -93,10 +93,11 @@ def classes_of(y: np.ndarray) -> np.ndarray:
     """The classes of all rows; raises ValueError or TypeError for labels that are none, or that model files do not keep. Labels
     are looked at once: where classes have two rows on average, scikit-learn's check is given two labels of each, of which it
     says the same."""
-    _check_kind(y, "y", str)
-    if y.ndim != 1 or not (y.dtype.kind in "biufU" or _is_text(y)):
-        check_classification_targets(y)
-        return np.unique(y)
+    if not _is_text(y):
+        _check_kind(y, "y", str)
+        if y.ndim != 1 or y.dtype.kind not in "biufU":
+            check_classification_targets(y)
+            return np.unique(y)
     found = _distinct(y)
     check_classification_targets(np.repeat(found, 2) if len(found) <= len(y) // 2 else y)
     return found
@@ -104,7 +105,7 @@ def classes_of(y: np.ndarray) -> np.ndarray:
 
 def places_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Each label's place among the classes, which ascend and are those of the labels."""
-    if _is_text(y):
+    if y.dtype.kind == "O":
         places = {label: place for place, label in enumerate(classes.tolist())}
         return np.fromiter(map(places.__getitem__, y.tolist()), np.intp, len(y))
     return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
