@@ -174,6 +174,7 @@ def _listed(intercept: Any) -> list[float]:
 def describe_model(found: dict[str, Any]) -> list[str]:
     """A summary as lines of at most 80 characters."""
     from onlinear.streams.labels import list_classes
+    from onlinear.text.form import in_passes
 
     kind = f"final {found['kind']}" if found["final"] else found["kind"]
     facts = [("file", f"{found['file']} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
@@ -186,8 +187,7 @@ def describe_model(found: dict[str, Any]) -> list[str]:
         import numpy as np
 
         facts.append(("classes", list_classes(np.array(found["classes"], object))))
-    passes = f" in {found['passes']} passes" if (found["passes"] or 1) > 1 else ""
-    facts.append(("rows", f"{found['rows']:,}{passes}"))
+    facts.append(("rows", f"{found['rows']:,}{in_passes(found['passes'])}"))
     facts += _loss(found)
     if found["columns"] is not None:
         facts.append(("columns", found["columns"]))

@@ -430,8 +430,10 @@ class TableDisplay(Display):
         """Nothing: checkpoints are many, and each replaces the one before."""
 
     def end(self, training: Training, model: str | None) -> None:
+        from onlinear.text.form import in_passes
+
         found = summarise(training, self.seconds, self.before)
-        passes = f" in {found['passes']} passes" if found["passes"] > 1 else ""
+        passes = in_passes(found["passes"])
         rate = f"{found['rows_here'] / self.seconds:,.0f} rows/s"
         if found["text_bytes"]:
             rate += f", {found['text_bytes'] / self.seconds / 1e6:,.0f} MB/s of text"

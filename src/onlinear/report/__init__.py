@@ -7,6 +7,7 @@ from typing import Any
 from onlinear.models.evaluation import MEASURES
 from onlinear.pages import templates
 from onlinear.report.figures import calibration_figure, curve_figures, history_figures, stretch_figure
+from onlinear.text.form import in_passes
 
 MOST_CLASSES = 20  # that are listed
 
@@ -51,7 +52,7 @@ def page(
         .get_template("page.html")
         .render(
             model=model,
-            passes=_passes(model),
+            passes=in_passes(model["passes"]),
             facts=facts(model),
             history=history_figures(model["history"], constant, seconds),
             weights=[(weight, 100.0 * _size(weight) / longest if longest > 0.0 else 0.0) for weight in weights],
@@ -81,15 +82,10 @@ def facts(model: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         *found,
         ("features", f"{model['features']:,}"),
-        ("rows trained on", f"{model['rows']:,}{_passes(model)}"),
+        ("rows trained on", f"{model['rows']:,}{in_passes(model['passes'])}"),
         ("weights that are not 0", f"{model['nonzeros']:,}{share}"),
         ("file", f"{model['file']} ({model['bytes']:,} bytes, version {model['version']})"),
     ]
-
-
-def _passes(model: dict[str, Any]) -> str:
-    """How often the rows were read, where that is more than once."""
-    return f" in {model['passes']} passes" if (model["passes"] or 1) > 1 else ""
 
 
 def number(value: float | None) -> str:

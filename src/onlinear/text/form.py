@@ -60,6 +60,11 @@ def _folded(name: str) -> str:
     return re.sub(r"[-_ ]", "", name.lower())
 
 
+def in_passes(passes: int | None) -> str:
+    """How often rows were read, as words behind their number; none for once, and where that is not known."""
+    return f" in {passes} passes" if (passes or 1) > 1 else ""
+
+
 def unknown(role: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a name that is not known. It has the name used here or the most similar one, and the list."""
     choices = sorted(known)
