@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as js
-import re
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,7 +59,7 @@ def describe(where: str, found: Explanation, top: int) -> list[str]:
     chance = "" if found.probability is None else f", probability {found.probability:.4g}"
     predicted = shown(found.predicted) if not isinstance(found.predicted, list) else ", ".join(map(shown, found.predicted))
     lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
-    numbered = any(re.fullmatch(r"column \d+", term.name) for term in found.terms[:top])
+    numbered = any(term.name == f"column {term.column}" for term in found.terms[:top])
     lines.append(f"{'contribution':>14}{'weight':>14}{'value':>12}  feature{' (columns count from 0)' if numbered else ''}")
     for term in found.terms[:top]:
         lines.append(f"{term.contribution:>+14.6g}{term.weight:>14.6g}{term.value:>12.6g}  {keep_start(term.name, 38)}")
