@@ -1,6 +1,7 @@
 """What ``evaluate`` finds is what NumPy finds from the scores."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -82,3 +83,38 @@ def test_a_loss_that_overflows_is_infinite_everywhere():
     assert model.learner_.objective(far, -SIGNS) == math.inf
     assert found(model, far, -SIGNS).loss == math.inf
     assert mean_loss(model.learner_.loss, 1e4 * SIGNS, -SIGNS) == math.inf
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (0, 7, 7, 40), tuple(range(60))])
+def test_a_score_of_a_stream_is_that_of_its_rows_however_it_is_cut(cuts):
+    for model, y in ((OnlineClassifier(), CLASSES), (OnlineRegressor(), REAL), (OnlineRegressor(), REAL + 1e7)):
+        fitted = model.fit(X, y)
+        parts = [(X[rows], y[rows], WEIGHTS[rows]) for rows in np.split(np.arange(60), cuts) if len(rows)]
+        assert fitted.score(Pairs(parts)) == pytest.approx(fitted.score(X, y, WEIGHTS), rel=1e-6)
+
+
+def test_a_score_of_a_stream_without_an_answer():
+    model = OnlineRegressor().fit(X, REAL)
+    assert math.isnan(model.score(Pairs([(X[:9], np.full(9, 0.1)), (X[9:], np.full(51, 0.1))])))
+    assert math.isnan(model.score(Pairs([(X, REAL, np.arange(60) == 3)])))
+    for none, words in (([], "at least one row"), ([(X, REAL, np.zeros(60))], "every row has the weight 0")):
+        with pytest.raises(ValueError, match=words):
+            model.score(Pairs(none))
+
+
+def test_a_score_of_a_stream_keeps_nothing_of_its_rows():
+    class Many(Pairs):
+        def __iter__(self):
+            (block,) = super().__iter__()
+            return (block for _ in range(300))
+
+    for model, y in ((OnlineClassifier(), np.resize(CLASSES, 5_000)), (OnlineRegressor(), np.resize(REAL, 5_000))):
+        rows = np.resize(X, (5_000, 4))
+        model.fit(rows, y)
+        once = model.score(rows, y)
+        tracemalloc.start()
+        try:
+            assert model.score(Many([(rows, y)])) == pytest.approx(once, rel=1e-12)
+            assert tracemalloc.get_traced_memory()[1] < 5_000 * 300  # less than a byte for each row
+        finally:
+            tracemalloc.stop()

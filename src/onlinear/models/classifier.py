@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
-from onlinear.models.arguments import is_stream
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
@@ -23,11 +22,10 @@ from onlinear.models.class_labels import (
     weights_by_name,
     weights_of_classes,
 )
+from onlinear.models.evaluation import share_right
 from onlinear.models.one_by_one import QUICK, SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.models.stored_model import quote
-from onlinear.models.tables import names_target, records_with_targets
-from onlinear.models.targets import as_targets
 from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
@@ -596,12 +594,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ValueError, TypeError
             For wrong input.
         """
-        if names_target(X, y) and self._reads_dicts():
-            X, y, sample_weight = records_with_targets(X, y, sample_weight)
-        elif is_stream(X, y) or names_target(X, y):
-            return 1.0 - self.stream_measures(X, y, sample_weight)["error"]  # type: ignore[operator]
-        y = as_targets(X, y, numbers=False)
-        return float(super().score(X, y, sample_weight))
+        return self.scored(X, y, sample_weight, share_right, super().score)
 
     @property
     def coef_(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """How well a model predicts the rows of a stream: measures of classes or of numbers.
 
-Keeps a score, a target and, where rows have weights, a weight for each row (16 to 24 bytes), because AUC needs all scores in
-order; what belongs to single blocks is gone after them.
+``evaluate`` keeps a score, a target and a weight for each row (24 bytes), because AUC needs all scores in order; what belongs
+to single blocks is gone after them. ``share_right`` and ``r_squared`` keep nothing of a row.
 """
 
 from __future__ import annotations
@@ -108,12 +108,17 @@ class _Scores:
 
     def join(self, name: str) -> list[np.ndarray]:
         """The columns of ``parts`` over all rows, weights last; raises StreamError where there is no row of any weight."""
-        if not self.parts:
-            raise StreamError(f"{name}: expected at least one row, got none.")
-        found = [np.concatenate(column) for column in zip(*self.parts, strict=True)]
-        if not found[-1].sum() > 0.0:
-            raise StreamError(f"{name}: every row has the weight 0.")
-        return found
+        rows = sum(len(part[-1]) for part in self.parts)
+        refuse_no_rows(name, rows, sum(float(part[-1].sum()) for part in self.parts))
+        return [np.concatenate(column) for column in zip(*self.parts, strict=True)]
+
+
+def refuse_no_rows(name: str, rows: int, weight: float) -> None:
+    """Raise StreamError where there is no row of any weight."""
+    if not rows:
+        raise StreamError(f"{name}: expected at least one row, got none.")
+    if not weight > 0.0:
+        raise StreamError(f"{name}: every row has the weight 0.")
 
 
 class GapOfModel:
@@ -194,6 +199,37 @@ def refuse_unfit(model: Any) -> None:
         raise ValueError("the model file holds a bare learner, which knows no task: evaluate takes classifiers and regressors.")
     if not isinstance(model, Classifier) and model.columns_ is not None and model.columns_ > 1:
         raise ValueError(f"the model has {model.columns_} targets; a stream's rows have one.")
+
+
+def share_right(model: Any, stream: Stream) -> float:
+    """The share of rows, by weight, whose class the model finds."""
+    rows, right, total = 0, 0.0, 0.0
+    for scores, places, weights, _ in score_rows(model, stream):
+        rows += len(places)
+        right += float(weights @ (best_class(scores, axis=1) == places))
+        total += float(weights.sum())
+    refuse_no_rows(stream.name, rows, total)
+    return right / total
+
+
+def r_squared(model: Any, stream: Stream) -> float:
+    """The share of the targets' variance that predictions explain; NaN where all targets are equal."""
+    refuse_unfit(model)
+    rows, total, square, spread, centre, low, high = 0, 0.0, 0.0, 0.0, 0.0, math.inf, -math.inf
+    for scores, y, weights, _ in score_rows(model, stream):
+        rows += len(y)
+        used = weights > 0.0
+        if not used.any():
+            continue
+        y, weights, off = y[used], weights[used], (np.ravel(model.means_of(scores[:, 0])) - y)[used]
+        square += float(weights @ (off * off))
+        own, mean_of_block = float(weights.sum()), float(np.average(y, weights=weights))
+        share, apart = own / (total + own), mean_of_block - centre
+        spread += float(weights @ (y - mean_of_block) ** 2) + apart * apart * share * total
+        total, centre = total + own, centre + share * apart
+        low, high = min(low, float(y.min())), max(high, float(y.max()))
+    refuse_no_rows(stream.name, rows, total)
+    return 1.0 - square / spread if low < high and spread > 0.0 else math.nan
 
 
 def evaluate_scored(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None = None) -> Result:

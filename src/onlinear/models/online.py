@@ -41,7 +41,7 @@ from onlinear.models.arguments import (
 )
 from onlinear.models.base import Classifier, Regressor
 from onlinear.models.certifying import names_certified
-from onlinear.models.evaluation import evaluate, gap_of_stream
+from onlinear.models.evaluation import gap_of_stream
 from onlinear.models.feed import (
     ROWS,
     Feed,
@@ -632,15 +632,23 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         found = [read(block.within(width)) for block in stream]
         return np.concatenate(found) if found else read(sp.csr_matrix((0, width)))
 
-    def stream_measures(self, X: Any, y: str | None, sample_weight: Any) -> dict[str, float | None]:
-        """What ``evaluate`` measures of a stream, or of a table with its own targets."""
+    def scored(self, X: Any, y: Any, sample_weight: Any, of_stream: Callable[[Any, Stream], float], of_rows: Any) -> float:
+        """What ``score`` measures: ``of_stream`` of a stream or a table with its own targets, ``of_rows`` of other rows."""
+        if names_target(X, y) and self._reads_dicts():
+            X, y, sample_weight = records_with_targets(X, y, sample_weight)
+        elif is_stream(X, y) or names_target(X, y):
+            return of_stream(self, self._labelled(X, y, sample_weight))
+        return float(of_rows(X, as_targets(X, y, numbers=self.task == REGRESS), sample_weight))
+
+    def _labelled(self, X: Any, y: str | None, sample_weight: Any) -> Stream:
+        """A stream of the model's columns, or a table with its own targets as one."""
         self.fitted_learner()
         if is_stream(X, y) and not is_table(X):
             refuse_targets_of_stream(y, sample_weight)
-            return evaluate(self, self._as_stream(X)).measures
+            return self._as_stream(X)
         if y is None and not self._reads_tables():
             raise ValueError(f"{WANTED}.")
-        return evaluate(self, open_labelled(X, y, sample_weight, self._columns_known())).measures
+        return open_labelled(X, y, sample_weight, self._columns_known())
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns of ``coef_``.

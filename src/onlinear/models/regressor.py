@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from onlinear.models.arguments import is_stream
 from onlinear.models.base import Regressor
 from onlinear.models.defaults import loss_labels
+from onlinear.models.evaluation import r_squared
 from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
-from onlinear.models.tables import names_target, records_with_targets
-from onlinear.models.targets import as_targets
 from onlinear.rows import checks
 from onlinear.streams.frames import is_record
 
@@ -313,13 +311,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ValueError, TypeError
             For wrong input.
         """
-        if names_target(X, y) and self._reads_dicts():
-            X, y, sample_weight = records_with_targets(X, y, sample_weight)
-        elif is_stream(X, y) or names_target(X, y):
-            found = self.stream_measures(X, y, sample_weight)["r2"]
-            return float("nan") if found is None else found
-        y = as_targets(X, y, numbers=True)
-        return float(super().score(X, y, sample_weight))
+        return self.scored(X, y, sample_weight, r_squared, super().score)
 
     def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, None]:
         """The targets of a table's rows, and no classes."""
