@@ -118,3 +118,22 @@ def test_a_score_of_a_stream_keeps_nothing_of_its_rows():
             assert tracemalloc.get_traced_memory()[1] < 5_000 * 300  # less than a byte for each row
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "most"), [(OnlineClassifier(), SIGNS, 40), (OnlineClassifier(), CLASSES, 4), (OnlineRegressor(), REAL, 56)]
+)
+def test_bytes_of_a_row_of_evaluate(model, y, most):
+    model.fit(X, y)
+    many = np.resize(np.arange(60), 5_000)
+    result, taken = [], []
+    for blocks in (40, 240):
+        tracemalloc.start()
+        try:
+            result.append(evaluate(model, Pairs([(X[many], y[many])] * blocks)))
+            taken.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert (taken[1] - taken[0]) / (200 * 5_000) < most
+    assert result[1].rows == 240 * 5_000
+    assert result[1].measures == pytest.approx(result[0].measures, rel=1e-9)

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from onlinear import OnlineClassifier, OnlineRegressor, __version__, load
 from onlinear.cli import app
-from onlinear.models.evaluation import curve, stretches
+from onlinear.models.evaluation import stretches
+from onlinear.models.ranking import Ranking
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -157,9 +158,13 @@ def test_a_missing_library_is_named(tmp_path, trained, monkeypatch):
 
 def test_curves_and_stretches_by_their_definition():
     scores, positive = np.array([3.0, 2.0, 2.0, 1.0]), np.array([True, False, True, False])
-    points = curve(scores, positive, np.array([1.0, 1.0, 2.0, 3.0]))
+    ranking = Ranking()
+    ranking.add(scores, positive, np.array([1.0, 1.0, 2.0, 3.0]))
+    area, points = ranking.measure()
     assert [tuple(point) for point in points] == [(0.0, 1 / 3, 1.0), (0.25, 1.0, 0.75), (1.0, 1.0, 3 / 7)]
-    assert curve(scores, np.ones(4, bool), np.ones(4)) is None
+    assert area == pytest.approx((1.0 * 4.0 + 2.0 * (3.0 + 0.5)) / 12.0)
+    ranking.add(scores, np.ones(4, bool), np.ones(4))
+    assert ranking.measure() == (None, None)
     found = stretches(np.arange(100) < 50, np.ones(100))
     assert found[0] == (5, 1.0)
     assert found[-1] == (100, 0.0)

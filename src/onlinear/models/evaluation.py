@@ -1,7 +1,7 @@
 """How well a model predicts the rows of a stream: measures of classes or of numbers.
 
-``evaluate`` keeps a score, a target and a weight for each row (24 bytes), because AUC needs all scores in order; what belongs
-to single blocks is gone after them. ``share_right`` and ``r_squared`` keep nothing of a row.
+``evaluate`` keeps 9 bytes for each row of two classes, because AUC needs all scores in order, one for each row of several and
+16 for each number, and its weight where rows have some. ``share_right`` and ``r_squared`` keep nothing of a row.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from onlinear.learner.certificates import GapOfBlocks
 from onlinear.learner.classes import best_class, one_against_rest
 from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
+from onlinear.models.ranking import Point, Ranking, Weights
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels
 from onlinear.streams.weighted import balanced_weights, typed
-from onlinear.training.metrics import exact_area
+from onlinear.training.metrics import NumberMeasures, add_in_order
 from onlinear.training.quality import Constant, best_constant, of_classes, of_numbers
 
 # How measures are written.
 MEASURES = {"error": "error", "auc": "AUC", "log loss": "log loss", "mae": "MAE", "rmse": "RMSE", "r2": "R2"}
 BINS = 10  # of the calibration table
-POINTS = 200  # of a curve
 STRETCHES = 20  # of the rows, in their order
 
 
@@ -40,14 +40,6 @@ class Bin(NamedTuple):
     weight: float
     predicted: float
     true: float
-
-
-class Point(NamedTuple):
-    """Rows above a score taken for positive: the shares of the negatives and the positives among them, and the precision."""
-
-    false_rate: float
-    true_rate: float
-    precision: float
 
 
 class Result(NamedTuple):
@@ -91,26 +83,34 @@ def score_rows(model: Any, stream: Stream) -> Iterator[Scored]:
         yield Scored(scores, truth, block.importance, block)
 
 
-class _Scores:
-    """Scores of the rows, and the sum of their losses; ``parts`` keeps what belongs to each row, block by block."""
+class _Rows:
+    """The sum of the rows' losses, and what is kept of each row: its error, and its weight where it is not 1."""
 
     def __init__(self, model: Any) -> None:
         self._losses = LossSum(model.learner_.loss)
-        self.parts: list[tuple[np.ndarray, ...]] = []
+        self._errors: list[np.ndarray] = []
+        self._weights = Weights()
+        self.count, self.weight = 0, 0.0
 
-    def add_loss(self, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
-        """Add the losses of a block: scores and targets (n, K)."""
+    def add(self, scores: np.ndarray, targets: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> None:
+        """Add a block: scores and targets (n, K), errors and weights (n,)."""
         self._losses.add(scores, targets, weights)
+        self._errors.append(errors)
+        self._weights.add(weights)
+        self.count, self.weight = self.count + len(weights), add_in_order(self.weight, weights)
 
-    def loss(self, weight: float) -> float:
-        """Mean loss of rows of this weight."""
-        return mean(self._losses.value, weight)
+    def loss(self) -> float:
+        """The mean loss."""
+        return mean(self._losses.value, self.weight)
 
-    def join(self, name: str) -> list[np.ndarray]:
-        """The columns of ``parts`` over all rows, weights last; raises StreamError where there is no row of any weight."""
-        rows = sum(len(part[-1]) for part in self.parts)
-        refuse_no_rows(name, rows, sum(float(part[-1].sum()) for part in self.parts))
-        return [np.concatenate(column) for column in zip(*self.parts, strict=True)]
+    def weights(self) -> np.ndarray:
+        """The weights of all rows, to be asked for once."""
+        found = self._weights.taken()
+        return np.broadcast_to(np.float64(1.0), (self.count,)) if found is None else found
+
+    def stretches(self, weights: np.ndarray) -> list[tuple[int, float]]:
+        """``stretches`` of all rows."""
+        return stretches(np.concatenate(self._errors), weights)
 
 
 def refuse_no_rows(name: str, rows: int, weight: float) -> None:
@@ -206,8 +206,8 @@ def share_right(model: Any, stream: Stream) -> float:
     rows, right, total = 0, 0.0, 0.0
     for scores, places, weights, _ in score_rows(model, stream):
         rows += len(places)
-        right += float(weights @ (best_class(scores, axis=1) == places))
-        total += float(weights.sum())
+        right = add_in_order(right, weights * (best_class(scores, axis=1) == places))
+        total = add_in_order(total, weights)
     refuse_no_rows(stream.name, rows, total)
     return right / total
 
@@ -215,21 +215,17 @@ def share_right(model: Any, stream: Stream) -> float:
 def r_squared(model: Any, stream: Stream) -> float:
     """The share of the targets' variance that predictions explain; NaN where all targets are equal."""
     refuse_unfit(model)
-    rows, total, square, spread, centre, low, high = 0, 0.0, 0.0, 0.0, 0.0, math.inf, -math.inf
+    found, rows, total = NumberMeasures(), 0, 0.0
     for scores, y, weights, _ in score_rows(model, stream):
-        rows += len(y)
-        used = weights > 0.0
-        if not used.any():
-            continue
-        y, weights, off = y[used], weights[used], (np.ravel(model.means_of(scores[:, 0])) - y)[used]
-        square += float(weights @ (off * off))
-        own, mean_of_block = float(weights.sum()), float(np.average(y, weights=weights))
-        share, apart = own / (total + own), mean_of_block - centre
-        spread += float(weights @ (y - mean_of_block) ** 2) + apart * apart * share * total
-        total, centre = total + own, centre + share * apart
-        low, high = min(low, float(y.min())), max(high, float(y.max()))
+        found.add(_means(model, scores), y, weights)
+        rows, total = rows + len(y), total + float(weights.sum())
     refuse_no_rows(stream.name, rows, total)
-    return 1.0 - square / spread if low < high and spread > 0.0 else math.nan
+    return found.values()[1]
+
+
+def _means(model: Any, scores: np.ndarray) -> np.ndarray:
+    """What scores (n, 1) predict, (n,)."""
+    return np.ravel(model.means_of(scores[:, 0]))
 
 
 def evaluate_scored(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None = None) -> Result:
@@ -268,67 +264,60 @@ class _Calibration:
 
 
 def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
-    found, several = _Scores(model), len(model.classes_) > 2
-    calibration = _Calibration() if gives_probabilities(model) else None
+    found, count, outputs = _Rows(model), len(model.classes_), model.learner_.n_outputs
+    ranking, calibration = Ranking() if count == 2 else None, _Calibration() if gives_probabilities(model) else None
+    negative, matrix = model.negative_target(outputs), np.zeros((count, count))
     for scores, places, weights, block in scored:
-        outputs = scores.shape[1]
-        targets = one_against_rest(places, outputs, model.negative_target(outputs))
-        found.add_loss(scores, targets, weights)
+        targets, guessed = one_against_rest(places, outputs, negative), best_class(scores, axis=1)
         if gaps is not None and block is not None:
             gaps.add(block, scores, targets, places)
-        guessed = best_class(scores, axis=1)
-        found.parts.append((guessed if several else scores[:, 0], places, weights))
+        if ranking is not None:
+            ranking.add(scores[:, 0], places == 1, weights)
         if calibration is not None:
-            p = model.probabilities_of(scores if several else scores[:, 0])
-            calibration.add(p, places, guessed, weights)
-    first, places, weights = found.join(name)
-    guessed = first if several else best_class(first[:, None], axis=1)
-    weight = float(weights.sum())
-    measures: dict[str, float | None] = {"error": float(weights @ (guessed != places)) / weight}
-    count, outputs = len(model.classes_), model.learner_.n_outputs
-    if not several:
-        area = exact_area(first, places == 1, weights)
-        measures["auc"] = None if np.isnan(area) else area
+            calibration.add(model.probabilities_of(scores[:, 0] if outputs == 1 else scores), places, guessed, weights)
+        np.add.at(matrix, (places, guessed), weights)
+        found.add(scores, targets, guessed != places, weights)
+    refuse_no_rows(name, found.count, found.weight)
+    area, curve = (None, None) if ranking is None else ranking.measure()
+    measures: dict[str, float | None] = {"error": float(matrix.sum() - matrix.trace()) / found.weight}
+    if ranking is not None:
+        measures["auc"] = area
     if calibration is not None:
-        measures["log loss"] = calibration.losses / weight
-    matrix: Any = np.bincount(count * places + guessed, weights, count * count).reshape(count, count)
-    totals = np.bincount(places, weights, count)
-    constant = best_constant(model.learner_.loss, of_classes(totals, outputs, model.negative_target(outputs)))
+        measures["log loss"] = calibration.losses / found.weight
+    constant = best_constant(model.learner_.loss, of_classes(matrix.sum(axis=1), outputs, negative))
     bins = None if calibration is None else calibration.bins()
-    loss, named = found.loss(weight), model.classes_.tolist()
+    weights, named = found.weights(), model.classes_.tolist()
     return Result(
-        len(weights),
-        weight,
-        loss,
+        found.count,
+        found.weight,
+        found.loss(),
         measures,
         constant,
         named,
         matrix.tolist(),
         bins,
-        stretches=stretches(guessed != places, weights),
-        curve=None if several else curve(first, places == 1, weights),
+        stretches=found.stretches(weights),
+        curve=curve,
     )
 
 
 def _evaluate_numbers(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
-    found = _Scores(model)
-    for scores, truth, its, block in scored:
-        found.add_loss(scores, truth[:, None], its)
+    found, sums, square, targets = _Rows(model), NumberMeasures(), 0.0, []
+    for scores, y, weights, block in scored:
         if gaps is not None and block is not None:
-            gaps.add(block, scores, truth[:, None], None)
-        found.parts.append((np.ravel(model.means_of(scores[:, 0])), truth, its))
-    predicted, y, weights = found.join(name)
-    weight = float(weights.sum())
-    off, far = predicted - y, y - np.average(y, weights=weights)
-    square, spread = float(weights @ (off * off)), float(weights @ (far * far))
-    varies = np.ptp(y[weights > 0.0]) > 0.0
-    measures: dict[str, float | None] = {
-        "mae": float(weights @ np.abs(off)) / weight,
-        "rmse": math.sqrt(square / weight),
-        "r2": 1.0 - square / spread if varies and spread > 0.0 else None,
-    }
-    constant = best_constant(model.learner_.loss, of_numbers(y, weights))
-    return Result(len(y), weight, found.loss(weight), measures, constant, stretches=stretches(np.abs(off), weights))
+            gaps.add(block, scores, y[:, None], None)
+        predicted = _means(model, scores)
+        off = predicted - y
+        sums.add(predicted, y, weights)
+        square = add_in_order(square, weights * off * off)
+        targets.append(y)
+        found.add(scores, y[:, None], np.abs(off), weights)
+    refuse_no_rows(name, found.count, found.weight)
+    mae, r2 = sums.values()
+    measures = {"mae": mae, "rmse": math.sqrt(square / found.weight), "r2": None if math.isnan(r2) else r2}
+    weights = found.weights()
+    constant = best_constant(model.learner_.loss, of_numbers(np.concatenate(targets), weights))
+    return Result(found.count, found.weight, found.loss(), measures, constant, stretches=found.stretches(weights))
 
 
 def stretches(errors: np.ndarray, weights: np.ndarray) -> list[tuple[int, float]]:
@@ -339,19 +328,6 @@ def stretches(errors: np.ndarray, weights: np.ndarray) -> list[tuple[int, float]
         weight = float(weights[start:end].sum())
         found.append((end, float(weights[start:end] @ errors[start:end]) / weight if weight > 0.0 else math.nan))
     return found
-
-
-def curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> list[Point] | None:
-    """True and false positives as the threshold falls past each score, thinned; None where a class has no weight."""
-    order = np.argsort(-scores, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0.0, True))  # of equal scores
-    true = np.cumsum(np.where(positive, weights, 0.0)[order])[last]
-    false = np.cumsum(np.where(positive, 0.0, weights)[order])[last]
-    if not (true[-1] > 0.0 and false[-1] > 0.0):
-        return None
-    kept = np.unique(np.linspace(0, len(last) - 1, min(POINTS, len(last))).astype(int))
-    counted = kept[true[kept] + false[kept] > 0.0]
-    return [Point(f / false[-1], t / true[-1], t / (t + f)) for t, f in zip(true[counted], false[counted], strict=True)]
 
 
 def _labelled(stream: Stream) -> Iterable[Block]:

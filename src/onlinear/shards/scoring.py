@@ -126,7 +126,7 @@ def predict_to(
 def evaluate(model: Any, shards: Sequence[Any], runner: Runner, name: str = "the shards") -> Result:
     """Compare the predictions of all rows with their targets: the measures of ``onlinear evaluate``, to the same digits.
 
-    Workers read and score. This process measures, in the order of the rows, and keeps 16 to 24 bytes for each.
+    Workers read and score. This process measures, in the order of the rows, and keeps each row's error, and score or target.
 
     Parameters
     ----------

@@ -39,14 +39,6 @@ def area(below: np.ndarray, above: np.ndarray) -> float:
     return float(np.sum(above * (np.cumsum(below) - below / 2.0)) / pairs) if pairs > 0.0 else np.nan
 
 
-def exact_area(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> float:
-    """AUC of all rows (n,): those of equal scores are a group. nan without rows of both classes."""
-    order = np.argsort(scores, kind="stable")
-    ascending = scores[order]
-    starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
-    return area(*(np.add.reduceat(np.where(those, weights, 0.0)[order], starts) for those in (~positive, positive)))
-
-
 class Area:
     """AUC of all scores so far."""
 
