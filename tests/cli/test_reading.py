@@ -442,7 +442,7 @@ def test_a_model_of_a_frame_of_numbers_reads_files_by_the_names_of_their_columns
     assert np.array_equal(load(tmp_path / "more").coef_, model.partial_fit(frame, y).coef_)
     for command in ("evaluate", "explain"):
         refused = run(command, tmp_path / "final", tmp_path / "labelled.csv", "--target", "y", code=2)
-        assert "column 0 is 'c', that of the model 'a'" in refused
+        assert "labelled.csv is 'c', that of the model 'a'" in refused
 
 
 def test_rows_of_a_table_are_explained_by_a_model_without_names(tmp_path):
@@ -451,3 +451,41 @@ def test_rows_of_a_table_are_explained_by_a_model_without_names(tmp_path):
     pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).to_csv(tmp_path / "rows.csv", index=False)
     first = json.loads(run("explain", tmp_path / "model", tmp_path / "rows.csv", "--rows", 1, "--json"))
     assert first["score"] == pytest.approx(model.decision_function(X[:1, :3])[0])
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_a_model_without_names_takes_the_columns_of_a_table_in_order_and_says_so(tmp_path, final):
+    y = (SIGNAL > 0.0).astype(int)
+    model = OnlineClassifier(random_state=0).fit(X[:, :3], y)
+    model.save(tmp_path / "model", final=final)
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.assign(y=y).to_csv(tmp_path / "labelled.csv", index=False)
+    said = "names its columns, and the model has no names; they are taken for the model's columns in order."
+    for arguments in (
+        ["predict", "rows.csv"],
+        ["predict", "labelled.csv", "--target", "y"],
+        ["predict", "rows.csv", "--workers", "1"],
+    ):
+        command, rows, *options = arguments
+        found = CliRunner().invoke(app, [command, str(tmp_path / "model"), str(tmp_path / rows), *options])
+        assert found.exit_code == 0, found.output
+        assert said in found.stderr
+        assert list(map(int, found.stdout.split())) == model.predict(X[:, :3]).tolist()
+    commands = [["evaluate", "model"], ["explain", "model"], *([] if final else [["train", "-q", "--from", "model"]])]
+    for *command, name in commands:
+        found = CliRunner().invoke(app, [*command, *map(str, (tmp_path / name, tmp_path / "labelled.csv")), "--target", "y"])
+        assert found.exit_code == 0, found.output
+        assert said in found.stderr
+    for command in ("predict", "explain"):
+        refused = run(command, tmp_path / "model", tmp_path / "labelled.csv", code=2)
+        assert "'a', 'b', 'c', 'y' are read as 4 columns, and the model has 3: leave out what is no feature" in refused
+    assert "'z' is not known" in run("predict", tmp_path / "model", tmp_path / "rows.csv", "--target", "z", code=2)
+
+
+def test_a_final_model_of_a_frame_of_numbers_predicts_a_table_of_its_features(tmp_path):
+    frame, y = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]), (SIGNAL > 0.0).astype(int)
+    model = OnlineClassifier(random_state=0).fit(frame, y)
+    model.save(tmp_path / "final", final=True)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    assert list(map(int, run("predict", tmp_path / "final", tmp_path / "rows.csv").split())) == model.predict(frame).tolist()

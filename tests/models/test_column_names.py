@@ -133,6 +133,25 @@ def test_a_stream_of_other_columns_is_refused(rows, call):
         assert model.score(read) == model.score(rows, Y)
 
 
+@pytest.mark.parametrize("call", ["partial_fit", "predict", "score"])
+def test_where_only_places_tell_a_stream_is_taken_in_order_with_a_warning(call, tmp_path):
+    model, wanted = trained(X.to_numpy()), trained(X.to_numpy())
+    table = streams.open(X.assign(y=Y), target="y")
+    arrays = (X.to_numpy(),) if call == "predict" else (X.to_numpy(), Y)
+    with pytest.warns(UserWarning, match="names its columns, and the model has no names"):
+        found = getattr(model, call)(table)
+    expected = getattr(wanted, call)(*arrays)
+    assert np.array_equal(model.coef_, wanted.coef_)
+    assert call == "partial_fit" or np.array_equal(found, expected)
+    with pytest.raises(ValueError, match="are read as 4 columns, and the model has 3"):
+        getattr(trained(X.to_numpy()), call)(streams.open(X.assign(d=1.0, y=Y), target="y"))
+    numbered = tmp_path / "rows.svm"
+    numbered.write_text("".join(f"{int(y == 'yes')} 1:{a!r}\n" for y, a in zip(Y, X["a"].tolist(), strict=True)))
+    named = OnlineClassifier().fit(X, Y == "yes")
+    with pytest.warns(UserWarning, match="numbers its columns"):
+        getattr(named, call)(streams.open(numbered))
+
+
 def test_a_final_model_refuses_other_names(tmp_path):
     trained().save(tmp_path / "model", final=True)
     model = load(tmp_path / "model")
@@ -140,6 +159,8 @@ def test_a_final_model_refuses_other_names(tmp_path):
     for changed in (OTHER_ORDER, X.rename(columns={"b": "z"})):
         with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
             model.predict(changed)
+        with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+            model.predict(streams.open(changed, unlabelled=True))
 
 
 MODELS = {

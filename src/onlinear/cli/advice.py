@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import typer
 
 from onlinear.cli.command import LISTS, Reading
-from onlinear.cli.reading import is_numbered
 from onlinear.models.loading import load
+from onlinear.models.tables import is_numbered
 from onlinear.streams import formats
 from onlinear.streams.column_plan import kind_of
 from onlinear.streams.delimiters import delimiter_within, typed

@@ -29,7 +29,7 @@ def explain(
 ) -> None:
     """Show the terms of the score of rows: weight times value of each feature, by name, the largest first."""
     from onlinear import streams
-    from onlinear.cli.reading import as_model, refuse_other_names
+    from onlinear.cli.reading import as_model, as_numbered
     from onlinear.models.base import Model
     from onlinear.models.explaining import Explainer, entries_of
     from onlinear.models.loading import load
@@ -38,9 +38,8 @@ def explain(
     with usage():
         if not isinstance(learned, Model):
             raise ValueError(f"{model} holds a bare learner, which knows no task: explain takes classifiers and regressors.")
-        options = as_model(source, {**reading._asdict(), "unlabelled": True}, learned, with_target=False)
-        stream = streams.open(source, **options)
-        refuse_other_names(stream, learned)
+        options = as_model(source, reading._asdict(), learned, with_target=False)
+        stream = as_numbered(streams.open(source, **options), learned)
     explainer = Explainer(learned)
     for where, entries in islice(entries_of(stream, stream.encoding if learned.encoding_ is None else learned.encoding_), rows):
         found = explainer.explain(entries)

@@ -11,7 +11,7 @@ import typer
 from onlinear import streams
 from onlinear.cli.command import Reading, usage
 from onlinear.models.base import Model
-from onlinear.models.tables import columns_known
+from onlinear.models.tables import columns_known, refuse_other_columns, remark_on_columns
 from onlinear.streams import Block, Stream, formats, suffixes
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import Wrapped
@@ -22,21 +22,24 @@ def open_rows(source: list[str], reading: Reading, model: Any = None, *, with_ta
     with usage():
         if with_target:
             return Ahead(open_labelled(source, reading._asdict(), model))
-        return Ahead(_as_numbered(streams.open(source, **as_model(source, reading._asdict(), model, with_target=False)), model))
+        return Ahead(as_numbered(streams.open(source, **as_model(source, reading._asdict(), model, with_target=False)), model))
 
 
 def open_labelled(source: list[str], options: Mapping[str, Any], model: Any) -> Stream:
     """The rows of a source with their targets, their columns numbered as the model's."""
-    return _as_numbered(streams.open(source, **as_model(source, options, model, with_target=True)), model)
+    return as_numbered(streams.open(source, **as_model(source, options, model, with_target=True)), model)
 
 
 def as_model(source: list[str], options: Mapping[str, Any], model: Any, *, with_target: bool) -> dict[str, Any]:
-    """The options of ``streams.open`` for rows of a model, with its target's column where they need one."""
+    """The options of ``streams.open`` for rows of a model, with its target's column where they need one; rows for a model that
+    need none may lack it."""
     encoding, wanted = getattr(model, "encoding_", None), dict(options)
     if encoding is None and (names := _names_of(model)) is not None and _is_table(source, wanted, None):
         encoding = columns_known(None, names)
     if with_target and wanted.get("target") is None and encoding is not None and _is_table(source, wanted, encoding):
         wanted["target"] = encoding.get("target")
+    if not with_target and model is not None and wanted.get("target") is None:
+        wanted["unlabelled"] = True
     return wanted | {"encoding": encoding}
 
 
@@ -45,30 +48,18 @@ def _names_of(model: Any) -> list[str] | None:
     return model.names_of_numbers() if isinstance(model, Model) else None
 
 
-def _as_numbered(stream: Stream, model: Any) -> Stream:
-    """The stream; raises ValueError where its columns are numbered differently from those of the model. Rows whose columns have
-    numbers alone may be right: they are read, and said to be so where the model's columns have names."""
+def as_numbered(stream: Stream, model: Any) -> Stream:
+    """The stream; raises ValueError where its columns are numbered differently from those of the model. Where only places tell,
+    as one of the two has no names, the rows are read, and said to be so."""
+    if model is None:
+        return stream
     encoding = getattr(model, "encoding_", None)
-    if is_numbered(stream.encoding) and not is_numbered(encoding):
-        typer.echo(f"onlinear: {stream.name} numbers its columns; they are taken for the model's columns in order.", err=True)
     if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
         raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
-    refuse_other_names(stream, model)
+    refuse_other_columns(stream, model)
+    if (remark := remark_on_columns(stream, model)) is not None:
+        typer.echo(f"onlinear: {remark}", err=True)
     return stream
-
-
-def refuse_other_names(stream: Stream, model: Any) -> None:
-    """Raise ValueError where a final model knows other names of columns than a table has."""
-    known = getattr(getattr(model, "learner_", None), "names", None) or {}
-    features = dict(enumerate((stream.encoding or {}).get("features", ())))
-    for column, name in known.items():
-        if column in features and features[column][0] != name:
-            raise ValueError(f"{stream.name}: column {column} is {features[column][0]!r}, that of the model {name!r}.")
-
-
-def is_numbered(encoding: dict[str, Any] | None) -> bool:
-    """Whether columns have numbers alone."""
-    return encoding is None or encoding.get("format") == "svmlight"
 
 
 def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, Any] | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 from math import ceil
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.learner import Learner
-from onlinear.rows import checks, column_names, learnable, read
+from onlinear.rows import checks, learnable, read
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
 
@@ -113,19 +113,6 @@ def _strange_object(X: Any) -> str | None:
             what = f"X must hold numbers, got {checks.shown(value)} at row {row}, column {column}"
             return f"{what} (argument must be a string or a number)."  # as scikit-learn says it
     return None
-
-
-def refuse_other_names(X: Any, known: Mapping[int, str] | None) -> None:
-    """Raise ValueError for a table that has other names at the places of those known, which the model learned."""
-    names = column_names(X)
-    if not known or names is None or not all(isinstance(name, str) for name in names):
-        return
-    for column, name in known.items():
-        if column < len(names) and names[column] != name:
-            raise ValueError(
-                "The feature names should match those that were passed during fit: "
-                f"column {column} of X is {names[column]!r}, that of the model {name!r}."
-            )
 
 
 def refuse_other_width(X: Any, size: int, columns: np.ndarray | None = None) -> None:

@@ -34,7 +34,6 @@ from onlinear.models.arguments import (
     make_generator,
     named_objects,
     refuse_no_weight,
-    refuse_other_names,
     refuse_other_width,
     refuse_targets_of_stream,
     refuse_unseen,
@@ -71,12 +70,14 @@ from onlinear.models.tables import (
     open_rows,
     records_with_targets,
     refuse_other_columns,
+    refuse_other_names,
+    remark_on_columns,
 )
 from onlinear.models.targets import WANTED, as_targets
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
-from onlinear.rows import checks, named_columns
+from onlinear.rows import checks, column_names, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
 from onlinear.streams.encoding import describe_names
@@ -366,7 +367,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not isinstance(blocks, Stream):
             return Pairs(blocks, expected=names_known(self.encoding_, self.names_of_numbers()) if known else None)
         if known:
-            refuse_other_columns(blocks, self.encoding_, self.names_of_numbers())
+            self._check_columns(blocks)
         return blocks if isinstance(blocks, Ahead) else Ahead(blocks)
 
     def _start_tasks(self, tasks: Tasks, passes: int | None, describe: Callable[[], None]) -> None:
@@ -613,7 +614,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         X = as_numbers(X)
         with named_columns(X), named_objects(X):
             if isinstance(self.learner_, Final) or columns is not None:
-                refuse_other_names(X, getattr(self.learner_, "names", None))
+                refuse_other_names("X", column_names(X), getattr(self.learner_, "names", None))
                 X = check_array(X, **ROWS_AS_GIVEN)  # without the names: those of a table's columns are not those of X
                 refuse_other_width(X, self.learner_.size, columns)
                 return read(X)
@@ -623,8 +624,15 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """A stream of the model's columns as it is, blocks (X, y) as one."""
         if not isinstance(X, Stream):
             return Pairs(X, expected=names_known(self.encoding_, self.names_of_numbers()))
-        refuse_other_columns(X, self.encoding_, self.names_of_numbers())
+        self._check_columns(X)
         return X
+
+    def _check_columns(self, stream: Stream) -> None:
+        """Raise ValueError for columns that are not the model's, and warn where only their places tell."""
+        refuse_other_columns(stream, self)
+        remark = remark_on_columns(stream, self)
+        if remark is not None:
+            warn_caller(remark, UserWarning)
 
     def _found_of_stream(self, stream: Stream, read: Callable[[Any], np.ndarray]) -> np.ndarray:
         """What ``read`` finds of all rows of a stream; columns that the model has never seen have weight 0."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from onlinear import streams
+from onlinear.models.base import Model
 from onlinear.models.stored_model import quote
 from onlinear.models.targets import WANTED
 from onlinear.rows import column_names
@@ -23,6 +24,7 @@ __all__ = [
     "columns_known",
     "feature_names",
     "has_other_than_numbers",
+    "is_numbered",
     "is_table",
     "names_known",
     "names_target",
@@ -30,6 +32,8 @@ __all__ = [
     "open_rows",
     "records_with_targets",
     "refuse_other_columns",
+    "refuse_other_names",
+    "remark_on_columns",
 ]
 
 
@@ -131,17 +135,64 @@ def names_known(described: Any, names: Any) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def refuse_other_columns(stream: Stream, described: Any, names: Any) -> None:
-    """Raise ValueError for the stream of a table whose columns are not those of a model, in their order."""
-    found, known = stream.encoding, names_known(described, names)
-    if known is None or found is None or encoding.format_of(found) != "columns":
+def refuse_other_columns(stream: Stream, model: Any) -> None:
+    """Raise ValueError for the stream of a table whose columns are not those of a model, in their order; of a model without
+    names, where they are not as many."""
+    if (named := feature_names(stream.encoding)) is None:
         return
-    given = [name for name, _ in found["features"]]
+    given, described = named.tolist(), getattr(model, "encoding_", None)
+    known = names_known(described, model.names_of_numbers() if isinstance(model, Model) else None)
+    if known is None:
+        learner = model.learner_ if isinstance(model, Model) else model
+        refuse_other_names(stream.name, given, getattr(learner, "names", None))
+        _refuse_other_width(stream, given, learner)
+        return
     if given == known:
         return
     hint = "give these columns in this order" if feature_names(described) is None else "open it with encoding=model.encoding_"
     wanted, got = (quote(np.array(part, dtype=object)) for part in (known, given))
     raise ValueError(f"{stream.name}: expected the columns that the model learned, {wanted}, got {got}: {hint}.")
+
+
+def refuse_other_names(of: str, found: Any, known: Mapping[int, str] | None) -> None:
+    """Raise ValueError for columns whose names, where they are text, are not those that a model knows at their places."""
+    if not known or found is None or not all(isinstance(name, str) for name in found):
+        return
+    for column, name in known.items():
+        if column < len(found) and found[column] != name:
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"column {column} of {of} is {found[column]!r}, that of the model {name!r}."
+            )
+
+
+def _refuse_other_width(stream: Stream, given: Sequence[str], learner: Any) -> None:
+    """Raise ValueError for a table that is read as another number of columns than those of a learner that gets no more."""
+    width = encoding.widest(stream.encoding)
+    if not learner.growing and width != learner.size:
+        raise ValueError(
+            f"{stream.name}: {quote(np.array(given, dtype=object))} are read as {width:,} columns, and the model has "
+            f"{learner.size:,}: leave out what is no feature (exclude= and target=, in the command --exclude and --target)."
+        )
+
+
+def remark_on_columns(stream: Stream, model: Any) -> str | None:
+    """What to say of rows whose columns are taken for the model's by their places, as one of the two has no names."""
+    knows = not is_numbered(getattr(model, "encoding_", None))
+    if isinstance(model, Model):
+        knows = knows or model.names_of_numbers() is not None or bool(getattr(model.learner_, "names", None))
+    if knows:
+        if not is_numbered(stream.encoding):
+            return None
+        return f"{stream.name} numbers its columns; they are taken for the model's columns in order."
+    if feature_names(stream.encoding) is None:
+        return None
+    return f"{stream.name} names its columns, and the model has no names; they are taken for the model's columns in order."
+
+
+def is_numbered(described: Mapping[str, Any] | None) -> bool:
+    """Whether columns have numbers alone."""
+    return described is None or encoding.format_of(described) == "svmlight"
 
 
 def as_dicts(X: Any) -> Any:

@@ -45,11 +45,10 @@ def _opened(shard: Any, model: Any) -> Stream:
     """The rows of a shard. Tables must name their columns as those that the model learned."""
     stream: Stream = shard.open()
     if isinstance(model, Model):
-        names = model.names_of_numbers()
         if isinstance(stream, Pairs):
-            stream.expected = names_known(model.encoding_, names)
+            stream.expected = names_known(model.encoding_, model.names_of_numbers())
         else:
-            refuse_other_columns(stream, model.encoding_, names)
+            refuse_other_columns(stream, model)
     return stream
 
 
