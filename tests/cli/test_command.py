@@ -463,6 +463,13 @@ def test_options_of_other_programs_are_answered_with_those_of_train():
     assert "Possible options" in run("predict", "m", "x.svm", "--output-file", "x", code=2)
 
 
+@pytest.mark.parametrize(("passes", "got"), [("a", "got 'a'"), ("1.5", "got '1.5'"), ("0", "got '0'")])
+def test_an_error_of_a_number_shows_the_value(passes, got):
+    shown = " ".join(run("train", "x.svm", "--passes", passes, code=2).replace("│", " ").split())
+    assert got in shown
+    assert "got" not in run("predict", "model", code=2)  # a missing source
+
+
 def test_numbered_rows_for_a_model_of_names_are_said_to_be_so(tmp_path):
     (tmp_path / "rows.csv").write_text("age,city,y\n3,a,1\n4,b,0\n")
     (tmp_path / "rows.svm").write_text("1 1:3\n0 1:4\n")

@@ -59,9 +59,9 @@ def _converted(convert: Callable[..., Any], ctx: typer.Context, value: Any) -> A
     """A converted value; the error of a wrong one names it."""
     try:
         return convert(ctx, value)
-    except Exception as error:
-        if type(error).__name__ == "BadParameter" and str(value) not in error.message:  # type: ignore[attr-defined]
-            error.message = f"{error.message}, got {value!r}"  # type: ignore[attr-defined]
+    except typer.BadParameter as error:
+        if value and repr(value) not in error.message:  # none is missing, which the message says
+            error.message = f"{error.message}, got {value!r}"
         raise
 
 
@@ -73,7 +73,7 @@ class QuickCommand(LazyConversion, TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            if type(error).__name__ == "NoSuchOption" and self.name == "train":  # of typer or of click, by version
+            if self.name == "train" and hasattr(error, "possibilities"):  # the option is not there; typer exports no class
                 _advise(error)
             raise
 
