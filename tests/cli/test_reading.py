@@ -166,7 +166,7 @@ def test_named_columns_are_found_in_any_order_and_without_the_target(folder, tmp
     run("convert", folder / "shop.csv", "--target", "bought", "--categories", "one-hot", "-o", tmp_path / "shop.parquet")
     np.testing.assert_array_equal(scores_of(folder, "shop", tmp_path / "shop.parquet"), wanted)
     run("convert", folder / "shop.csv", "--target", "bought", "--features", "a,b", "-o", tmp_path / "ab.parquet")
-    assert "are numbered differently from those" in run("predict", folder / "shop", tmp_path / "ab.parquet", code=2)
+    assert "expected the columns that the model learned" in run("predict", folder / "shop", tmp_path / "ab.parquet", code=2)
 
 
 def test_a_bare_learner_gives_scores(folder, tmp_path):

@@ -133,6 +133,33 @@ def test_a_stream_of_other_columns_is_refused(rows, call):
         assert model.score(read) == model.score(rows, Y)
 
 
+@pytest.mark.parametrize(
+    ("learned", "read"),
+    [
+        ({"categories": "one-hot"}, {"categories": "one-hot"}),
+        ({}, {"categories": "one-hot"}),
+        ({}, {"hash_bits": 10}),
+        ({}, {"missing": "indicator"}),
+        ({}, {"text": ["a"]}),
+        ({}, {"interactions": ["a:site"]}),
+    ],
+)
+def test_a_stream_that_numbers_the_same_columns_differently_is_refused(learned, read, tmp_path):
+    rows, names = TEXT.assign(y=Y), ["rows.csv", "upside-down.csv"]
+    rows.to_csv(tmp_path / names[0], index=False)
+    rows[::-1].sort_values("site", ascending=rows["site"][0] == "y", kind="stable").to_csv(tmp_path / names[1], index=False)
+    first, others = (tmp_path / name for name in names)
+    stream = streams.open(first, target="y", **learned)
+    model = OnlineClassifier().fit(stream, classes="scan")
+    before = model.coef_
+    for call in (model.predict, model.score, model.partial_fit):
+        with pytest.raises(ValueError, match="are numbered differently from those of the model"):
+            call(streams.open(others, target="y", **read))
+    assert np.array_equal(model.coef_, before)
+    found = model.score(stream)
+    assert model.score(streams.open(others, target="y", encoding=model.encoding_)) == pytest.approx(found)
+
+
 @pytest.mark.parametrize("call", ["partial_fit", "predict", "score"])
 def test_where_only_places_tell_a_stream_is_taken_in_order_with_a_warning(call, tmp_path):
     model, wanted = trained(X.to_numpy()), trained(X.to_numpy())

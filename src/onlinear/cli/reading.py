@@ -53,9 +53,6 @@ def as_numbered(stream: Stream, model: Any) -> Stream:
     as one of the two has no names, the rows are read, and said to be so."""
     if model is None:
         return stream
-    encoding = getattr(model, "encoding_", None)
-    if encoding is not None and stream.encoding is not None and not _same(stream.encoding, encoding):
-        raise ValueError(f"the columns of {stream.name} are numbered differently from those of the model.")
     refuse_other_columns(stream, model)
     if (remark := remark_on_columns(stream, model)) is not None:
         typer.echo(f"onlinear: {remark}", err=True)
@@ -69,16 +66,6 @@ def _is_table(source: list[str], options: dict[str, Any], encoding: dict[str, An
     from onlinear.streams.converted import is_converted
 
     return kind == suffixes.CSV or not is_converted(source[0])
-
-
-def _same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether two descriptions number columns alike, as far as both dictionaries go; where one has no names, they do."""
-    if "svmlight" in (found.get("format"), wanted.get("format")):
-        return True
-    free = ("target", "values", "seen")
-    if {**found, **dict.fromkeys(free)} != {**wanted, **dict.fromkeys(free)}:
-        return False
-    return all(a == b for a, b in zip(found.get("values", ()), wanted.get("values", ()), strict=False))
 
 
 class Watched(Wrapped):

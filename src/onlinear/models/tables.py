@@ -136,22 +136,40 @@ def names_known(described: Any, names: Any) -> list[str] | None:
 
 
 def refuse_other_columns(stream: Stream, model: Any) -> None:
-    """Raise ValueError for the stream of a table whose columns are not those of a model, in their order; of a model without
-    names, where they are not as many."""
-    if (named := feature_names(stream.encoding)) is None:
-        return
-    given, described = named.tolist(), getattr(model, "encoding_", None)
-    known = names_known(described, model.names_of_numbers() if isinstance(model, Model) else None)
-    if known is None:
-        learner = model.learner_ if isinstance(model, Model) else model
-        refuse_other_names(stream.name, given, getattr(learner, "names", None))
-        _refuse_other_width(stream, given, learner)
-        return
-    if given == known:
-        return
+    """Raise ValueError for a stream whose columns have other names than those of a model, another order or other numbers; of a
+    model that knows no categories, where they are not as many."""
+    described = getattr(model, "encoding_", None)
+    if (named := feature_names(stream.encoding)) is not None:
+        given, learner = named.tolist(), model.learner_ if isinstance(model, Model) else model
+        known = names_known(described, model.names_of_numbers() if isinstance(model, Model) else None)
+        if known is None:
+            refuse_other_names(stream.name, given, getattr(learner, "names", None))
+        elif given != known:
+            raise _other_columns(stream, given, known, described)
+        if described is None:
+            _refuse_other_width(stream, given, learner)
+    if not (is_numbered(described) or is_numbered(stream.encoding) or _numbers_alike(stream, described)):
+        raise ValueError(
+            f"the columns of {stream.name} are numbered differently from those of the model: "
+            "a table that is opened with encoding=model.encoding_ has the model's."
+        )
+
+
+def _numbers_alike(stream: Stream, described: Any) -> bool:
+    """Whether the columns of a stream have the numbers that those of a model have, as far as both have names by column."""
+    found = stream.encoding
+    assert found is not None
+    if encoding.format_of(described) == "names":
+        return True
+    complete = not stream.grows or len(found["values"]) >= len(described["values"])
+    return complete and encoding.number_alike(found, described)
+
+
+def _other_columns(stream: Stream, given: list[str], known: list[str], described: Any) -> ValueError:
+    """The error for columns that are not those that a model learned."""
     hint = "give these columns in this order" if feature_names(described) is None else "open it with encoding=model.encoding_"
     wanted, got = (quote(np.array(part, dtype=object)) for part in (known, given))
-    raise ValueError(f"{stream.name}: expected the columns that the model learned, {wanted}, got {got}: {hint}.")
+    return ValueError(f"{stream.name}: expected the columns that the model learned, {wanted}, got {got}: {hint}.")
 
 
 def refuse_other_names(of: str, found: Any, known: Mapping[int, str] | None) -> None:

@@ -231,6 +231,8 @@ class Stream(ABC):
         The same of the target.
     nulls : sequence of str
         The texts of a CSV file that are missing values.
+    grows : bool
+        Whether new categories get columns while rows are read.
 
     Examples
     --------
@@ -256,6 +258,7 @@ class Stream(ABC):
     marks: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     label_marks: tuple[str, ...] = ()
     nulls: Sequence[str] = ()
+    grows: bool = False
 
     @cached_property
     def timing(self) -> Timing:
@@ -410,6 +413,11 @@ class Wrapped(Stream):
     def nulls(self) -> Sequence[str]:  # type: ignore[override]
         """The texts that are missing values."""
         return self.__getattr__("nulls")
+
+    @property
+    def grows(self) -> bool:  # type: ignore[override]
+        """Whether new categories get columns while rows are read."""
+        return self.__getattr__("grows")
 
     @property
     def timing(self) -> Timing:  # type: ignore[override]

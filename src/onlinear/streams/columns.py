@@ -23,7 +23,7 @@ from onlinear.streams.column_arrays import ArrayReader
 from onlinear.streams.column_blocks import BlockMaker
 from onlinear.streams.column_plan import Plan, TableOptions
 from onlinear.streams.column_values import known_values
-from onlinear.streams.encoding import Feature
+from onlinear.streams.encoding import ONE_HOT, Feature
 from onlinear.streams.files import is_pipe
 from onlinear.streams.places import Place
 from onlinear.streams.row_errors import RowErrors
@@ -78,6 +78,7 @@ class Columns(Reader):
         self.task = "classify" if text else None
         self.classes = np.arange(len(self._labels), dtype=np.float64) if text and self._labels else None
         self.marks, self.nulls = self._plan.doubtful(first.marks), self.options.nulls
+        self.grows = self._plan.encoding.categories == ONE_HOT and bool(self._plan.encoding.texts)
         self.label_marks = first.marks.get(self._plan.target or "", ())
         self._arrays = ArrayReader(self._plan, None if self.classes is None else tuple(self._labels))
         self._maker = BlockMaker(self._plan.encoding, self._labels, self.name, self._plan.keeps_names)

@@ -366,6 +366,28 @@ def upto(description: Mapping[str, Any], size: int, seen: int | None = None) -> 
     return {**description, "values": list(description["values"][: max(0, size - offset)]), **kept}
 
 
+def number_alike(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether two descriptions give features the same columns, as far as the dictionaries of both go. Where the features of one
+    have no names, they do."""
+    if "svmlight" in (found.get("format"), wanted.get("format")):
+        return True
+    if found.get("format") != "columns" or wanted.get("format") != "columns":
+        return dict(found) == dict(wanted)
+    pairs = zip(found["values"], wanted["values"], strict=False)
+    return _numbering(found) == _numbering(wanted) and all(list(a) == list(b) for a, b in pairs)
+
+
+def _numbering(description: Mapping[str, Any]) -> list[Any]:
+    """What decides which columns features get, and what dates become, but for the dictionary."""
+    features = [(name, NUMBER if kind == BOOLEAN else kind) for name, kind in description["features"]]
+    kinds = {kind for _, kind in features}
+    made = [description.get(name) for name in ("interactions", "ngrams", "bins")]
+    has_names = TEXT in kinds or any(made)
+    hashing = (description["categories"], description["categories"] == HASH and description["hash_bits"]) if has_names else None
+    dates = description["dates"] if DATE in kinds else None
+    return [features, made, hashing, dates, description["missing"]["numbers"] == INDICATOR]
+
+
 def names(description: Mapping[str, Any] | None, size: int) -> list[str | None]:
     """The names of columns 0 .. size-1; None for a column that has none, or shares it."""
     return names_of(description, range(size))
