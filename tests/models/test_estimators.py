@@ -642,6 +642,11 @@ def test_bad_labels_are_refused(rows):
         ({"shuffle": 1}, ValueError, "shuffle"),
         ({"fit_intercept": "no"}, TypeError, "fit_intercept"),
         ({"random_state": "seed"}, TypeError, "random_state"),
+        ({"warm_start": "x"}, TypeError, "warm_start must be True or False, got 'x'"),
+        ({"verbose": "x"}, TypeError, "verbose must be True, False or a whole number, got 'x'"),
+        ({"verbose": -1}, ValueError, "verbose must be at least 0"),
+        ({"warm_start": "x", "tol": 0.1, "l2": 0.1}, TypeError, "warm_start"),
+        ({"verbose": "x", "tol": 0.1, "l2": 0.1}, TypeError, "verbose"),
         ({"class_weight": "even"}, ValueError, "class_weight"),
         ({"class_weight": [1, 2]}, TypeError, "class_weight"),
         ({"class_weight": {"yes": -1.0, "no": 1.0}}, ValueError, "class_weight"),
@@ -655,6 +660,11 @@ def test_bad_parameters_are_refused(rows, params, error, message):
         model.fit(X, y)
     assert not hasattr(model, "learner_")
     assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("flags", [{"warm_start": np.True_, "verbose": np.False_}, {"verbose": np.int64(0)}])
+def test_flags_of_numpy_are_taken(rows, flags):
+    classifier(**flags).fit(*rows)
 
 
 def test_classification_losses_are_refused_for_numbers(rows):

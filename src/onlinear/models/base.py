@@ -45,7 +45,7 @@ from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
 from onlinear.solvers.forgetting import forgetful
 from onlinear.streams import encoding
-from onlinear.text.form import check_flag
+from onlinear.text.form import check_flag, check_verbose
 from onlinear.training.options import CLASSIFY, REGRESS
 
 
@@ -141,6 +141,7 @@ class Model(Certifying, ABC):
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
+        self.check_flags()
         solver, average = self._solver(), self._average(outputs)
         follows = self._follows(solver, average)
         return Learner(
@@ -160,6 +161,11 @@ class Model(Certifying, ABC):
             total=total,
             n_jobs=self.n_jobs,
         )
+
+    def check_flags(self) -> None:
+        """Raise for settings that no part of the learner takes, where they are neither True nor False."""
+        check_flag("warm_start", self.warm_start)
+        check_verbose(self.verbose)
 
     def _uncertain(self) -> str:
         """Of what ``uncertainty`` tells how far predictions may be off: of targets that are numbers, else of scores."""

@@ -33,7 +33,8 @@ class Certifying:
     fit_intercept: bool
     n_features_in_: int | None
     learner_: Any
-    for_outputs: Any  # these four: methods of the model
+    check_flags: Any  # these five: methods of the model
+    for_outputs: Any
     chosen_penalty: Any
     chosen_scale: Any
     new_learner: Any
@@ -49,6 +50,7 @@ class Certifying:
         alone = self.for_outputs(outputs)
         if alone is not self:
             return alone.certified_learner(outputs, features, online=online)
+        self.check_flags()
         self._refuse_unused(online)
         loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
         refuse_uncertified(loss, penalty)

@@ -144,3 +144,11 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
+
+
+def check_verbose(value: Any) -> None:
+    """Raise for what is neither True nor False nor a whole number of at least 0, which scikit-learn's estimators take too."""
+    if not isinstance(value, (bool, np.bool_, int, np.integer)):
+        raise TypeError(f"verbose must be True, False or a whole number, got {value!r}.")
+    if value < 0:
+        raise ValueError(f"verbose must be at least 0, got {value!r}.")
