@@ -1,5 +1,8 @@
 """``tol=``: fit ends at a certified gap, says how far it came, and refuses what cannot be certified before the first row."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -49,6 +52,16 @@ def test_classes_and_targets_are_each_certified():
     np.testing.assert_allclose(model.coef_, np.vstack([one.coef_ for one in alone]))
     assert model.dual_gap_ == max(one.dual_gap_ for one in alone)
     assert model.objective_ == pytest.approx(sum(one.objective_ for one in alone))
+
+
+def test_classes_that_took_different_passes_are_saved_and_copied(tmp_path):
+    places = np.digitize(SCORES, [-1.0, 1.0])
+    model = OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places)
+    assert len({OnlineClassifier(penalty="l1=1e-2", tol=1e-5).fit(X, places == k).n_passes_ for k in range(3)}) > 1
+    model.save(tmp_path / "model")
+    for same in (onlinear.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(same.decision_function(X), model.decision_function(X))
+        assert (same.n_passes_, same.dual_gap_) == (model.n_passes_, model.dual_gap_)
 
 
 def test_it_says_how_far_it_came():

@@ -71,6 +71,11 @@ class CertifiedEngine(Engine):
         size = 1e-9 * (abs(objective) + abs(bound))
         trust.must(lowest <= bound + size and bound <= objective + size, "a certificate that no run has")
 
+    def check_together(self, states: list[State]) -> None:
+        """Outputs are solved one after the other, each in as many passes as it needs."""
+        begun = [state.rows > 0 for state in states]
+        trust.must(all(begun) or not any(begun), "outputs that have learned rows beside others that have none")
+
     def weights(self, state: State, columns: np.ndarray) -> np.ndarray:
         return state.arrays["w"][columns]
 
