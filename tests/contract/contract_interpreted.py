@@ -20,7 +20,7 @@ from contract_checks import (
     weight_0_is_a_step_without_loss,
 )
 
-from onlinear import Learner
+from onlinear import Learner, OnlineClassifier, OnlineRegressor
 from onlinear.compiled import COMPILED
 
 CASES = covering(1, demands())
@@ -72,3 +72,18 @@ def test_weight_0_is_a_step_without_loss(name: str, loss: str) -> None:
     assert accepted or all("loss" in refusal for refusal in refused)
     for case in accepted:
         weight_0_is_a_step_without_loss(case, 1)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of fingerprints, whose bits beyond 64 are dropped
+def test_rows_one_by_one_where_the_arrays_change() -> None:
+    """What is called for a row is that of the arrays it is held with: before a scale centres columns and after it, and for
+    outputs that are read side by side."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((12, 3)) + 5.0
+    numbers, same = OnlineRegressor(), OnlineRegressor()
+    for x, y in zip(X, X[:, 0], strict=True):
+        numbers.learn_one((np.arange(3), x), y)
+        same.partial_fit(x[None], [y])
+    assert np.array_equal(numbers.coef_, same.coef_)
+    classes = OnlineClassifier("softmax", solver="fiol", average="suffix").fit(X, np.arange(12) % 5)
+    assert [classes.predict_one(np.arange(3), x) for x in X] == classes.predict(X).tolist()

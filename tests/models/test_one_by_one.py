@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 
@@ -515,6 +516,24 @@ def test_a_target_that_is_no_number_is_named(y):
         with pytest.raises(TypeError, match=rf"y must be a number, got {repr(y)[:60]}(\.\.\.)?\."):
             model.learn_one({"a": 1.0}, y)
         model.learn_one({"a": 1.0}, 2.0)
+
+
+def test_rows_of_several_targets():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 3))
+    Y = X[:, :2] + 0.1
+    block = OnlineRegressor().fit(X, Y)
+    one = copy.deepcopy(block)
+    for k, (x, y) in enumerate(zip(X, Y, strict=True)):
+        one.learn_one((np.arange(3), x), y.tolist() if k % 2 else y, weight=1.0 + k % 3)
+        block.partial_fit(x[None], y[None], sample_weight=[1.0 + k % 3])
+    assert np.array_equal(one.coef_, block.coef_)
+    assert np.array_equal(one.predict_one(np.arange(3), X[0]), one.predict(X[:1])[0])
+    for y in (1.0, [1.0], [1.0, 2.0, 3.0]):
+        with pytest.raises(ValueError, match=r"y must have shape \(n, 2\)"):
+            one.learn_one((np.arange(3), X[0]), y)
+    with pytest.raises(ValueError, match=r"y must be one number, got \[1.0, 2.0\]"):
+        OnlineRegressor().learn_one({"a": 1.0}, [1.0, 2.0])
 
 
 def pair(row):

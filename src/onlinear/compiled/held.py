@@ -116,6 +116,10 @@ class Held:
         found = _with_functions(text, tuple(functions.items()), all(map(all_ours, self._args)))
         return int(compiler().inner_address(found, others, self.kind))
 
+    def takes_code_of(self, before: Held | None) -> bool:
+        """Whether the code compiled for what was held before is that for this."""
+        return COMPILED and before is not None and self.kind is before.kind
+
     @property
     def kind(self) -> Any:
         """The type of ``here``, the same for arguments of the same types; None where nothing is compiled."""

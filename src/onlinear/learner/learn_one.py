@@ -489,7 +489,7 @@ class OneRow(RowRoom):
             held = Held(limits, rows, scales, end, kept, *self._ways_of_units(), args[2:], like=self._held)
         except TypeError:
             return False
-        if self._held is None or held.kind is not self._held.kind:
+        if not held.takes_code_of(self._held):
             functions = {"learn": kernel, "keep": keep, "start": start}
             self._run = held.compile(learn_row, functions, AnyObject(), AnyObject(), 1.0)
             self._address = held.address(learn_row, functions, AnyObject(), AnyObject(), 1.0)

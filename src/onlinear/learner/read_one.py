@@ -394,4 +394,4 @@ class OneRead:
 
 def _spread(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Where the numbers of an array begin, and how far two are apart."""
-    return first_number(array), array.strides[0] // array.itemsize
+    return (first_number(array), array.strides[0] // array.itemsize) if COMPILED else (array, 1)

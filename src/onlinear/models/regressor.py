@@ -325,8 +325,8 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         row : mapping of str to number, text, bool or None; or tuple of two array-likes
             The values by name. A name that is new gets a column, and so does each text of a name. After training on a table the
             names are those of its columns, by its rules. Or columns, from 0, and their values, as ``predict_one`` takes them.
-        y : float
-            The target.
+        y : float, or array-like of shape (K,)
+            The target, or the targets of a model that was trained on several.
         weight : float, default=1.0
             What multiplies the loss of the row, at least 0.
 
@@ -351,13 +351,18 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         """
         if type(row) is not dict:
             check_row(row)
-        quick, target = self._row_quick, y if type(y) is float else checks.one_target(y)
+        quick, target = self._row_quick, y if type(y) is float else self._target_of_row(y)
         if quick is None or weight != 1.0 or not quick.learn(self, row, target):
             if self.is_fitted:
                 self.learn_row(row, target, weight)
             else:
                 self.learn_first(row, target, weight)
         return self
+
+    def _target_of_row(self, y: Any) -> Any:
+        """The target of one row, or all of a model with several."""
+        outputs = self.learner_.n_outputs if self.is_fitted else 1
+        return checks.one_target(y) if outputs == 1 else checks.targets([y], 1, outputs)[0]
 
     def start_rows(self, row: SingleRow, y: float, weight: float) -> None:
         self.columns_ = None

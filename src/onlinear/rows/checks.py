@@ -36,6 +36,8 @@ def one_target(y: Any) -> float:
         with suppress(OverflowError):
             return float(y)
     try:
+        if np.size(y) != 1:
+            raise ValueError(f"y must be one number, got {shown(y)}.")
         return float(targets([y], 1, 1)[0, 0])
     except TypeError:
         raise TypeError(f"y must be a number, got {shown(y)}.") from None
