@@ -673,6 +673,34 @@ def test_classification_losses_are_refused_for_numbers(rows):
             OnlineRegressor(loss).fit(rows[0], np.ones(90))
 
 
+@pytest.mark.parametrize(
+    ("weights", "error"),
+    [
+        (np.ma.array(np.ones(90), mask=np.arange(90) == 3), ValueError),
+        (np.array([None, *np.ones(89)], object), TypeError),
+        (-np.ones(90), ValueError),
+        (np.ones(89), ValueError),
+    ],
+)
+def test_score_refuses_the_weights_that_fit_refuses(rows, weights, error):
+    X, y = rows
+    for model, targets in ((OnlineClassifier(), y), (OnlineRegressor(), X[:, [0]].toarray()[:, 0])):
+        with pytest.raises(error, match="sample_weight"):
+            model.fit(X, targets, sample_weight=weights)
+        with pytest.raises(error, match="sample_weight"):
+            model.fit(X, targets).score(X, targets, sample_weight=weights)
+        objects = np.arange(1, 91).astype(object)
+        assert model.score(X, targets, objects) == model.score(X, targets, np.arange(1.0, 91.0))
+
+
+@pytest.mark.parametrize("weight", [1.7e308, 1e200])
+def test_a_run_that_weights_of_rows_end_says_so(rows, weight):
+    X, y = rows
+    for model, targets in ((OnlineClassifier(), y), (OnlineRegressor(), np.arange(90.0))):
+        with pytest.raises(DivergenceError, match=r"weights of (rows are|up to) .* constant\."):
+            model.fit(X, targets, sample_weight=np.full(90, weight))
+
+
 def test_divergence_is_named_and_the_model_goes_on_no_more():
     rng = np.random.default_rng(0)
     X, y = 1e3 * rng.standard_normal((500, 5)), rng.standard_normal(500)

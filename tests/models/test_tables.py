@@ -163,6 +163,17 @@ def test_a_fit_without_a_weight_above_zero_is_refused(rows):
         OnlineClassifier().fit(rows, FRAME["click"], np.zeros(N))
 
 
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("y", ["click", "array"])
+@pytest.mark.parametrize("rows", [NUMBERS_AND_TEXT[["new", "count"]], NUMBERS_AND_TEXT], ids=["numbers", "text"])
+def test_weights_of_classes_that_are_all_zero_are_refused(rows, y, call):
+    model = OnlineClassifier(class_weight={"no": 0.0, "yes": 0})
+    given = (rows.assign(click=FRAME["click"]), "click") if y == "click" else (rows, FRAME["click"])
+    with pytest.raises(ValueError, match="class_weight gives every class the weight zero"):
+        getattr(model, call)(*given, classes=["no", "yes"] if call == "partial_fit" else None)
+    assert not hasattr(model, "learner_")
+
+
 def test_partial_fit_continues_with_the_columns_of_the_first_call():
     model = OnlineClassifier().partial_fit(NUMBERS_AND_TEXT[:200], FRAME["click"][:200], classes=["no", "yes"])
     model.partial_fit(NUMBERS_AND_TEXT[["site", "count", "new"]][200:], FRAME["click"][200:])

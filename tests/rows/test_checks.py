@@ -1,5 +1,8 @@
 """Targets and weights at the boundary: what passes, and the error for what does not."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -75,3 +78,16 @@ def test_column():
     np.testing.assert_array_equal(checks.column([1, 2], "row", 2), [1.0, 2.0])
     with pytest.raises(ValueError, match=r"row must be 1-D with one value per row, got shape \(1, 2\)"):
         checks.column([[1, 2]], "row", 2)
+
+
+@pytest.mark.parametrize("values", [np.array([1, 2.5, True], object), [Decimal(1), Fraction(5, 2), 1]])
+def test_weights_that_are_numbers_as_objects_are_taken(values):
+    np.testing.assert_array_equal(checks.weights(values, 3), [1.0, 2.5, 1.0])
+    for other, found in (
+        (None, "got None at row 1"),
+        ("2", "got '2' at row 1"),
+        (10**400, "got dtype object"),
+        (1j, "got dtype"),
+    ):
+        with pytest.raises(TypeError, match=found):
+            checks.weights(np.array([1, other, 1], object), 3)

@@ -37,7 +37,7 @@ from onlinear.learner.race import ROWS_OF_RACE, Race, can_calibrate
 from onlinear.learner.row_calls import AHEAD, LOCK, MOVES, NEWS, UNTIL, new_words
 from onlinear.learner.turns import Guarded, changes, reads
 from onlinear.learner.uncertainty import COPIES, NONE, SCORES, UNCERTAINTIES, Spread, refuse_uncertainty
-from onlinear.learner.units import RAW, RELATIVE, UNITS, Units, has_units
+from onlinear.learner.units import COUNT, RAW, RELATIVE, UNITS, Units, has_units
 from onlinear.losses import Poisson, Squared
 from onlinear.rows import InOrder, Rows, Source, checks
 from onlinear.rows.centring import CENTRED_KINDS, scaler_of
@@ -54,6 +54,7 @@ NO_NUMBER = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
 NO_COLUMNS, NO_WEIGHTS = np.empty(0, np.uint32), np.empty(0)
 
 CLIPPED = (Squared, Poisson)  # losses whose predictions may be clipped to the targets seen
+HEAVY = 1e100  # a weight of a row beyond which a state that is not finite is its doing
 
 
 class Core(Guarded):
@@ -238,6 +239,8 @@ class Core(Guarded):
         """Step as the running units say now: their multipliers, and the losses that match a clip or a level."""
         if units is None:
             return
+        if not np.all(np.isfinite(units.spread[:, COUNT])):
+            self.stop("the weights of rows are so large that their sum is infinite. Divide them by a constant.")
         if not np.all(np.isfinite(units.spread)):
             self.stop("the targets are so large that their squares are infinite. Divide them by a constant.")
         for k, (engine, by) in enumerate(zip(self.engines, units.multipliers.tolist(), strict=False)):
@@ -578,8 +581,11 @@ class Core(Guarded):
             eta = self.engine.eta(max(t, 1))
         except NO_NUMBER:
             eta = np.inf
+        stopped = f"{self.engine.why_stopped(self.states)} {where}(step {t}, eta = {eta:.3g})"
+        if self.units is not None and self.units.heaviest[0] > HEAVY:
+            self.stop(f"{stopped}. Rows have weights of up to {self.units.heaviest[0]:.3g}: divide them by a constant.")
         self.stop(
-            f"{self.engine.why_stopped(self.states)} {where}(step {t}, eta = {eta:.3g}). Use a smaller step"
+            f"{stopped}. Use a smaller step"
             + ("." if getattr(self.solver, "stable", False) else ", or a solver whose steps are implicit: 'fiol' or 'odrs'.")
         )
 

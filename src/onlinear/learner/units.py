@@ -294,7 +294,7 @@ class Units:
     def move(self, y: np.ndarray, t: int, sized: bool, ranges: np.ndarray | None) -> None:
         """Follow a row of targets (K,), less their zero, after t rows: it has left a range or, where ``sized``, a band, or the
         level is to be taken. ``ranges``: of the targets before it, (2, K), where scores are clipped."""
-        if sized and self.shifts and has_doubled(self.spread[0, COUNT], self.heaviest[0], self.levelled[0]):
+        if sized and self.shifts and has_doubled(self.spread.item(0, COUNT), self.heaviest.item(), self.levelled.item()):
             self.levelled[0] = self.spread[0, COUNT]
             even = [is_even(spread, self.heaviest, ends) for spread, ends in zip(self.spread, self.ends, strict=True)]
             self._take_level(np.where(even, self.spread[:, MEAN], self.level))

@@ -140,6 +140,11 @@ def refuse_no_weight(weights: np.ndarray) -> None:
         raise ValueError("every sample weight is zero; fit needs a row with a weight above zero.")
 
 
+def weights_to_score(y: Any, sample_weight: Any) -> np.ndarray | None:
+    """The weights of rows as ``fit`` takes them; None where there are none."""
+    return None if sample_weight is None or y is None else checks.weights(sample_weight, np.shape(y)[0])
+
+
 def check_passes(passes: Any, rows: int | None) -> int:
     """An integer of at least 1; "auto" is so many that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``, and 1
     where their number is not known."""

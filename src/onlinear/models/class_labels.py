@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.models.stored_model import plain, quote
 from onlinear.rows import checks
-from onlinear.streams.weighted import balanced
+from onlinear.streams.weighted import balanced, some_above_zero
 from onlinear.text.form import check_number
 
 
@@ -151,5 +151,7 @@ def weights_of_classes(
 
 def weights_by_name(class_weight: dict[Any, float] | None, classes: np.ndarray) -> np.ndarray:
     """The weight of each class, 1 where it has none. Raises ValueError, as scikit-learn does, where a class has none and
-    another name is no class."""
-    return compute_class_weight(class_weight, classes=classes, y=classes) if class_weight else np.ones(len(classes))
+    another name is no class, and where all are zero."""
+    if not class_weight:
+        return np.ones(len(classes))
+    return some_above_zero(compute_class_weight(class_weight, classes=classes, y=classes))

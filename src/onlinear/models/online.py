@@ -37,6 +37,7 @@ from onlinear.models.arguments import (
     refuse_other_width,
     refuse_targets_of_stream,
     refuse_unseen,
+    weights_to_score,
 )
 from onlinear.models.base import Classifier, Regressor
 from onlinear.models.certifying import names_certified
@@ -646,7 +647,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             X, y, sample_weight = records_with_targets(X, y, sample_weight)
         elif is_stream(X, y) or names_target(X, y):
             return of_stream(self, self._labelled(X, y, sample_weight))
-        return float(of_rows(X, as_targets(X, y, numbers=self.task == REGRESS), sample_weight))
+        y = as_targets(X, y, numbers=self.task == REGRESS)
+        return float(of_rows(X, y, weights_to_score(y, sample_weight)))
 
     def _labelled(self, X: Any, y: str | None, sample_weight: Any) -> Stream:
         """A stream of the model's columns, or a table with its own targets as one."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from numbers import Number
+from decimal import Decimal
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def weights(values: Any, n: int) -> np.ndarray:
     """sample_weight as (n,) float64, finite and not negative; ones if None."""
     if values is None:
         return np.ones(n)
-    array = _numbers(values, "sample_weight")
+    array = _numbers(values, "sample_weight", objects=True)
     if array.ndim == 0:
         array = np.full(n, float(array))
     if array.ndim != 1:
@@ -116,15 +117,26 @@ def _missing(values: Any) -> np.ndarray | None:
     return np.asarray(values.isna()) if held is not None and not numbers and hasattr(values, "isna") else None
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
+def _numbers(values: Any, name: str, *, objects: bool = False) -> np.ndarray:
+    """``values`` as doubles; ``objects``: also numbers that stand in an array of objects."""
     refuse_missing(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
+    array = _of_objects(array) if objects else array
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got {_first_other(array)}.")
     return array.astype(np.float64, copy=False)
+
+
+def _of_objects(array: np.ndarray) -> np.ndarray:
+    """An array of objects that are all numbers as doubles; any other as it is."""
+    if array.dtype.kind != "O" or not all(isinstance(value, (Real, Decimal)) for value in array.flat):
+        return array
+    with suppress(OverflowError):
+        return array.astype(np.float64)
+    return array
 
 
 def _first_other(array: np.ndarray) -> str:

@@ -37,7 +37,15 @@ class ClassWeighted(Wrapped):
         if unknown and labels.classes is not None:  # else the next rows decide
             known = list_classes(labels.names)
             raise ValueError(f"class_weight has a weight for {unknown[0]!r}, which is none of the classes {known}.")
-        return np.array([float(weights.get(name, 1.0)) for name in names])
+        found = np.array([float(weights.get(name, 1.0)) for name in names])
+        return found if labels.classes is None else some_above_zero(found)
+
+
+def some_above_zero(weights: np.ndarray) -> np.ndarray:
+    """The weights of all classes; raises ValueError where each is zero: no row would count."""
+    if not np.any(weights):
+        raise ValueError("class_weight gives every class the weight zero; one class needs a weight above zero.")
+    return weights
 
 
 def typed(weights: Mapping[Any, float], stream: Stream) -> dict[Any, float]:
