@@ -4,11 +4,12 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 
-from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath
+from onlinear import DivergenceError, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, streams
 from onlinear.solvers.packs import team
 
 N, D = 240, 25
@@ -260,3 +261,27 @@ def test_penalties_with_other_solvers_and_steps_by_default_are_saved_and_go_on(t
     assert_same(path, again, tmp_path)
     alone = OnlineRegressor(penalty="l1=1e-2").partial_fit(X, y, s)
     assert np.array_equal(path.coefs_[3], alone.coef_)
+
+
+TABLE = pd.DataFrame({"a": np.arange(20.0) % 7, "b": np.arange(20.0) % 3, "y": np.arange(20) % 2})
+READ = {
+    "dicts": (TABLE[["a", "b"]].to_dict("records"), TABLE["y"], "dicts"),
+    "text": (TABLE[["a"]].assign(s="u"), TABLE["y"], "a table with more than numbers"),
+    "a name": (TABLE, "y", "the name of a column, 'y'"),
+    "a stream": (streams.open(TABLE, target="y"), None, "a stream or blocks"),
+    "blocks": ([(TABLE[["a", "b"]].to_numpy(), TABLE["y"].to_numpy())], None, "a stream or blocks"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("tol", [None, 0.1])
+def test_rows_that_must_be_read_first_are_refused_with_what_to_do(name, tol):
+    X, y, got = READ[name]
+    path = PenaltyPath(OnlineClassifier(), ["l1=0.01", "l1=0.1"], grow=True, tol=tol)
+    for call in (path.fit, path.partial_fit):
+        with pytest.raises(TypeError, match=f"a path learns an array or data frame of numbers and an array y, got .*{got}"):
+            call(X, y)
+    if tol is None:
+        for block in streams.open(TABLE, target="y"):
+            path.partial_fit(block.X, block.y, classes=[0.0, 1.0])
+        assert path.t_ == 20

@@ -31,12 +31,13 @@ from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.stored_learner import Arrays, Header
-from onlinear.models.arguments import check_passes, fix_scales, make_generator, refuse_no_weight
+from onlinear.models.arguments import check_passes, fix_scales, is_stream, make_generator, refuse_no_weight
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
 from onlinear.models.online import Online
 from onlinear.models.strengths import with_strengths
+from onlinear.models.tables import has_other_than_numbers, is_table
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
@@ -164,6 +165,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> PenaltyPath:
         with unchanged_on_error(self), named_columns(X):
+            _refuse_other_than_numbers(X, y)
             fresh = self._new_models()
             lead = fresh[0]
             if self._tol is not None:
@@ -224,6 +226,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         first = not hasattr(self, "_models")
         if not first and self._models[0].learner_.engine.batch:
             raise ValueError("the path was fitted with tol=, to optima of all rows at once: it does not continue row by row.")
+        _refuse_other_than_numbers(X, y)
         fresh = self._new_models() if first else self._models
         lead = fresh[0]
         with unchanged_on_error(self), unchanged_on_error(lead), named_columns(X):
@@ -446,3 +449,24 @@ def _model(k: int, header: Header, arrays: Arrays) -> Online:
     model = ESTIMATORS[header["kind"]](**header["estimator"]["params"])
     model.restore(header["estimator"], Learner.thaw(header, own))
     return model
+
+
+def _refuse_other_than_numbers(X: Any, y: Any) -> None:
+    """Raise TypeError for rows that estimators read and a path does not."""
+    what = _what_is_read(X, y)
+    if what is not None:
+        raise TypeError(
+            f"a path learns an array or data frame of numbers and an array y, got {what}: give the blocks of streams.open(...) "
+            "one by one, as partial_fit(block.X, block.y), with grow=True."
+        )
+
+
+def _what_is_read(X: Any, y: Any) -> str | None:
+    """What rows are that must be read first, in words; None for rows of numbers."""
+    if is_stream(X, y):
+        return "a stream or blocks"
+    if not is_table(X):
+        return None
+    if isinstance(y, str):
+        return f"the name of a column, {y!r}"
+    return "a table with more than numbers, or dicts" if has_other_than_numbers(X) else None
