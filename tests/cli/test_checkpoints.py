@@ -509,3 +509,20 @@ def test_a_checkpoint_chooses_no_place_outside_its_folder(tmp_path):
         header["run"]["output"]["model"] = str(place)
         model_file.write(inner / "c", header, arrays)
         assert "not in the checkpoint's own folder" in command("--resume", inner / "c", code=2)
+
+
+def test_a_checkpoint_replaces_a_checkpoint_and_no_other_file(tmp_path):
+    (tmp_path / "rows.svm").write_text(text("two"))
+    command(tmp_path / "rows.svm", "--checkpoint", tmp_path / "c", "--checkpoint-every", 100)
+    command(tmp_path / "rows.svm", "--model", tmp_path / "m")
+    (tmp_path / "notes").write_text("not to be lost")
+    for name in ("m", "notes"):
+        before = (tmp_path / name).read_bytes()
+        for start in ((tmp_path / "rows.svm",), ("--resume", tmp_path / "c")):
+            shown = command(*start, "--checkpoint", tmp_path / name, code=2)
+            assert f"--checkpoint {tmp_path / name}: there is such a file, and it is no checkpoint" in shown
+        assert (tmp_path / name).read_bytes() == before
+    (tmp_path / "empty").touch()
+    for name in ("c", "empty"):
+        command(tmp_path / "rows.svm", "--checkpoint", tmp_path / name, "--checkpoint-every", 100, "--passes", 2)
+        assert checkpoints.read(str(tmp_path / name)).settings.passes == 2

@@ -73,6 +73,17 @@ def beside(checkpoint: str, path: str) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.dirname(os.path.realpath(checkpoint)))
 
 
+def may_replace(path: str) -> bool:
+    """Whether a checkpoint may be written there: where there is nothing yet, or a checkpoint."""
+    if not os.path.exists(path) or not os.path.getsize(path):
+        return True
+    try:
+        header, _ = model_file.read(path)
+    except ModelFileError:
+        return False
+    return RUN in header or SHARDS in header
+
+
 def read(path: str) -> Saved:
     """Read a checkpoint; raises FileNotFoundError, ModelFileError."""
     if not os.path.exists(path):

@@ -496,7 +496,7 @@ def _write_option(name: str, value: Any) -> str:
 
 def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, bool, Checkpoints | None]:
     """Where the model and the checkpoints go; a resumed run keeps its places and its checkpoint."""
-    from onlinear.cli.checkpoints import Checkpoints, beside
+    from onlinear.cli.checkpoints import Checkpoints, beside, may_replace
     from onlinear.files.writing import is_stream, same, suffixed
 
     read = _inputs(given, saved)
@@ -521,6 +521,8 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     writable("--checkpoint", path, read, stream=False)
     if model is not None and same(model, path):
         raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
+    if not may_replace(path):
+        raise UsageError(f"--checkpoint {path}: there is such a file, and it is no checkpoint. Give another name or remove it.")
     rows, seconds = _interval(every or DEFAULT_INTERVAL)
     return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
 
