@@ -80,6 +80,22 @@ def test_the_loss_is_that_of_unseen_rows_in_one_pass_only(trained, tmp_path):
     assert once.rstrip().endswith(f"onlinear {__version__}"), "the release, not the version of the file"
 
 
+def test_every_table_scrolls_in_its_own_box_and_names_of_classes_stay_whole(tmp_path):
+    names = np.array([f"a_class_of_the_long_name_{k}" for k in range(12)])
+    lines = ["x,label", *(f"{k % 12},{names[k % 12]}" for k in range(48))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    reading = ("--target", "label", "--scan")
+    run("train", tmp_path / "rows.csv", *reading, "--model", tmp_path / "m", "--quiet")
+    run("report", tmp_path / "m", tmp_path / "rows.csv", "-o", tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+    assert ".scroll { overflow-x: auto; }" in text
+    assert text.count("<table") == text.count('<div class="scroll"><table') == 3
+    # "anywhere" would let a column of a wide table shrink to one letter.
+    assert ".confusion th { overflow-wrap: break-word;" in text
+    assert "A row is a true class, a column the class that was predicted." in text
+
+
 def test_a_clipped_regression_shows_the_loss_before_the_clip(tmp_path):
     shown = run("train", "diabetes", "--report", tmp_path / "run.html", "--model", tmp_path / "m").stdout
     assert "before the clip" in " ".join(Page((tmp_path / "run.html").read_text()).words)
