@@ -32,6 +32,11 @@ def test_every_public_name_has_its_entry():
     assert {f"onlinear.streams.{name}" for name in streams} <= set(shown)
 
 
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_loads_nothing_from_another_host(picture):
+    assert not re.findall(r"""(?:url\(|href=|@import )["']?(?:https?:)?//[^"')]+""", picture.read_text())
+
+
 @pytest.mark.exhaustive
 def test_it_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs_gallery", reason="the site needs the extra docs")
