@@ -226,7 +226,7 @@ def draw(found: dict[str, dict[str, tuple[Curve, float, Curve]]], constants: dic
             place.plot(best.seconds, best.loss, ":", color=colour, linewidth=1.2)
         place.axhline(constants[log], color="#777777", linewidth=0.8, linestyle="--")
         place.text(
-            0.99, constants[log], "best constant", transform=place.get_yaxis_transform(), ha="right", va="bottom", fontsize=8
+            0.01, constants[log], "best constant", transform=place.get_yaxis_transform(), ha="left", va="bottom", fontsize=8
         )
         least = min(best.loss[-1] for _, _, best in curves.values())
         place.set(
