@@ -118,11 +118,21 @@ APART = {
     "ours": "statements of our own",
     "repeat": "repeats on synthetic rows",
 }
-WHAT_A_VERDICT_COUNTS = """A claim is made of checks. All hold: reproduced; two thirds: mostly; a third: partly; fewer: not
-reproduced. A difference of at most two standard errors (paired, over repetitions, unless five or more agree), a tie, or two
-sides without a number leaves a check undecided; where more than half are, the claim is not decided. One check that fails
-refutes a theorem. Checks that cannot fail are marked *identity*; they, statements of our own (*ours*) and repeats on
-synthetic rows (*repeat*) are counted apart.
+WHAT_A_VERDICT_COUNTS = """A claim has checks. A check is a formula that holds or does not, on each problem that the
+claim is about. The verdict is the share of checks that hold:
+
+- **reproduced**: all;
+- **mostly**: at least two thirds;
+- **partly**: at least a third;
+- **not reproduced**: fewer. One check that fails refutes a theorem.
+
+A check compares two numbers, most of them means over repetitions. It is undecided in three cases: the numbers tie,
+neither side has a number, or they differ by at most two standard errors of their paired difference. In the last case it
+is decided all the same where five repetitions or more all have the same sign. Undecided checks do not count. Where they
+are more than half, the claim is **not decided**.
+
+Three kinds of claim are counted apart from what the papers say: *identity*, whose checks cannot fail; *ours*, a
+statement of our own; and *repeat*, a paper's claim on synthetic rows.
 """
 
 
