@@ -137,3 +137,12 @@ def test_bytes_of_a_row_of_evaluate(model, y, most):
     assert (taken[1] - taken[0]) / (200 * 5_000) < most
     assert result[1].rows == 240 * 5_000
     assert result[1].measures == pytest.approx(result[0].measures, rel=1e-9)
+
+
+@pytest.mark.parametrize("tol", [None, 1e-3])
+def test_blocks_without_rows_count_for_nothing(tol):
+    model = OnlineClassifier(penalty="l2=0.1", tol=tol).fit(X, CLASSES)
+    blocks = [(X[:0], CLASSES[:0]), (X[:25], CLASSES[:25]), (X[25:25], CLASSES[:0]), (X[25:], CLASSES[25:])]
+    assert evaluate(model, Pairs(blocks)).loss == evaluate(model, Pairs(blocks[1::2])).loss
+    assert model.score(blocks) == model.score(blocks[1::2])
+    assert model.duality_gap(blocks) == model.duality_gap(blocks[1::2])

@@ -106,6 +106,13 @@ def test_balanced_classes_count_the_rows_of_all_shards():
     assert model.objective_ == pytest.approx(sparse_model(**settings).fit(X, Y).objective_, rel=3e-5)
 
 
+def test_shards_without_rows_change_nothing():
+    ends = [200, 350]
+    model, with_none = (fit(sparse_model(), cut(X, Y, more), Local()) for more in (ends, [0, 200, 200, 350, len(Y)]))
+    assert model.objective_ == pytest.approx(with_none.objective_, rel=1e-4)
+    assert evaluate(model, cut(X, Y, [0, *ends]), Local()).loss == evaluate(model, cut(X, Y, ends), Local()).loss
+
+
 def test_numbers():
     X, y = load_diabetes(return_X_y=True)
     settings = {"penalty": "l1=1,l2=0.1", "tol": 1e-4, "clip": False}
@@ -148,6 +155,8 @@ def test_files_of_columns_share_the_columns_of_the_first(tmp_path):
         ({"tol": None}, "give tol="),
         ({"average": "weighted-t1"}, "has no average"),
         ({"scale": "standard"}, "excludes scale='standard'"),
+        *(({"scale": scale}, "use 'rms', 'max-abs' or 'none'") for scale in ("centred", "tempered", "dense")),
+        ({"solver": "mixture", "penalty": "l2=1e-2"}, "scale='dense' has no form over shards"),
         ({"penalty": "none"}, "no gap is finite|penalty"),
         ({"loss": "hinge"}, "second derivative"),
         ({"solver": "rls"}, "rls"),

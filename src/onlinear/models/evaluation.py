@@ -79,7 +79,7 @@ def score_rows(model: Any, stream: Stream) -> Iterator[Scored]:
         if isinstance(model, Classifier):
             labels = labels or Labels(stream, model.classes_.tolist())
             truth = labels.places(block)
-        scores = learner.predict(block.within(max(1, learner.size))).reshape(block.n, -1)
+        scores = learner.predict(block.within(max(1, learner.size))).reshape(block.n, learner.n_outputs)
         yield Scored(scores, truth, block.importance, block)
 
 
@@ -144,7 +144,7 @@ class GapOfModel:
         learner = self._model.learner_
         source = block.within(max(1, learner.size))
         if learner.bounds() is not None:  # the gap is that of the linear model
-            scores = learner.linear_scores(source).reshape(block.n, -1)
+            scores = learner.linear_scores(source).reshape(block.n, learner.n_outputs)
         self._gaps.add(source, scores, targets, weights)
 
     def result(self) -> float:

@@ -27,10 +27,15 @@ def refuse_rounds(model: Model, rounds: Any) -> None:
             raise ValueError(f"{name}= has no form in rounds over shards.")
     if model.passes != 1:
         raise ValueError(f"passes={model.passes!r}: rounds= says how often the rows are read.")
-    if scale_of_rounds(model) not in SCALES:
-        raise ValueError(f"scale={model.scale!r} has no form in rounds over shards: use 'rms', 'max-abs' or 'none'.")
+    refuse_scale(scale_of_rounds(model))
     _refuse_parts(model)
     learner_of_rounds(model, model.solver or "fiol", 1, 1)
+
+
+def refuse_scale(scale: Any) -> None:
+    """Raise ValueError for a scale that the sums of a survey do not tell: means need the order of all rows."""
+    if scale not in SCALES:
+        raise ValueError(f"scale={scale!r} has no form over shards: use 'rms', 'max-abs' or 'none'.")
 
 
 def _refuse_parts(model: Model) -> None:

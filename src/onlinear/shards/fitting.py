@@ -22,7 +22,7 @@ from onlinear.learner.rounds import RoundsOfBlocks
 from onlinear.models.base import Classifier, Model
 from onlinear.models.certifying import names_certified
 from onlinear.shards.checkpoints import Keeper, Stand, restore
-from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds
+from onlinear.shards.correctable import given_average, learner_of_rounds, refuse_rounds, refuse_scale
 from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard, describe
@@ -102,8 +102,8 @@ def fit(
     Raises
     ------
     ValueError
-        For settings that have no form in sums over rows: losses with kinks, averages, ``scale="standard"``; with ``tol`` no
-        penalty.
+        For settings that have no form in sums over rows: losses with kinks, averages, scales but ``"rms"``, ``"max-abs"`` and
+        ``"none"``; with ``tol`` no penalty.
     StreamError
         For rows that cannot be read, by shard, file and line.
     ModelFileError
@@ -191,6 +191,7 @@ def refuse(model: Model, rounds: int | None = None) -> None:
     if not online and not names_certified(solver):
         raise ValueError(f"solver={solver!r}: the online pass over shards takes solvers by name, without averages.")
     learner = copy(model).start_certified(1, features=1, total=None)
+    refuse_scale("none" if learner.scaler is None else learner.scaler.kind)
     most, first = count("max_passes", model.max_passes), _first_passes(learner.loss)
     if most <= first:
         raise ValueError(f"max_passes={most} leaves no pass to certify after the {first} that begin.")
