@@ -368,7 +368,7 @@ What an estimator takes where nothing is named, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
-| solver | adaptive implicit steps, `implicit-ftrl`; with bounds or total variation `fiol`, as `softmax` with a penalty | adaptive implicit steps with l1, and for the squared loss without a penalty; for poisson `mixture`, with l1 `implicit-ftrl`; else `fiol`, without a penalty its faster form `implicit-sgd` |
+| solver | adaptive implicit steps, `implicit-ftrl`; with bounds `fiol`, as `softmax` with a penalty; with total variation `odrs` | adaptive implicit steps with l1, and for the squared loss without a penalty; for poisson `mixture`, with l1 `implicit-ftrl`; else `fiol`, without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
 | step size, adaptive | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge; 8 softmax, whose classes share one size | 2; 8 with an average, but for poisson |
 | step size, else | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 2.4, quantile 1 |
 | scale | adaptive steps without a penalty `tempered`, else `centred`: `rms`, and columns with an entry in nearly every row less their running mean; without an intercept `rms` | the same |
@@ -408,6 +408,12 @@ Numbers without a penalty: the clip, adaptive steps and means together win on al
 (332 rows) they lose 2 %. A fit of short dense rows takes 3 times as long as in 0.1. Choose `clip=False` for targets that grow, where
 predictions have to go beyond those seen. Targets that are their row's number lose nothing, but without noise a slow trend doubles a small
 error. Where the range keeps moving, as in sorted targets, after 64 moves the loss leaves a margin of a tenth, so that kernels run on.
+
+Total variation couples neighbouring columns, and few solvers have a step for it. The default's last iterate predicts, as an average
+would fill the plateaus. `odrs`, implicit in the loss, takes steps of .3 / sqrt t for classes and .1 / sqrt t for numbers. Losses of
+numbers whose slope is bounded take `comid`, whose steps of .1 / sqrt t follow the deviation of the targets. Of nine settings tried on
+generated tables whose weights have plateaus, their held-out losses are 1.03 to 1.11 times the smallest, and poisson's 1.25 times
+(geometric means over 32 to 64 tables a loss).
 
 `solver="mixture"` trains eight step sizes and scalings at once and is better still: 7.4 % of spambase wrong instead of 7.7, .47 of the
 variance of space_ga left instead of .51, log losses of twelve of thirteen sets ([which solver](which.md)). It is no default because a

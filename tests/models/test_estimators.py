@@ -727,6 +727,39 @@ def test_weights_that_a_method_does_not_define_are_refused_before_the_first_row(
 # --- real data -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("loss", "solver"),
+    [
+        ("logistic", "odrs,schedule=growing-rho,lam=0.3"),
+        ("hinge", "odrs,schedule=growing-rho,lam=0.3"),
+        ("squared", "odrs,schedule=growing-rho,lam=0.1"),
+        ("huber", "comid,eta=0.1"),
+    ],
+)
+def test_total_variation_has_a_default(loss, solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 20)) * 100.0
+    w = np.repeat([0.0, 3.0, -1.0, 0.0], 5) / 100.0
+    signs = loss in ("logistic", "hinge")
+    y = X @ w > 0.0 if signs else 1e4 * (X @ w) + 7.0
+    task = OnlineClassifier if signs else OnlineRegressor
+    given = {"penalty": "tv=0.1", "random_state": 0}
+    model = task(loss, **given, shuffle=False).fit(X[:300], y[:300])
+    named = task(loss, **given, shuffle=False, solver=solver, average="none").fit(X[:300], y[:300])
+    assert np.array_equal(model.coef_, named.coef_)
+    assert model.score(X[300:], y[300:]) > 0.85
+    task(loss, **given, eta=0.05).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["implicit-ftrl", "adagrad-rda", "fiol", "ftrl"])
+def test_what_is_named_instead_takes_total_variation(solver):
+    X = np.arange(12.0).reshape(4, 3)
+    with pytest.raises(ValueError, match="takes the penalties") as caught:
+        OnlineClassifier(penalty="tv=0.1", solver=solver).fit(X, [0, 1, 0, 1])
+    for other in re.findall(r"'(\w+)'", str(caught.value).partition("use ")[2]):
+        OnlineClassifier(penalty="tv=0.1", solver=other).fit(X, [0, 1, 0, 1])
+
+
 def test_defaults_give_a_sensible_model_on_raw_bundled_data():
     for X, y in (load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)):
         order = np.random.default_rng(0).permutation(len(y))

@@ -35,11 +35,11 @@ from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
 from onlinear.losses import Poisson, Squared
 from onlinear.models.certifying import Certifying
-from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, loss_labels, natural_eta
+from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, fused_solver, loss_labels, natural_eta
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import MADE, is_history, must, restore_classes, store_classes, store_params
 from onlinear.models.strengths import with_step, with_strengths
-from onlinear.penalties import ElasticNet, is_bare
+from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows.centring import CENTRED_KINDS, DENSE
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.solvers.core.engine import Engine, Problem, can_multiply, is_joint
@@ -182,7 +182,7 @@ class Model(Certifying, ABC):
         adapts, name = self._adapts(), self._default_solver()
         if self.eta is not None:
             return with_step(name, self.eta)
-        if name in ("ftrl", "mixture"):
+        if name in ("ftrl", "mixture") or self._fuses():
             return name
         if adapts:
             eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
@@ -191,12 +191,18 @@ class Model(Certifying, ABC):
         return f"{name},eta={eta:g}"
 
     def _default_solver(self) -> str:
-        """The name of the default's steps."""
+        """The name of the default's steps; with their size where the penalty couples columns."""
         if self._mixes():
             return "mixture"
         if self._adapts():
             return "ftrl" if self.forget is not None and is_joint(build_loss(self.loss)) else "implicit-ftrl"
+        if self._fuses():
+            return "comid" if self.eta is not None else fused_solver(build_loss(self.loss))
         return "implicit-sgd" if self._is_bare() else "fiol"
+
+    def _fuses(self) -> bool:
+        """Whether the penalty couples neighbouring columns, which few solvers have a step for."""
+        return type(build_penalty(self.chosen_penalty())) is FusedLasso
 
     def _mixes(self) -> bool:
         """Whether the default is a mixture: for counts, whose best steps differ most from set to set, where nothing is asked

@@ -60,9 +60,20 @@ def natural_eta(choice: Choice, loss: Any) -> float:
         return choice.step / slope if slope > 0.0 else choice.step
     if hasattr(loss, "q"):
         return choice.quantile
-    return (
-        choice.bounded if is_residual(loss) and abs(float(loss.slope(BEYOND_SETTINGS, 0.0))) < BEYOND_SETTINGS else choice.step
-    )
+    return choice.bounded if is_bounded(loss) else choice.step
+
+
+def is_bounded(loss: Any) -> bool:
+    """Whether a loss depends on s - y alone, and its slope has a bound."""
+    return is_residual(loss) and abs(float(loss.slope(BEYOND_SETTINGS, 0.0))) < BEYOND_SETTINGS
+
+
+def fused_solver(loss: Any) -> str:
+    """The solver for total variation and its step size: implicit in the loss, but where the slope is bounded, whose steps may
+    be explicit and follow the deviation of the targets."""
+    if is_bounded(loss):
+        return "comid,eta=0.1"
+    return f"odrs,schedule=growing-rho,lam={0.3 if loss_labels(loss) == 'signs' else 0.1}"
 
 
 def adaptive_eta(choice: Choice, loss: Any, averaged: bool) -> float:

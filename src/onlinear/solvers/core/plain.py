@@ -16,7 +16,7 @@ from onlinear.averages import Average
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.losses import weighted
-from onlinear.penalties import ElasticNet, is_bare
+from onlinear.penalties import ElasticNet, FusedLasso, is_bare
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Examples, Problem, State, T, everything, scalars
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
@@ -74,6 +74,8 @@ def check_penalty(problem: Problem, others: str) -> None:
     """Raise for a penalty for which the weights have no closed form; ``others``: the solvers to use instead."""
     if type(problem.penalty) is not ElasticNet:
         name = kebab(type(problem.penalty).__name__)
+        if type(problem.penalty) is FusedLasso:
+            others = "'comid', 'odrs' or 'rda'" + (" without forget=" if "forget=" in others else "")
         raise ValueError(f"{problem.name} takes the penalties none, l1, l2 and elastic-net, not {name!r}; use {others}.")
 
 
