@@ -28,6 +28,19 @@ def test_every_loss_by_its_name(name):
     assert build_loss(loss) is loss
 
 
+def test_a_learner_shows_its_parts_and_how_much_it_has_learned(monkeypatch):
+    learner = Learner("comid,eta=0.5", Huber(delta=2.0), "l1=0.01", "uniform", scale="rms", n_outputs=2)
+    parts = f"solver comid,eta=0.5 | loss {Huber(delta=2.0)} | penalty l1=0.01 | average uniform | scale rms"
+    assert repr(learner) == f"<Learner: {parts} | 0 rows | 0 columns | 2 outputs>"
+    learner.learn([[1.0, 2.0, 3.0]], [[1.0, 2.0]])
+    one = Learner("sgd", "squared")
+    one.learn_one([1_999], [1.0], 1.0)
+    monkeypatch.setattr(Learner, "weights", None)
+    monkeypatch.setattr(Learner, "states", None)  # of all columns
+    assert repr(learner) == f"<Learner: {parts} | 1 row | 3 columns | 2 outputs>"
+    assert repr(one) == "<Learner: solver sgd | loss squared | penalty none | 1 row | 2,000 columns | 1 output>"
+
+
 def test_settings_of_losses():
     assert build_loss("hinge,margin=0.5") == Hinge(margin=0.5)
     assert build_loss("huber,delta=3,factor=0.5") == Huber(0.5, 3.0)

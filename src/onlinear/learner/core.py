@@ -263,6 +263,15 @@ class Core(Guarded):
         """Rows learned, over all calls."""
         return self.states[0].rows
 
+    def __repr__(self) -> str:
+        """The parts, and how much has been learned, without a look at the weights."""
+        kept = {name: part for name, part in self.spec.items() if part is not None}
+        scale = {} if self.scaler is None else {"scale": self.scaler.kind}
+        counts = {"rows": self._states[0].rows, "columns": self.size, "outputs": self.n_outputs}
+        said = [f"{name} {part}" for name, part in (kept | scale).items()]
+        said += [f"{count:,} {name if count != 1 else name[:-1]}" for name, count in counts.items()]
+        return f"<{type(self).__name__}: {' | '.join(said)}>"
+
     @property
     def states(self) -> list[State]:
         """What each output's run knows, of all columns known."""

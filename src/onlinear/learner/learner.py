@@ -134,6 +134,8 @@ class Learner(Core):
     >>> from onlinear import Learner
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> learner = Learner("comid,eta=0.5", "hinge", "l1=0.01").learn(X, [1, -1, 1])
+    >>> learner
+    <Learner: solver comid,eta=0.5 | loss hinge | penalty l1=0.01 | 3 rows | 2 columns | 1 output>
     >>> learner.t, learner.size
     (3, 2)
     >>> learner.predict(X) > 0
