@@ -1,6 +1,7 @@
 """Imports run one way, Numba stays behind one file, and importing the package costs little."""
 
 import ast
+import json
 import subprocess
 import sys
 import textwrap
@@ -170,6 +171,9 @@ def test_a_python_that_leaves_no_docstrings():
     command = [sys.executable, "-OO", "-c", textwrap.dedent(code)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
+    parts = json.loads(found.stdout)
+    assert all("No formula: Python runs with -OO" in part["text"] for part in parts)
+    assert all(part["words"] and "(factor" not in part["words"] for part in parts)
 
 
 def test_unknown_public_names():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from typing import Any, NamedTuple
 
 from onlinear import averages, penalties, schedules
@@ -13,6 +14,7 @@ from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import Preset
 from onlinear.text.hints import elsewhere
 
+WITHOUT = "No formula: Python runs with -OO, which leaves no descriptions."
 ROLES = ("loss", "penalty", "solver", "schedule", "average")
 _PENALTY_WORDS = {
     "none": "No penalty, r(w) = 0.",
@@ -68,8 +70,7 @@ def _penalties() -> list[Entry]:
 def _solvers() -> list[Entry]:
     found = []
     for name, preset in SOLVERS.items():
-        module = inspect.getmodule(preset.solver)
-        text = inspect.cleandoc(getattr(module, "__doc__", None) or "")
+        text = _whole(inspect.getmodule(preset.solver))
         found.append(_entry("solver", name, _own_line(name, text), _solver_settings(preset), text))
     return found
 
@@ -126,8 +127,9 @@ def _averages() -> list[Entry]:
     return found
 
 
-def _whole(cls: Any) -> str:
-    return inspect.getdoc(cls) or ""
+def _whole(described: Any) -> str:
+    """The description of a class or module; of named tuples ``python -OO`` leaves the names of their fields."""
+    return WITHOUT if sys.flags.optimize > 1 else inspect.getdoc(described) or ""
 
 
 def _first(cls: Any) -> str:
