@@ -1,5 +1,9 @@
 """Rows that come again: when a later pass is seen, when none is, and that all ways of learning see the same."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -123,3 +127,20 @@ def test_files_of_a_sample_that_cannot_be_are_refused(place, value, tmp_path):
     learner.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="sample"):
         load(tmp_path / "model")
+
+
+INTERPRETED = """
+from sklearn.datasets import load_iris
+from onlinear import OnlineClassifier
+X, y = load_iris(return_X_y=True)
+model = OnlineClassifier().fit(X, y)
+for row, label in zip(X, y):
+    model.learn_one(([0, 1, 2, 3], row), label)
+"""
+
+
+def test_products_that_wrap_around_are_no_warning_where_code_is_interpreted():
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", INTERPRETED]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

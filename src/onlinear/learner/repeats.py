@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlinear.compiled import borrowed, function, lean_kernel
+from onlinear.compiled import COMPILED, borrowed, function, lean_kernel
 from onlinear.files import trust
 from onlinear.rows import Rows
 
@@ -56,6 +56,10 @@ def digest(rows, i, most):  # type: ignore[no-untyped-def]
     total = (total ^ (total >> _HALF)) * _SECOND
     total = (total ^ (total >> _HALF)) * _THIRD
     return np.float64(total >> _UNUSED)
+
+
+if not COMPILED:  # NumPy warns of products that wrap around, which these are to do
+    digest = np.errstate(over="ignore")(digest)
 
 
 @function
