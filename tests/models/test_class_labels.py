@@ -234,3 +234,13 @@ def test_labels_that_fit_takes_come_back_from_a_model_file(tmp_path, name):
             loaded = load(tmp_path / "model")
             assert loaded.classes_.dtype == model.classes_.dtype
             assert loaded.predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("classes", [["a", "a\0"], ("b", "a\0", "a"), {"a", "a\0\0"}])
+def test_classes_that_are_equal_but_for_zeros_at_their_end_are_refused_by_name(classes):
+    X, y = np.arange(12.0).reshape(6, 2), np.array(["a", "a\0"] * 3, dtype=object)
+    with pytest.raises(ValueError, match=r"classes 'a.*' and 'a.*' are equal but for zero characters at their end"):
+        OnlineClassifier().partial_fit(X, y, classes=classes)
+    apart = np.array(["a", "a\0"], dtype=object)
+    assert OnlineClassifier().partial_fit(X, y, classes=apart).classes_.tolist() == ["a", "a\0"]
+    assert OnlineClassifier().partial_fit(X, ["a", "b"] * 3, classes=["a", "a", "b"]).classes_.tolist() == ["a", "b"]
