@@ -541,3 +541,29 @@ def test_an_output_without_a_name_is_refused(rows, tmp_path, command, option):
         run("train", rows, "--model", tmp_path / "m")
         trained = [tmp_path / "m"]
     assert run(command, *trained, rows, option, "", code=2) == f"onlinear: {option} is empty; expected the name of a file.\n"
+
+
+def test_names_of_files_are_one_line(tmp_path):
+    rows, model, checkpoint = (tmp_path / f"{name}\nSECOND\u2028SECOND" for name in ("rows", "model", "checkpoint"))
+    rows.write_text("".join(f"{i % 2} 1:{i}\n" for i in range(40)))
+    wrong, table = tmp_path / "wrong\nSECOND", tmp_path / "a\nSECOND.csv"
+    wrong.write_text("1 1:x\n")
+    table.write_text("a,y\n1,2\n1,2,3\n")
+    given = [
+        ["train", rows, "--model", model, "--checkpoint", checkpoint],
+        ["train", "--resume", model],
+        ["train", wrong],
+        ["train", table, "--target", "y", "--task", "regress"],
+        ["evaluate", model, rows],
+        ["inspect", model],
+        ["inspect", rows],
+        ["explain", model, rows],
+        ["predict", model, wrong],
+        ["predict", model, rows, "--output", rows],
+        ["convert", rows, "--output", tmp_path / "con\nSECOND.parquet"],
+    ]
+    for arguments in given:
+        found = CliRunner().invoke(app, list(map(str, arguments)))
+        shown = found.stdout + found.stderr
+        assert not any(line.startswith("SECOND") for line in shown.splitlines()), shown
+        assert "\u2028" not in shown

@@ -18,6 +18,7 @@ from onlinear.cli.header_rules import OPTIONAL_TEXT, Rule, is_flag, is_mapping, 
 from onlinear.cli.settings import READING, SETTINGS, Settings
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file, trust
+from onlinear.text.names import printable
 from onlinear.training.events import Written
 from onlinear.training.options import CLASSIFY, REGRESS
 from onlinear.training.saved import RunState
@@ -54,7 +55,9 @@ class Checkpoints:
         try:
             model_file.write(self.path, header, arrays | {f"{RUN}.{name}": array for name, array in state.arrays.items()})
         except OSError as error:
-            raise CheckpointError(f"the checkpoint {self.path} cannot be written: {error.strerror or error}.") from None
+            raise CheckpointError(
+                f"the checkpoint {printable(self.path)} cannot be written: {error.strerror or error}."
+            ) from None
         return Written(self.path, training.rows, os.path.getsize(self.path))
 
 
@@ -91,15 +94,19 @@ def read(path: str) -> Saved:
     header, arrays = model_file.read(path)
     run = header.get(RUN)
     if not isinstance(run, dict):
-        raise ModelFileError(f"{path}: a model, not a checkpoint: it holds no run to resume.")
+        raise ModelFileError(f"{printable(path)}: a model, not a checkpoint: it holds no run to resume.")
     if run.get("version") != VERSION:
-        raise ModelFileError(f"{path}: a checkpoint of version {run.get('version')!r}; this release reads {VERSION}.")
+        raise ModelFileError(
+            f"{printable(path)}: a checkpoint of version {run.get('version')!r}; this release reads {VERSION}."
+        )
     own = model_file.arrays_below(arrays, f"{RUN}.")
     sharded = SHARDS in header
     run = run if sharded else {**dict.fromkeys(SINCE_0_2), **run}
     must_be(path, run, {name: RUNS[name] for name in COMMAND} if sharded else RUNS)
     if not sharded and not _run_stands(run):
-        raise ModelFileError(f"{path}: the checkpoint's header is damaged: the places of its run do not go together.")
+        raise ModelFileError(
+            f"{printable(path)}: the checkpoint's header is damaged: the places of its run do not go together."
+        )
     given, output = run["settings"], run["output"]
     must_be(path, {**Settings._field_defaults, **given}, SETTINGS)
     must_be(path, {**dict.fromkeys(OUTPUTS), **output}, OUTPUTS)

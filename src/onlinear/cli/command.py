@@ -16,6 +16,8 @@ from typing import Annotated, Any, NamedTuple, NoReturn, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from onlinear.text.names import printable
+
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
 
 TEXTS: tuple[Any, ...] = (str, str | None)
@@ -141,7 +143,7 @@ def without_reader() -> None:
 def words(error: BaseException) -> str:
     """An error in words."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {reason(error)}" if error.filename else reason(error)
+        return f"{printable(str(error.filename))}: {reason(error)}" if error.filename else reason(error)
     return str(error) or type(error).__name__
 
 
@@ -188,13 +190,15 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
     try:
         writing.check(path)
     except OSError as error:
-        raise UsageError(f"{option} {path}: {reason(error)}") from None
+        raise UsageError(f"{option} {printable(path)}: {reason(error)}") from None
     if not stream and writing.is_stream(path):
-        raise UsageError(f"{option} {path}: is a pipe or device; expected a file, which can be read again.")
+        raise UsageError(f"{option} {printable(path)}: is a pipe or device; expected a file, which can be read again.")
     for role, name in read:
         if writing.same(path, name):
-            also = "" if name == path else f" ({name})"
-            raise UsageError(f"{option} {path}: is also {role}{also}; an output must be another file than every input.")
+            also = "" if name == path else f" ({printable(name)})"
+            raise UsageError(
+                f"{option} {printable(path)}: is also {role}{also}; an output must be another file than every input."
+            )
 
 
 def _version(asked: bool) -> None:

@@ -12,6 +12,7 @@ import typer
 from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, reads, writable
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import rows_in_words, say_errors, size
+from onlinear.text.names import printable
 
 COLUMNS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 STDOUT = "-"
@@ -85,4 +86,4 @@ def _convert(source: list[str], reading: Reading, output: str, option: bool | in
             js.dumps({"rows": rows, "output": output, "bytes": written, "seconds": seconds, "skipped": len(stream.errors)})
         )
     else:
-        typer.echo(f"{rows_in_words(rows)} written to {output} ({size(written)}) in {seconds:.2f} s")
+        typer.echo(f"{rows_in_words(rows)} written to {printable(output)} ({size(written)}) in {seconds:.2f} s")

@@ -11,6 +11,7 @@ import typer
 
 from onlinear.cli.command import app, guarded
 from onlinear.cli.show import keep_start, size, weights_text
+from onlinear.text.names import printable
 
 BAR = 30  # characters
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -177,7 +178,7 @@ def describe_model(found: dict[str, Any]) -> list[str]:
     from onlinear.text.form import in_passes
 
     kind = f"final {found['kind']}" if found["final"] else found["kind"]
-    facts = [("file", f"{found['file']} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
+    facts = [("file", f"{printable(found['file'])} ({size(found['bytes'])}, version {found['version']})"), ("model", kind)]
     if found["checkpoint"] is not None:
         facts.append(
             ("checkpoint", "pass {pass}, {rows:,} rows of it read; train --resume continues".format(**found["checkpoint"]))

@@ -11,6 +11,7 @@ from onlinear.cli.command import Reading, UsageError, app, guarded, inputs, read
 from onlinear.cli.inspect import summary
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import say_errors, size
+from onlinear.text.names import printable
 
 if TYPE_CHECKING:
     from onlinear.training.training import Training
@@ -49,7 +50,7 @@ def report(
         with Interrupts():
             result = evaluate(learned, Watched(stream, True))
     written = write_page(output, model, result, source=None if stream is None else stream.name, command=shlex.join(command))
-    typer.echo(f"report written to {output} ({size(written)})")
+    typer.echo(f"report written to {printable(output)} ({size(written)})")
     if stream is not None:
         say_errors(stream)
 
@@ -76,7 +77,7 @@ def report_of_run(path: str, model: str, training: Training, seconds: list[tuple
     """Write the page of the model that a run has written; ``seconds``: when it had trained on so many rows."""
     command = shlex.join(["onlinear", "report", model, "--output", path])
     written = write_page(path, model, command=command, constant=training.constant, seconds=seconds)
-    typer.echo(f"report written to {path} ({size(written)})", err=True)
+    typer.echo(f"report written to {printable(path)} ({size(written)})", err=True)
 
 
 def _options(reading: Reading) -> list[str]:

@@ -36,6 +36,7 @@ from onlinear.models.certifying import names_certified
 from onlinear.models.evaluation import Result
 from onlinear.shards import CorrectedRound, File, Local, Round, Runner
 from onlinear.solvers.core.certified import certificate, counted
+from onlinear.text.names import printable
 from onlinear.training.options import PEEK, Options, choose_task
 
 CONNECT = 10.0  # seconds within which a scheduler answers
@@ -207,7 +208,7 @@ class RoundTable(Quiet):
         if files == 1:
             self.tell("One file is one shard, which one worker reads. Cut it into several to use more of them.")
         if resumed is not None:
-            self.tell(f"resumed from {resumed}")
+            self.tell(f"resumed from {printable(resumed)}")
         for line in certified_heads() if model.certifies else round_heads():
             typer.echo(line)
 
@@ -237,7 +238,7 @@ class RoundTable(Quiet):
             self.tell(f"certified: the objective is {above(ended.gap)}")
         elif ended.converged is not None:
             self.tell(f"not certified within the tolerance: the gap is {ended.gap:.3g}. Give more --max-passes.")
-        self.tell("no model written; --model FILE writes one" if path is None else f"model written to {path}")
+        self.tell("no model written; --model FILE writes one" if path is None else f"model written to {printable(path)}")
 
 
 def fit(settings: Settings, runner: Runner, show: Quiet, keeper: Checkpoints | None, resume: str | None) -> Model:

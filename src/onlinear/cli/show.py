@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from onlinear.text.names import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -349,7 +351,7 @@ class TableDisplay(Display):
         for remark in training.remarks(command=True):
             self.tell(remark)
         if resumed is not None:
-            self.tell(f"resumed from {resumed}: {rows_in_words(training.rows)} learned, pass {training.number + 1}")
+            self.tell(f"resumed from {printable(resumed)}: {rows_in_words(training.rows)} learned, pass {training.number + 1}")
         began = time.perf_counter()
         training.warm_up()
         if (seconds := time.perf_counter() - began) > 1.0:
@@ -461,6 +463,6 @@ class TableDisplay(Display):
             self.tell(f"kept: the model after pass {training.best.number}, with the smallest loss of the held-out rows")
         say_errors(training.stream)
         if model is not None:
-            self.tell(f"model written to {model} ({os.path.getsize(model):,} bytes)")
+            self.tell(f"model written to {printable(model)} ({os.path.getsize(model):,} bytes)")
         else:
             self.say("no model written; --model FILE writes one")

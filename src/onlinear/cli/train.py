@@ -34,6 +34,7 @@ from onlinear.cli.command import (
 )
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import Display, JsonDisplay, QuietDisplay, TableDisplay, rows_in_words
+from onlinear.text.names import printable
 
 if TYPE_CHECKING:
     from onlinear.cli.checkpoints import Checkpoints, Saved
@@ -301,7 +302,10 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             try:
                 training.model.save(model, final=final)
             except OSError as error:
-                fail(f"the model {model} cannot be written: {reason(error)} {_describe_checkpoint(training, keeper)}", FAILURE)
+                fail(
+                    f"the model {printable(model)} cannot be written: {reason(error)} {_describe_checkpoint(training, keeper)}",
+                    FAILURE,
+                )
         shown.end(training, model)
         if given["report"] is not None and model is not None:
             from onlinear.cli.report import report_of_run
@@ -356,7 +360,7 @@ def _check_report(report: str | None, model: str | None, read: list[tuple[str, s
     if model is None or is_stream(model):
         raise UsageError("--report needs --model FILE: the page is made of the file.")
     if same(report, model):
-        raise UsageError(f"--report and --model are one file, {model}; the model would be lost.")
+        raise UsageError(f"--report and --model are one file, {printable(model)}; the model would be lost.")
     writable("--report", report, read)
 
 
@@ -426,13 +430,13 @@ def _save_partial(training: Training, model: str | None) -> str:
     if model is None:
         return " They are lost; --checkpoint FILE would keep them."
     if is_stream(model):
-        return f" They are lost: {model} takes whole models only; --checkpoint FILE would keep them."
+        return f" They are lost: {printable(model)} takes whole models only; --checkpoint FILE would keep them."
     partial = suffixed(model, PARTIAL)
     try:
         training.save(partial)
     except OSError as error:
-        return f" They are lost: {partial} cannot be written ({error.strerror or error})."
-    return f" A model of them is in {partial}; with --checkpoint FILE the run could be resumed."
+        return f" They are lost: {printable(partial)} cannot be written ({error.strerror or error})."
+    return f" A model of them is in {printable(partial)}; with --checkpoint FILE the run could be resumed."
 
 
 def _describe_checkpoint(training: Training, keeper: Checkpoints | None) -> str:
@@ -445,7 +449,7 @@ def _describe_checkpoint(training: Training, keeper: Checkpoints | None) -> str:
     model = keeper.output["model"]
     named = "" if model is None or beside(keeper.path, model) else f" --model {shlex.quote(model)}"
     command = f"onlinear train --resume {shlex.quote(keeper.path)}{named}"
-    return f"The checkpoint {keeper.path} holds {rows_in_words(training.written)}; to continue{again}:\n  {command}"
+    return f"The checkpoint {printable(keeper.path)} holds {rows_in_words(training.written)}; to continue{again}:\n  {command}"
 
 
 def _settings(given: dict[str, Any], reading: Reading) -> Settings:
@@ -480,7 +484,7 @@ def _check_agreement(ctx: typer.Context, saved: Saved, reading: Reading) -> Save
 def _same(path: str, name: str, now: Any, then: Any) -> None:
     if now != then:
         raise UsageError(
-            f"{_write_option(name, now)}: the run of the checkpoint {path} has {_write_option(name, then)}. "
+            f"{_write_option(name, now)}: the run of the checkpoint {printable(path)} has {_write_option(name, then)}. "
             "Leave it out to continue that run, or leave out --resume to start another."
         )
 
@@ -520,9 +524,11 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
         return model, final, None
     writable("--checkpoint", path, read, stream=False)
     if model is not None and same(model, path):
-        raise UsageError(f"--model and --checkpoint are one file, {model}; the checkpoint would be lost.")
+        raise UsageError(f"--model and --checkpoint are one file, {printable(model)}; the checkpoint would be lost.")
     if not may_replace(path):
-        raise UsageError(f"--checkpoint {path}: there is such a file, and it is no checkpoint. Give another name or remove it.")
+        raise UsageError(
+            f"--checkpoint {printable(path)}: there is such a file, and it is no checkpoint. Give another name or remove it."
+        )
     rows, seconds = _interval(every or DEFAULT_INTERVAL)
     return model, final, Checkpoints(path, rows, seconds, {"model": model, "final": final, "every": every})
 

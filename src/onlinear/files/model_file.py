@@ -18,6 +18,7 @@ from safetensors.numpy import save
 
 from onlinear.errors import ModelFileError
 from onlinear.files import writing
+from onlinear.text.names import printable
 
 FORMAT = "onlinear-model"
 VERSION = 1
@@ -61,7 +62,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     if not Path(name).exists():
         raise FileNotFoundError(f"no model file at {name!r}.")
     if not Path(name).is_file():
-        raise ModelFileError(f"{name}: not an onlinear model file (not a file).")
+        raise ModelFileError(f"{printable(name)}: not an onlinear model file (not a file).")
     with open(name, "rb"):
         pass  # where the system refuses the file, its own error follows
     try:
@@ -71,9 +72,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         if header.get("digest") != _digest(header, arrays):
             raise ModelFileError("the file is damaged (its content does not match its digest).")
     except ModelFileError as error:
-        raise ModelFileError(f"{name}: {error}") from None
+        raise ModelFileError(f"{printable(name)}: {error}") from None
     except (SafetensorError, OSError, ValueError, TypeError, OverflowError) as error:
-        raise ModelFileError(f"{name}: not an onlinear model file, or cut short ({error}).") from None
+        raise ModelFileError(f"{printable(name)}: not an onlinear model file, or cut short ({error}).") from None
     return header, arrays
 
 

@@ -14,6 +14,7 @@ from onlinear.models.base import Classifier, Model, Regressor
 from onlinear.models.predictor import Final
 from onlinear.models.stored_model import OBJECT, is_setting, must
 from onlinear.text.form import unknown
+from onlinear.text.names import printable
 
 MODEL_CLASSES: dict[str, type[Model]] = {"classifier": Classifier, "regressor": Regressor}
 
@@ -48,13 +49,13 @@ def load(path: str | os.PathLike[str], kinds: dict[str, Any] | None = None, **pa
     except PartNeeded:
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fsdecode(path)}: {error}") from None
+        raise ModelFileError(f"{printable(os.fsdecode(path))}: {error}") from None
     except KeyError as error:
-        raise ModelFileError(f"{os.fsdecode(path)}: the model file's header lacks {error}.") from None
+        raise ModelFileError(f"{printable(os.fsdecode(path))}: the model file's header lacks {error}.") from None
     except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         if parts:  # which may be what is wrong
             raise
-        raise ModelFileError(f"{os.fsdecode(path)}: what the model file's header says cannot be: {error}") from None
+        raise ModelFileError(f"{printable(os.fsdecode(path))}: what the model file's header says cannot be: {error}") from None
 
 
 def _restore(header: Header, arrays: Arrays, kinds: dict[str, Any], parts: dict[str, Any]) -> Any:

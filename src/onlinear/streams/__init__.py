@@ -27,6 +27,7 @@ from onlinear.streams.shuffle import Shuffled
 from onlinear.streams.suffixes import ARROW, TABLES, is_uri
 from onlinear.streams.svmlight import Svmlight
 from onlinear.text.form import unknown
+from onlinear.text.names import printable
 
 __all__ = ["BUNDLED", "FORMATS", "Block", "Shuffled", "Stream", "StreamError", "open"]
 
@@ -288,5 +289,5 @@ def _must_exist(path: str) -> None:
 def _places(paths: Sequence[str]) -> list[Any]:
     from onlinear.streams.places import Place, find_places
 
-    files = [[Place(path, path)] if os.path.isfile(path) or is_pipe(path) else find_places(path) for path in paths]
+    files = [[Place(printable(path), path)] if os.path.isfile(path) or is_pipe(path) else find_places(path) for path in paths]
     return [place for found in files for place in found]

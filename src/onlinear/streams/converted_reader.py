@@ -20,6 +20,7 @@ from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.converted import COLUMNS, PARQUET, explain_damage, read_header
 from onlinear.streams.converted_blocks import GroupColumns, RowGroup, block_of_group, one_array
 from onlinear.streams.encoding import describe_numbering
+from onlinear.text.names import printable
 
 LARGEST_GROUP = LARGEST_BATCH
 
@@ -39,7 +40,7 @@ class Converted(Reader):
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads!r}.")
         self.paths, self.threads = paths, threads or min(2, cores())
-        self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+        self.name = printable(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
         self._headers = [read_header(path) for path in paths]
         first = self._headers[0]
         for path, header in zip(paths, self._headers, strict=True):

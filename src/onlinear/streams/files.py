@@ -22,6 +22,7 @@ import numpy as np
 
 from onlinear.compiled import MARKED, count_marks, lean_kernel, marks_of, room
 from onlinear.streams.blocks import StreamError, Timing
+from onlinear.text.names import printable
 
 STDIN = "-"
 PIECE = 1 << 18  # bytes asked for at a time: where a compressed file is damaged, its last piece is lost
@@ -134,7 +135,7 @@ class ByteFile:
     """One open file: ``readinto`` gives its decompressed bytes, ``position`` the bytes taken from the disk."""
 
     def __init__(self, path: str) -> None:
-        self.name = "standard input" if path == STDIN else path
+        self.name = "standard input" if path == STDIN else printable(path)
         self.error: StreamError | None = None  # the damage that ended the file early
         self._own = path != STDIN
         self._file: Any = None

@@ -16,6 +16,7 @@ from onlinear.rows import Rows
 from onlinear.streams.ahead import cores, in_order
 from onlinear.streams.blocks import Block, EntrySums, Reader, StreamError, look_over
 from onlinear.streams.files import WholeLines, is_packed, is_pipe, read_lines
+from onlinear.text.names import printable
 
 BLOCK_BYTES = 1 << 21  # less and the learner's cost per block shows; more and memory does
 LONGEST_LINE = 1 << 28
@@ -47,7 +48,7 @@ class Lines(Reader):
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads!r}.")
         self.paths, self.threads = paths, threads or _threads(paths)
-        self.name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+        self.name = printable(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
         self.max_errors, self.block_bytes = max_errors, block_bytes
         self.rereadable = not any(map(is_pipe, paths))
         self.total = sum(os.path.getsize(path) for path in paths) if self.rereadable else None
