@@ -78,7 +78,7 @@ def facts(model: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("classes", ", ".join(map(str, model["classes"][:MOST_CLASSES])) + more))
     if model["columns"] is not None:
         found.append(("columns", model["columns"]))
-    share = f" of {total:,} ({model['nonzeros'] / total:.1%})" if total else ""
+    share = f" of {total:,} ({percent(model['nonzeros'] / total)})" if total else ""
     return [
         *found,
         ("features", f"{model['features']:,}"),
@@ -93,6 +93,11 @@ def number(value: float | None) -> str:
     if value is None or value != value:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1e3 and value == round(value) else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent; a small one is not shown as none."""
+    return "less than 0.1%" if 0.0 < share < 1e-3 else f"{share:.1%}"
 
 
 def figures_of(result: Any) -> list[Any]:

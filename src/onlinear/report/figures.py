@@ -18,6 +18,7 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.alpha": 0.18,
     "grid.color": INK,
     "axes.edgecolor": INK,
