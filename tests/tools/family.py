@@ -10,6 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from arrows import Gaps, arrow
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE, PICTURE = ROOT / "docs" / "family.md", ROOT / "docs" / "family.svg"
 WIDTH, HEIGHT, BESIDE, GAP, EDGE = 200, 40, 90, 14, 16  # of a box, between columns, between boxes, around, in pixels
@@ -59,6 +61,21 @@ def places(found: list[Case]) -> dict[str, tuple[float, float]]:
     return place
 
 
+def ways(found: list[Case], place: dict[str, tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """The points of every arrow: from method to method, past the methods of the columns between."""
+    lefts = sorted({x for x, _ in place.values()})
+    gaps = {left: Gaps([y for x, y in place.values() if x == left], HEIGHT, GAP) for left in lefts}
+    result = []
+    for case in found:
+        (x, y), (u, v) = place[case.general], place[case.special]
+        points = [(x + WIDTH, y + HEIGHT / 2)]
+        for left in (left for left in lefts if x < left < u):
+            at = gaps[left].pass_near(y + HEIGHT / 2 + (v - y) * (left - x) / (u - x))
+            points += [(left, at), (left + WIDTH, at)]
+        result.append([*points, (u, v + HEIGHT / 2)])
+    return result
+
+
 def drawn() -> str:
     """The picture as SVG."""
     found = cases()
@@ -72,13 +89,7 @@ def drawn() -> str:
         '<path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>',
         f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>',
     ]
-    for case in found:
-        (x, y), (u, v) = place[case.general], place[case.special]
-        start, end, bend = (x + WIDTH, y + HEIGHT / 2), (u, v + HEIGHT / 2), (u - x - WIDTH) / 2
-        lines.append(
-            f'<path d="M{start[0]:g} {start[1]:g}C{start[0] + bend:g} {start[1]:g} {end[0] - bend:g} {end[1]:g} '
-            f'{end[0]:g} {end[1]:g}" fill="none" stroke="#99a" marker-end="url(#tip)"/>'
-        )
+    lines += [arrow(points, down=False) for points in ways(found, place)]
     for name, (x, y) in place.items():
         where = " / ".join(dict.fromkeys(case.where for case in found if case.special == name))
         lines += [

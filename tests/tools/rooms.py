@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from arrows import Gaps, arrow
+
 ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / "src" / "onlinear"
 PICTURE = ROOT / "docs" / "rooms.svg"
@@ -85,6 +87,21 @@ def size_of(room: str) -> tuple[int, int]:
     return len(paths), sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
+def ways(found: dict[str, set[str]], place: dict[str, tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """The points of every arrow: from room to room, past the rooms of the floors between."""
+    tops = sorted({y for _, y in place.values()})
+    gaps = {top: Gaps([x for x, y in place.values() if y == top], WIDTH, GAP) for top in tops}
+    result = []
+    for room, other in arrows(found):
+        (x, y), (u, v) = place[room], place[other]
+        points = [(x + WIDTH / 2, y + HEIGHT)]
+        for top in (top for top in tops if y < top < v):
+            at = gaps[top].pass_near(x + WIDTH / 2 + (u - x) * (top - y) / (v - y))
+            points += [(at, top), (at, top + HEIGHT)]
+        result.append([*points, (u + WIDTH / 2, v)])
+    return result
+
+
 def drawn() -> str:
     """The picture as SVG."""
     found = rooms()
@@ -104,14 +121,7 @@ def drawn() -> str:
         '<path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
-    for room, other in arrows(found):
-        (x, y), (u, v) = place[room], place[other]
-        start, end = (x + WIDTH / 2, y + HEIGHT), (u + WIDTH / 2, v)
-        middle = (end[1] - start[1]) / 2
-        lines.append(
-            f'<path d="M{start[0]:g} {start[1]:g}C{start[0]:g} {start[1] + middle:g} {end[0]:g} {end[1] - middle:g} '
-            f'{end[0]:g} {end[1]:g}" fill="none" stroke="#99a" marker-end="url(#tip)"/>'
-        )
+    lines += [arrow(points, down=True) for points in ways(found, place)]
     for room, (x, y) in place.items():
         files, _ = size_of(room)
         lines += [
