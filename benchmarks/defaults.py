@@ -364,18 +364,18 @@ TEXT = {
 
 Made by `python benchmarks/defaults.py --data FOLDER --write docs/defaults.md`; do not edit.
 
-What an estimator takes where nothing is named, for one pass:
+What an estimator takes where you name nothing, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
-| solver | adaptive implicit steps, `implicit-ftrl`; with bounds `fiol`, as `softmax` with a penalty; with total variation `odrs` | adaptive implicit steps with l1, and for the squared loss without a penalty; for poisson `mixture`, with l1 `implicit-ftrl`; else `fiol`, without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
-| step size, adaptive | 1 / slope of the loss at a score of 0: 2 logistic, 1 hinge; 8 softmax, whose classes share one size | 2; 8 with an average, but for poisson |
-| step size, else | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 logistic, 2.4 hinge | over sqrt t: 2.4, quantile 1 |
-| scale | adaptive steps without a penalty `tempered`, else `centred`: `rms`, and columns with an entry in nearly every row less their running mean; without an intercept `rms` | the same |
-| average | `adaptive`, and `calibrated` for the losses logistic and softmax without a penalty; none with l1 or total variation, whose zeros an average would fill | the same, `calibrated` for the squared loss of one output; without an average a fifth of the step |
-| weights | `relative`: steps over (running largest weight)^(3/4); adaptive steps are so by themselves | the same |
-| targets | as they are | `relative`: less the mean of the first labels, and steps times the running deviation of y where the slope is bounded, or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
-| predictions | as they are | squared loss: clipped to the targets seen, and learned with the matching loss (`clip`); poisson: to a third of the smallest and three times the largest count |
+| solver | `implicit-ftrl`: adaptive implicit steps; `fiol` with bounds, and for `softmax` with a penalty; `odrs` with total variation | `implicit-ftrl` with l1, and for the squared loss without a penalty; poisson: `mixture`, with l1 `implicit-ftrl`; else `fiol`, or without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
+| size of adaptive steps | 1 / slope of the loss at a score of 0: 2 for logistic, 1 for hinge; 8 for softmax, whose classes share one size | 2; with an average 8, but not for poisson |
+| size of other steps | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 for logistic, 2.4 for hinge | 2.4 over sqrt t; quantile: 1 over sqrt t |
+| scale | `tempered` for adaptive steps without a penalty; else `centred`, which is `rms` less the running mean in columns with an entry in nearly every row; `rms` without an intercept, and with `tol` | the same; `dense` for `mixture` |
+| average | `adaptive`, and `calibrated` for the losses logistic and softmax without a penalty; none with l1 or total variation, because an average would fill their zeros | the same, with `calibrated` for the squared loss of one output; without an average the step size is a fifth |
+| weights | `relative`: steps are divided by (running largest weight)^(3/4); adaptive steps follow weights by themselves | the same |
+| targets | as they are | `relative`: less the mean of the first labels, and steps times the running deviation of y where the slope is bounded or the steps are adaptive; poisson: scores count from the logarithm of the running mean |
+| predictions | as they are | squared loss: clipped to the targets seen, and trained with the matching loss (`clip`); poisson: clipped to a third of the smallest and three times the largest count |
 
 Adaptive steps have a size for each column, which follows the gradients that the column has had. They need no schedule. For classes their
 errors and log losses are smaller than those of one step size for all columns, on text by a tenth or more. On a log of clicks one step size
