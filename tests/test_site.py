@@ -37,6 +37,12 @@ def test_a_picture_loads_nothing_from_another_host(picture):
     assert not re.findall(r"""(?:url\(|href=|@import )["']?(?:https?:)?//[^"')]+""", picture.read_text())
 
 
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name)
+def test_a_page_shows_every_picture(picture):
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    assert any(picture.relative_to(ROOT / "docs").as_posix() in page.read_text() for page in pages)
+
+
 @pytest.mark.exhaustive
 def test_it_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs_gallery", reason="the site needs the extra docs")
