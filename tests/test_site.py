@@ -37,6 +37,11 @@ def test_a_picture_loads_nothing_from_another_host(picture):
     assert not re.findall(r"""(?:url\(|href=|@import )["']?(?:https?:)?//[^"')]+""", picture.read_text())
 
 
+def test_pages_of_the_whole_width_are_in_the_menu():
+    wide = re.search(r"^WIDE = \((.*)\)$", (ROOT / "tests/tools/site_pages.py").read_text(), re.MULTILINE)
+    assert set(re.findall(r'"([\w./-]+)"', wide[1])) <= MENU
+
+
 @pytest.mark.parametrize("picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name)
 def test_a_page_shows_every_picture(picture):
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]

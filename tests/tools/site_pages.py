@@ -22,6 +22,7 @@ from onlinear.learner.catalogue import Entry, entries
 
 ROOT = Path(__file__).parents[2]
 FROM_ROOT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+WIDE = ("claims.md", "family.md")
 
 
 class InnerProduct(InlineProcessor):
@@ -52,7 +53,9 @@ def on_files(files: Files, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """A link to a file of the root leads to its page."""
+    """A link to a file of the root leads to its page; a page of one wide table has the whole width."""
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = ["toc"]
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, FROM_ROOT))})", r"](\1", markdown)
 
 
