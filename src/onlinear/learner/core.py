@@ -197,11 +197,10 @@ class Core(Guarded):
         """The running units of targets and weights, or None where both are taken as they are."""
         if clips and self.forget is not None:
             raise ValueError("clip=True and forget= exclude each other: the range of the targets does not forget.")
-        if clips and (targets == RAW or type(self.loss) not in CLIPPED):
-            raise ValueError(
-                f"clip=True needs targets={RELATIVE!r} and the loss squared or poisson, got {targets!r} and "
-                f"{type(self.loss).__name__}."
-            )
+        if clips and type(self.loss) not in CLIPPED:
+            raise ValueError(f"clip=True needs the loss squared or poisson, got {kebab(type(self.loss).__name__)}.")
+        if clips and targets == RAW:
+            raise ValueError(f"clip=True needs targets={RELATIVE!r}, got {targets!r}.")
         if targets == weights == RAW:
             return None
         name = self.engine.problem.name

@@ -638,8 +638,9 @@ class Regressor(Model):
     def clips(self, follows: bool) -> bool:
         if self.clip is not None:
             if check_flag("clip", self.clip) and not follows:
+                solver = self._default_solver() if self.solver is None else self.solver
                 raise ValueError(
-                    f"clip=True, and the steps of solver {self.solver!r} cannot follow the targets: leave it out, or "
+                    f"clip=True, and the steps of solver {solver!r} cannot follow the targets: leave it out, or "
                     "name another solver, such as 'comid'."
                 )
             return bool(self.clip)
