@@ -489,3 +489,15 @@ def test_a_final_model_of_a_frame_of_numbers_predicts_a_table_of_its_features(tm
     model.save(tmp_path / "final", final=True)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     assert list(map(int, run("predict", tmp_path / "final", tmp_path / "rows.csv").split())) == model.predict(frame).tolist()
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.parquet", "o.arrow", "o.txt"])
+def test_predictions_of_no_rows_are_a_file_with_their_names(folder, tmp_path, name):
+    (tmp_path / "none.svm").touch()
+    run("predict", folder / "three", tmp_path / "none.svm", "--as", "scores", "--header", "-o", tmp_path / name)
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".arrow": feather.read_feather, ".txt": pd.read_table}
+    found = read[(tmp_path / name).suffix](tmp_path / name)
+    assert len(found) == 0
+    assert " ".join(found.columns).replace("score_", "score ") == "score 0 score 1 score 2"
+    for command in ("explain", "evaluate"):
+        assert "none.svm: expected at least one row, got none." in run(command, folder / "three", tmp_path / "none.svm", code=1)

@@ -81,7 +81,7 @@ def tables(file: Any, names: list[str], form: Callable[[Any, Any], Any]) -> Iter
     opened: list[Any] = []
 
     def write(found: Any) -> None:
-        rows = found.reshape(len(found), -1)
+        rows = found.reshape(len(found), len(names))
         arrays = [
             pa.array(rows[:, k].tolist() if rows.dtype.kind in "OU" else np.ascontiguousarray(rows[:, k]))
             for k in range(len(names))
