@@ -377,6 +377,23 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
         raise UsageError("--from excludes --checkpoint and --resume: a run that continues from a model keeps no checkpoints.")
     if given["quiet"] and given["json"]:
         raise UsageError("--quiet and --json exclude each other.")
+    if given["resume"] is None:
+        _refuse_unused(given)
+
+
+def _refuse_unused(given: dict[str, Any]) -> None:
+    """Raise UsageError for options that a run from its first row has no use for."""
+    from onlinear.cli.settings import Settings
+    from onlinear.models.certifying import names_certified
+    from onlinear.training.options import REGRESS
+
+    if given["task"] == REGRESS and (given["classes"] is not None or given["scan"]):
+        raise UsageError("--classes and --scan are for classes, and --task regress takes labels as numbers.")
+    if given["final"] and given["model"] is None:
+        raise UsageError("--final needs --model FILE: it says what is written there.")
+    certifies = given["tol"] is not None or names_certified(given["solver"])
+    if given["max_passes"] != Settings._field_defaults["max_passes"] and not certifies:
+        raise UsageError("--max-passes is for --tol, which ends at a certified gap; --passes says how often rows are read.")
 
 
 def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: str | None) -> list[tuple[int, float]]:
