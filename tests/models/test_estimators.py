@@ -693,6 +693,30 @@ def test_score_refuses_the_weights_that_fit_refuses(rows, weights, error):
         assert model.score(X, targets, objects) == model.score(X, targets, np.arange(1.0, 91.0))
 
 
+def test_score_needs_targets_and_refuses_what_is_no_label(rows):
+    X, y = rows
+    for model, targets in ((OnlineClassifier(), y), (OnlineRegressor(), np.arange(90.0))):
+        model.fit(X, targets)
+        with pytest.raises(ValueError, match="y must be an array of targets, or the name of the column"):
+            model.score(X)
+    with pytest.raises(ValueError, match=r"y must hold text, numbers or booleans, .* got the object None at row 0"):
+        classifier().fit(X, y).score(X, np.array([None] * 90))
+
+
+def test_flags_of_methods_are_true_or_false(rows, tmp_path):
+    X, y = rows
+    model = OnlineRegressor(uncertainty=True).fit(X, np.arange(90.0))
+    with pytest.raises(TypeError, match="final must be True or False, got 'no'"):
+        model.save(tmp_path / "model", final="no")
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(TypeError, match="return_std must be True or False, got 'no'"):
+        model.predict(X, return_std="no")
+    with pytest.raises(TypeError, match="return_std must be True or False, got 'no'"):
+        OnlineClassifier(uncertainty=True).fit(X, y).decision_function(X, return_std="no")
+    with pytest.raises(TypeError, match="grow must be True or False, got 'no'"):
+        PenaltyPath(OnlineClassifier(), ["l1=0.1"], grow="no").fit(X, y)
+
+
 @pytest.mark.parametrize("weight", [1.7e308, 1e200])
 def test_a_run_that_weights_of_rows_end_says_so(rows, weight):
     X, y = rows

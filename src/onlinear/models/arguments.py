@@ -142,7 +142,7 @@ def refuse_no_weight(weights: np.ndarray) -> None:
 
 def weights_to_score(y: Any, sample_weight: Any) -> np.ndarray | None:
     """The weights of rows as ``fit`` takes them; None where there are none."""
-    return None if sample_weight is None or y is None else checks.weights(sample_weight, np.shape(y)[0])
+    return None if sample_weight is None else checks.weights(sample_weight, np.shape(y)[0])
 
 
 def check_passes(passes: Any, rows: int | None) -> int:

@@ -380,7 +380,7 @@ class Model(Certifying, ABC):
         Callbacks, and a ``random_state`` that is neither an integer nor None, are not kept.
         """
         with self.fitted_learner().reading():
-            model_file.write(path, *self.freeze(final))
+            model_file.write(path, *self.freeze(check_flag("final", final)))
 
     def freeze(self, final: bool = False) -> tuple[Header, Arrays]:
         """What a model file holds: a JSON-able header, and arrays that this model shares."""

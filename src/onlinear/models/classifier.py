@@ -30,6 +30,7 @@ from onlinear.rows import checks
 from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced_weights
+from onlinear.text.form import check_flag
 
 
 class IfProbable:
@@ -293,7 +294,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ValueError, TypeError
             For wrong input.
         """
-        return self._scores_and_std(X) if return_std else self._scores(X)
+        return self._scores_and_std(X) if return_std and check_flag("return_std", return_std) else self._scores(X)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Intervals of the scores (log-odds, for logistic), had other rows been trained on. It needs ``uncertainty=True``.
@@ -595,7 +596,12 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         ValueError, TypeError
             For wrong input.
         """
-        return self.scored(X, y, sample_weight, share_right, super().score)
+        return self.scored(X, y, sample_weight, share_right, self._accuracy)
+
+    def _accuracy(self, X: Any, y: Any, weights: np.ndarray | None) -> float:
+        if getattr(getattr(y, "dtype", None), "kind", "") == "O":
+            classes_of(np.asarray(y))  # which refuses what is no label
+        return float(super().score(X, y, weights))
 
     @property
     def coef_(self) -> np.ndarray:

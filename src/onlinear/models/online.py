@@ -74,7 +74,7 @@ from onlinear.models.tables import (
     refuse_other_names,
     remark_on_columns,
 )
-from onlinear.models.targets import WANTED, as_targets
+from onlinear.models.targets import WANTED, as_targets, targets_to_score
 from onlinear.models.tasks import TakesCallbacks, fit_tasks
 from onlinear.models.tolerance import Certified, show_passes
 from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_on_error, without_turn
@@ -647,7 +647,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             X, y, sample_weight = records_with_targets(X, y, sample_weight)
         elif is_stream(X, y) or names_target(X, y):
             return of_stream(self, self._labelled(X, y, sample_weight))
-        y = as_targets(X, y, numbers=self.task == REGRESS)
+        y = targets_to_score(X, y, numbers=self.task == REGRESS)
         return float(of_rows(X, y, weights_to_score(y, sample_weight)))
 
     def _labelled(self, X: Any, y: str | None, sample_weight: Any) -> Stream:

@@ -43,6 +43,7 @@ from onlinear.models.together import Tally, Together, shared
 from onlinear.models.turns import in_turn, unchanged_on_error, without_turn
 from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
+from onlinear.text.form import check_flag
 from onlinear.text.warned import warn_caller
 from onlinear.training.tasks import NOBODY, PENALTY, Attributes, Tasks
 
@@ -273,6 +274,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             raise ValueError("a path tells no uncertainty: fit an estimator of the chosen penalty with uncertainty=True.")
         self.estimator.refuse_columns_asked("a path learns rows as they come", "open the table with streams.open")
         threads_of(self.n_jobs)
+        check_flag("grow", self.grow)
         if isinstance(self.penalties, str) or not len(self.penalties):
             raise ValueError(f"penalties must be a list of at least one penalty, got {self.penalties!r}.")
         for place, penalty in enumerate(self.penalties):

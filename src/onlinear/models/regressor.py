@@ -14,6 +14,7 @@ from onlinear.models.one_by_one import SingleRow, check_row, pair_of
 from onlinear.models.online import Online
 from onlinear.rows import checks
 from onlinear.streams.frames import is_record
+from onlinear.text.form import check_flag
 
 
 class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
@@ -247,7 +248,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         ValueError, TypeError
             For wrong input.
         """
-        if not return_std:
+        if not (return_std and check_flag("return_std", return_std)):
             return self.means_of(self._scores(X))
         scores, std = self._scores_and_std(X)
         return self.means_of(scores), std[:, None] if self.columns_ is not None and std.ndim == 1 else std

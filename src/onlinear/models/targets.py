@@ -34,6 +34,13 @@ def as_targets(X: Any, y: Any, *, numbers: bool) -> Any:
     return _of_values(y, numbers)
 
 
+def targets_to_score(X: Any, y: Any, *, numbers: bool) -> Any:
+    """``as_targets`` of rows that bring none themselves: raises ValueError where y is None."""
+    if y is None:
+        raise ValueError(f"{WANTED}.")
+    return as_targets(X, y, numbers=numbers)
+
+
 def _of_whole_numbers(y: Any) -> Any:
     """A column of pandas' own whole numbers, of which scikit-learn makes doubles; an array where doubles cannot hold them."""
     whole = y.to_numpy(dtype=y.dtype.numpy_dtype)
