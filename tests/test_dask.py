@@ -105,6 +105,10 @@ def test_frames_files_and_lazy_predictions(client, tmp_path):
     assert local.feature_names_in_.tolist() == list("abcd")
     lazy = model.predict(frame[list("abcd")])
     assert np.array_equal(lazy.compute(), local.predict(table[list("abcd")]))
+    few, those = frame[frame.a == X[0, 0]][list("abcd")], X[:, 0] == X[0, 0]
+    assert 0 in few.map_partitions(len).compute().tolist()
+    assert np.array_equal(model.predict(few).compute(), local.predict(table[list("abcd")])[those])
+    assert np.array_equal(model.predict_proba(few).compute(), local.predict_proba(table[list("abcd")])[those])
     for k in range(3):
         table[200 * k : 200 * k + 200].to_csv(tmp_path / f"{k}.csv", index=False)
     files = on_dask.OnlineClassifier(penalty="l1=1e-2", client=client).fit(str(tmp_path / "*.csv"), target="sick")

@@ -421,11 +421,16 @@ class _OnCluster:
 
 def _lazily(predict: Callable[[Any], np.ndarray], X: Any, dtype: Any, columns: int | None = None) -> Any:
     """The predictions of the blocks of X, as an array with their rows."""
-    blocks = [as_delayed(predict)(block) for block in _delayed(X, "X")]
-    lengths = X.chunks[0] if isinstance(X, arrays.Array) else (np.nan,) * len(blocks)
     more = () if columns is None else (columns,)
+    blocks = [as_delayed(_predicted)(predict, block, more, dtype) for block in _delayed(X, "X")]
+    lengths = X.chunks[0] if isinstance(X, arrays.Array) else (np.nan,) * len(blocks)
     parts = [arrays.from_delayed(block, (n, *more), dtype=dtype) for block, n in zip(blocks, lengths, strict=True)]
     return arrays.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _predicted(predict: Callable[[Any], np.ndarray], block: Any, more: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """The predictions of a block; none of one without rows, which a filter leaves and local models refuse."""
+    return predict(block) if block.shape[0] else np.empty((0, *more), dtype)
 
 
 class OnlineClassifier(_OnCluster):

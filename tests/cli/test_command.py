@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import typer
 from sklearn.linear_model import SGDClassifier
@@ -228,6 +229,30 @@ def test_intervals_are_those_of_the_model(rows, tmp_path):
     for kind in ("intervals,coverage=2", "intervals,share=0.5", "scores,coverage=0.5"):
         assert "coverage" in run("predict", tmp_path / "m", rows, "--as", kind, code=2)
     assert "passes must be 1, got 2" in run("train", rows, "--uncertainty", "--passes", 2, code=2)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize(
+    ("kind", "names"), [("labels", ["label"]), ("scores", ["score"]), ("intervals", ["score", "lower", "upper"])]
+)
+def test_files_without_rows_are_predicted_beside_others(tmp_path, form, kind, names):
+    table = pd.DataFrame({"a": [1.0, 2.0] * 9, "t": ["yes", "no"] * 9})
+    for name, rows in (("some", 18), ("none", 0)):
+        table[:rows].to_parquet(tmp_path / f"{name}.parquet")
+    run("train", tmp_path / "some.parquet", "--target", "t", "--scan", "--uncertainty", "--model", tmp_path / "m")
+    for files, rows in ((["none"], 0), (["none", "some", "none"], 18)):
+        run(
+            "predict",
+            tmp_path / "m",
+            *(tmp_path / f"{name}.parquet" for name in files),
+            "--as",
+            kind,
+            "-o",
+            tmp_path / f"p.{form}",
+        )
+        found = getattr(pd, f"read_{'feather' if form == 'arrow' else form}")(tmp_path / f"p.{form}")
+        assert list(found.columns) == names
+        assert len(found) == rows
 
 
 def test_failures_are_one_line(rows, tmp_path):

@@ -113,6 +113,19 @@ def test_shards_without_rows_change_nothing():
     assert evaluate(model, cut(X, Y, [0, *ends]), Local()).loss == evaluate(model, cut(X, Y, ends), Local()).loss
 
 
+@pytest.mark.parametrize("kind", ["labels", "scores", "probabilities", "intervals"])
+@pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c"]])
+def test_shards_without_rows_are_predicted_and_written(tmp_path, names, kind):
+    classes = np.array(names)[np.arange(len(Y)) % len(names)]
+    model = OnlineClassifier(uncertainty=True, random_state=0).fit(X, classes)
+    shards = cut(X, classes, [0, 100, 100])
+    found = np.concatenate(list(predict(model, shards, Local(), kind)))
+    whole = np.concatenate(list(predict(model, cut(X, classes, []), Local(), kind)))
+    assert np.array_equal(found, whole)
+    rows = [pq.read_table(path).num_rows for path in predict_to(model, shards, Local(), tmp_path, kind)]
+    assert rows == [0, 100, 0, len(Y) - 100]
+
+
 def test_numbers():
     X, y = load_diabetes(return_X_y=True)
     settings = {"penalty": "l1=1,l2=0.1", "tol": 1e-4, "clip": False}

@@ -64,8 +64,9 @@ def predictions(model: Any, block: Any, kind: str) -> Any:
     scores = learner.predict(rows)
     name, coverage = check_kind(kind)
     if name == INTERVALS:
-        ends = learner.predict_interval(rows, coverage).reshape(len(scores), -1, 2)
-        return np.concatenate([scores.reshape(len(scores), -1, 1), ends], axis=2).reshape(len(scores), -1)
+        n, K = len(scores), learner.n_outputs
+        ends = learner.predict_interval(rows, coverage).reshape(n, K, 2)
+        return np.concatenate([scores.reshape(n, K, 1), ends], axis=2).reshape(n, 3 * K)
     if kind == "scores" or learner is model:
         return scores
     if kind == "probabilities":
@@ -80,7 +81,7 @@ def tables(file: Any, names: list[str], form: Callable[[Any, Any], Any]) -> Iter
 
     opened: list[Any] = []
 
-    def write(found: Any) -> None:
+    def add(found: Any) -> None:
         rows = found.reshape(len(found), len(names))
         arrays = [
             pa.array(rows[:, k].tolist() if rows.dtype.kind in "OU" else np.ascontiguousarray(rows[:, k]))
@@ -91,9 +92,13 @@ def tables(file: Any, names: list[str], form: Callable[[Any, Any], Any]) -> Iter
             opened.append(form(file, batch.schema))
         opened[0].write_batch(batch)
 
+    def write(found: Any) -> None:
+        if len(found):  # labels of no row do not tell their type
+            add(found)
+
     yield write
     if not opened:
-        write(np.zeros((0, len(names))))
+        add(np.zeros((0, len(names))))
     opened[0].close()
 
 
