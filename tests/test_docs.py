@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
+from sklearn.linear_model import SGDRegressor
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -113,6 +114,29 @@ def test_the_parts_that_the_page_on_other_tools_names_are_known():
         for name in names:
             for spec in re.findall(rf"{name}\"?([a-z][\w,=.-]+)", "\n".join(ours)):
                 build(spec, build_penalty("none")) if build is build_solver else build(spec)
+
+
+def test_the_losses_of_sgd_are_those_that_the_page_on_other_tools_names():
+    theirs = {  # as scikit-learn documents them: of the margin m, or of the residual e
+        "log_loss": lambda m: np.log1p(np.exp(-m)),
+        "hinge": lambda m: np.maximum(0.0, 1.0 - m),
+        "squared_hinge": lambda m: np.maximum(0.0, 1.0 - m) ** 2,
+        "modified_huber": lambda m: np.where(m >= -1.0, np.maximum(0.0, 1.0 - m) ** 2, -4.0 * m),
+        "perceptron": lambda m: np.maximum(0.0, -m),
+        "squared_error": lambda e: e**2 / 2.0,
+        "huber": lambda e: np.where(np.abs(e) <= 0.1, e**2 / 2.0, 0.1 * np.abs(e) - 0.1**2 / 2.0),
+        "epsilon_insensitive": lambda e: np.maximum(0.0, np.abs(e) - 0.1),
+    }
+    assert SGDRegressor().epsilon == 0.1
+    text = (ROOT / "docs/other-tools.md").read_text().partition("## From Vowpal Wabbit")[0]
+    rows = re.findall(r"^\| (`loss=.*) \| (`loss=.*) \|$", text, re.MULTILINE)
+    pairs = [pair for row in rows for pair in zip(*(re.findall(r'`(?:loss=)?"([^"]+)"', side) for side in row), strict=True)]
+    named = {name: ours for name, ours in pairs if name in theirs}
+    assert named.keys() == theirs.keys()
+    for name, ours in named.items():
+        loss, number = build_loss(ours), name in ("squared_error", "huber", "epsilon_insensitive")
+        for score in np.linspace(-3.0, 3.0, 61):
+            assert np.isclose(loss.factor * loss.value(score, 0.0 if number else 1.0), theirs[name](score)), ours
 
 
 def test_the_solver_table_names_every_solver_and_no_other():
