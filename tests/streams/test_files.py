@@ -236,6 +236,12 @@ def test_bundled_sets_need_no_file(name):
     assert (stream.classes is None) == (stream.task == "regress")
 
 
+@pytest.mark.parametrize("option", [{"features": ["a"]}, {"target": "y"}, {"bins": ["a=3"]}, {"missing": "omit"}, {"base": 0}])
+def test_a_bundled_set_has_no_options(option):
+    with pytest.raises(ValueError, match=f"{next(iter(option))} is for files and tables; the data set 'wine' is as it is"):
+        streams.open("wine", **option)
+
+
 def test_a_bundled_set_is_scikit_learns():
     y, X = rows_of(streams.open("breast-cancer"))
     theirs = load_breast_cancer()

@@ -104,7 +104,12 @@ def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, 
     other = next((place for place in places if place not in found), None)
     if other is not None:
         raise ValueError(f"source: expected files of one kind, got {found[0].name} (converted rows) and {other.name}.")
+    refuse_options(options, f"is for columns with names; {found[0].name} holds converted rows, which have none.")
+    return True
+
+
+def refuse_options(options: Mapping[str, Any], why: str) -> None:
+    """Raise ValueError for an option that was given; ``why``: the words behind its name."""
     for name, value in options.items():
         if value != ONLY_FOR[name][1]:
-            raise ValueError(f"{name} is for columns with names; {found[0].name} holds converted rows, which have none.")
-    return True
+            raise ValueError(f"{name} {why}")
