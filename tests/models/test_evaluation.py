@@ -10,6 +10,7 @@ from garbage import collected
 from onlinear import OnlineClassifier, OnlineRegressor
 from onlinear.models.evaluation import evaluate
 from onlinear.papers.optimum import mean_loss
+from onlinear.streams.blocks import StreamError
 from onlinear.streams.pairs import Pairs
 
 rng = np.random.default_rng(5)
@@ -146,3 +147,5 @@ def test_blocks_without_rows_count_for_nothing(tol):
     assert evaluate(model, Pairs(blocks)).loss == evaluate(model, Pairs(blocks[1::2])).loss
     assert model.score(blocks) == model.score(blocks[1::2])
     assert model.duality_gap(blocks) == model.duality_gap(blocks[1::2])
+    with pytest.raises(StreamError, match="expected at least one row, got none"):
+        model.score(blocks[::2])
