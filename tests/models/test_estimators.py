@@ -784,6 +784,38 @@ def test_what_is_named_instead_takes_total_variation(solver):
         OnlineClassifier(penalty="tv=0.1", solver=other).fit(X, [0, 1, 0, 1])
 
 
+@pytest.mark.parametrize(
+    ("task", "name", "value"),
+    [
+        (OnlineClassifier, "penalty", "l1=0.1"),
+        (OnlineClassifier, "l1", 0.1),
+        (OnlineClassifier, "loss", "hinge"),
+        (OnlineClassifier, "fit_intercept", False),
+        (OnlineRegressor, "clip", False),
+        (OnlineRegressor, "solver", "rda"),
+        (OnlineRegressor, "scale", "rms"),
+    ],
+)
+def test_a_setting_of_the_learner_that_changed_is_refused(task, name, value, tmp_path):
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 2, 0, 1, 2])
+    model = task().fit(X, y)
+    was = getattr(model, name)
+    trained = model.coef_
+    same = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model]
+    model.save(tmp_path / "m")
+    for each in (*same, load(tmp_path / "m")):
+        each.set_params(**{name: value}, passes=2, verbose=0)
+        with pytest.raises(ValueError, match=f"begun with {name}={re.escape(repr(was))}.*{name} is now"):
+            each.partial_fit(X, y)
+        assert np.array_equal(each.coef_, trained)
+        each.save(tmp_path / "n")
+        assert getattr(load(tmp_path / "n"), name) == was  # what the learner has
+        each.set_params(**{name: was}).partial_fit(X, y)
+        each.set_params(**{name: value}).fit(X, y).partial_fit(X, y)
+        each.set_params(class_weight={0: 2.0}) if task is OnlineClassifier else each.set_params(n_jobs=1)
+        each.partial_fit(X, y)
+
+
 def test_defaults_give_a_sensible_model_on_raw_bundled_data():
     for X, y in (load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)):
         order = np.random.default_rng(0).permutation(len(y))

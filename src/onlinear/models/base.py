@@ -48,6 +48,22 @@ from onlinear.streams import encoding
 from onlinear.text.form import check_flag, check_verbose
 from onlinear.training.options import CLASSIFY, REGRESS
 
+# Settings that a learner is made with: no later row changes them.
+OF_LEARNER = (
+    "loss",
+    "penalty",
+    "l1",
+    "l2",
+    "solver",
+    "eta",
+    "average",
+    "scale",
+    "fit_intercept",
+    "clip",
+    "forget",
+    "uncertainty",
+)
+
 
 class Model(Certifying, ABC):
     """What the two tasks share. ``settings`` are the arguments of ``__init__``; what was learned ends with an underscore."""
@@ -61,6 +77,7 @@ class Model(Certifying, ABC):
     learner_: Any  # a Learner, or what predicts of one (Final)
     n_features_in_: int | None
     n_iter_: int
+    _begun: tuple[Any, dict[str, Any]] | None = None  # the learner, and the settings that it was made with
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
     l1: float | None = None  # of pickles that are older than these
@@ -144,7 +161,7 @@ class Model(Certifying, ABC):
         self.check_flags()
         solver, average = self._solver(), self._average(outputs)
         follows = self._follows(solver, average)
-        return Learner(
+        learner = Learner(
             solver,
             self.loss,
             self.chosen_penalty(),
@@ -161,6 +178,26 @@ class Model(Certifying, ABC):
             total=total,
             n_jobs=self.n_jobs,
         )
+        return self.begin_with(learner)
+
+    def begin_with(self, learner: Any) -> Any:
+        """The learner, whose settings are those of now."""
+        self._begun = learner, {name: getattr(self, name) for name in OF_LEARNER if hasattr(self, name)}
+        return learner
+
+    def _settings_begun(self) -> dict[str, Any]:
+        """The settings that the learner was made with; none of an older pickle."""
+        return self._begun[1] if self._begun is not None and self._begun[0] is self.learner_ else {}
+
+    def refuse_other_settings(self) -> None:
+        """Raise ValueError where a setting of the learner has changed since it was made, and no later row would follow it."""
+        for name, value in self._settings_begun().items():
+            now = getattr(self, name)
+            if now is not value and now != value:
+                raise ValueError(
+                    f"the model was begun with {name}={value!r}, which partial_fit continues, and {name} is now {now!r}: "
+                    "set it back, or begin anew with fit."
+                )
 
     def check_flags(self) -> None:
         """Raise for settings that no part of the learner takes, where they are neither True nor False."""
@@ -406,7 +443,7 @@ class Model(Certifying, ABC):
     def describe(self, learner: Learner | Final) -> Header:
         names = self.names_of_numbers()
         described: Header = {
-            "params": store_params(self.settings()),
+            "params": store_params(self.settings() | self._settings_begun()),
             "features": self.n_features_in_,
             "names": names,
             "passes": self.n_iter_,
@@ -430,6 +467,7 @@ class Model(Certifying, ABC):
         must(is_history(self.history_), "history")
         if self.encoding_ is not None:
             encoding.must_be_known(self.encoding_)
+        self.begin_with(learner)
         names = header["names"]
         if names is None:
             return
@@ -546,7 +584,7 @@ class Classifier(Model):
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
         alone = self.for_outputs(outputs)
         if alone is not self:
-            return alone.new_learner(outputs, total)
+            return self.begin_with(alone.new_learner(outputs, total))
         return super().new_learner(outputs, total)
 
     def negative_target(self, outputs: int) -> float:

@@ -213,6 +213,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if isinstance(getattr(self, "learner_", None), Final):
             self.learner_.learn()  # which refuses
         first = not hasattr(self, "learner_")
+        if not first:
+            self.refuse_other_settings()
         asked = first and bool(self.columns_asked())
         if is_stream(X, y):
             if first:
