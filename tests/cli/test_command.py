@@ -55,6 +55,12 @@ def table(text):
     return [[math.nan if cell == "-" else float(cell) for cell in line] for line in cells]
 
 
+def test_a_held_out_file_without_rows_is_named(rows, tmp_path):
+    empty = tmp_path / "empty.svm"
+    empty.touch()
+    assert f"{empty}: expected at least one row, got none" in run("train", rows, "--holdout", empty, code=1)
+
+
 def test_the_table_grows_at_doubling_row_counts(rows):
     shown = run("train", rows, "--average", "none")
     assert re.search(r"rows +loss +since last +error +AUC +non-zeros", shown)

@@ -645,6 +645,8 @@ def test_bad_labels_are_refused(rows):
         ({"warm_start": "x"}, TypeError, "warm_start must be True or False, got 'x'"),
         ({"verbose": "x"}, TypeError, "verbose must be True, False or a whole number, got 'x'"),
         ({"verbose": -1}, ValueError, "verbose must be at least 0"),
+        ({"max_passes": "x"}, ValueError, "max_passes must be an integer"),
+        ({"max_passes": 0}, ValueError, "max_passes must be"),
         ({"warm_start": "x", "tol": 0.1, "l2": 0.1}, TypeError, "warm_start"),
         ({"verbose": "x", "tol": 0.1, "l2": 0.1}, TypeError, "verbose"),
         ({"class_weight": "even"}, ValueError, "class_weight"),

@@ -33,7 +33,7 @@ def explain(
     from onlinear.models.base import Model
     from onlinear.models.explaining import Explainer, entries_of
     from onlinear.models.loading import load
-    from onlinear.streams import StreamError
+    from onlinear.streams.blocks import refuse_no_rows
 
     learned = load(model)
     with usage():
@@ -41,16 +41,15 @@ def explain(
             raise ValueError(f"{model} holds a bare learner, which knows no task: explain takes classifiers and regressors.")
         options = as_model(source, reading._asdict(), learned, with_target=False)
         stream = as_numbered(streams.open(source, **options), learned)
-    explainer, none = Explainer(learned), True
+    explainer, shown = Explainer(learned), 0
     for where, entries in islice(entries_of(stream, stream.encoding if learned.encoding_ is None else learned.encoding_), rows):
-        found, none = explainer.explain(entries), False
+        found, shown = explainer.explain(entries), shown + 1
         if json:
             typer.echo(js.dumps({"row": where, **found._asdict(), "terms": [term._asdict() for term in found.terms]}))
             continue
         for line in describe(where, found, top):
             typer.echo(line)
-    if none:
-        raise StreamError(f"{stream.name}: expected at least one row, got none.")
+    refuse_no_rows(stream.name, shown)
 
 
 def describe(where: str, found: Explanation, top: int) -> list[str]:

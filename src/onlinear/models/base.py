@@ -16,6 +16,7 @@ import numpy as np
 from onlinear.averages import ADAPTIVE, CALIBRATED, Average, Fading
 from onlinear.files import model_file, trust
 from onlinear.learner import Learner
+from onlinear.learner.arguments import count
 from onlinear.learner.classes import best_class
 from onlinear.learner.core import CLIPPED
 from onlinear.learner.parts import (
@@ -200,9 +201,10 @@ class Model(Certifying, ABC):
                 )
 
     def check_flags(self) -> None:
-        """Raise for settings that no part of the learner takes, where they are neither True nor False."""
+        """Raise for wrong settings that no part of the learner takes."""
         check_flag("warm_start", self.warm_start)
         check_verbose(self.verbose)
+        count("max_passes", self.max_passes)
 
     def _uncertain(self) -> str:
         """Of what ``uncertainty`` tells how far predictions may be off: of targets that are numbers, else of scores."""

@@ -21,6 +21,7 @@ from onlinear.learner.loss_sums import LossSum, mean
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.ranking import Point, Ranking, Weights
 from onlinear.streams import Block, Stream, StreamError
+from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.labels import Labels
 from onlinear.streams.weighted import balanced_weights, typed
 from onlinear.training.metrics import NumberMeasures, add_in_order
@@ -113,10 +114,9 @@ class _Rows:
         return stretches(np.concatenate(self._errors), weights)
 
 
-def refuse_no_rows(name: str, rows: int, weight: float) -> None:
+def refuse_weightless(name: str, rows: int, weight: float) -> None:
     """Raise StreamError where there is no row of any weight."""
-    if not rows:
-        raise StreamError(f"{name}: expected at least one row, got none.")
+    refuse_no_rows(name, rows)
     if not weight > 0.0:
         raise StreamError(f"{name}: every row has the weight 0.")
 
@@ -174,8 +174,7 @@ def gap_of_stream(model: Any, stream: Stream) -> float:
             places = truth
             targets = one_against_rest(places, scores.shape[1], model.negative_target(scores.shape[1]))
         gap.add(block, scores, targets, places)
-    if not rows:
-        raise StreamError(f"{stream.name}: expected at least one row, got none.")
+    refuse_no_rows(stream.name, rows)
     return gap.result()
 
 
@@ -208,7 +207,7 @@ def share_right(model: Any, stream: Stream) -> float:
         rows += len(places)
         right = add_in_order(right, weights * (best_class(scores, axis=1) == places))
         total = add_in_order(total, weights)
-    refuse_no_rows(stream.name, rows, total)
+    refuse_weightless(stream.name, rows, total)
     return right / total
 
 
@@ -219,7 +218,7 @@ def r_squared(model: Any, stream: Stream) -> float:
     for scores, y, weights, _ in score_rows(model, stream):
         found.add(_means(model, scores), y, weights)
         rows, total = rows + len(y), total + float(weights.sum())
-    refuse_no_rows(stream.name, rows, total)
+    refuse_weightless(stream.name, rows, total)
     return found.values()[1]
 
 
@@ -277,7 +276,7 @@ def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: Gap
             calibration.add(model.probabilities_of(scores[:, 0] if outputs == 1 else scores), places, guessed, weights)
         np.add.at(matrix, (places, guessed), weights)
         found.add(scores, targets, guessed != places, weights)
-    refuse_no_rows(name, found.count, found.weight)
+    refuse_weightless(name, found.count, found.weight)
     area, curve = (None, None) if ranking is None else ranking.measure()
     measures: dict[str, float | None] = {"error": float(matrix.sum() - matrix.trace()) / found.weight}
     if ranking is not None:
@@ -312,7 +311,7 @@ def _evaluate_numbers(model: Any, scored: Iterable[Scored], name: str, gaps: Gap
         square = add_in_order(square, weights * off * off)
         targets.append(y)
         found.add(scores, y[:, None], np.abs(off), weights)
-    refuse_no_rows(name, found.count, found.weight)
+    refuse_weightless(name, found.count, found.weight)
     mae, r2 = sums.values()
     measures = {"mae": mae, "rmse": math.sqrt(square / found.weight), "r2": None if math.isnan(r2) else r2}
     weights = found.weights()

@@ -81,6 +81,7 @@ from onlinear.models.turns import forget, in_turn, put_back, twin_of, unchanged_
 from onlinear.rows import checks, column_names, named_columns
 from onlinear.streams import Shuffled, Stream, StreamError
 from onlinear.streams.ahead import Ahead
+from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.encoding import describe_names
 from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import scan
@@ -288,8 +289,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         n = rows.rows or 0
         weights = None if sample_weight is None else checks.weights(sample_weight, n)
         known, given = None if anew else getattr(self, "classes_", None), np.asarray(y)
-        if anew and not n:
-            raise StreamError(f"{rows.name}: expected at least one row, got none.")
+        if anew:
+            refuse_no_rows(rows.name, n)
         if anew and weights is not None:
             refuse_no_weight(weights)
         targets, named = self.target_places(given[:, 0] if given.shape == (n, 1) else given, classes, known, anew)

@@ -35,6 +35,12 @@ class StreamError(ValueError):
     """
 
 
+def refuse_no_rows(name: str, rows: int) -> None:
+    """Raise StreamError for a source of this name that has no rows."""
+    if not rows:
+        raise StreamError(f"{name}: expected at least one row, got none.")
+
+
 class Block(NamedTuple):
     """Some consecutive rows of a stream, all checked: values are finite and not 0, columns ascend.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import edges_between
-from onlinear.streams.blocks import StreamError
+from onlinear.streams.blocks import StreamError, refuse_no_rows
 from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
@@ -195,8 +195,8 @@ class Plan:
         if table.bare:
             raise StreamError(table.bare)
         if pa.types.is_null(held):
-            if table.place.table is not None and not table.place.table.num_rows:
-                raise StreamError(f"{table.place.name}: expected at least one row, got none.")
+            if table.place.table is not None:
+                refuse_no_rows(table.place.name, table.place.table.num_rows)
             raise StreamError(
                 f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
             )

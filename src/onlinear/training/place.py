@@ -11,6 +11,7 @@ import numpy as np
 
 from onlinear.learner.stored_learner import Header
 from onlinear.streams import Block, Shuffled, Stream, StreamError
+from onlinear.streams.blocks import refuse_no_rows
 from onlinear.training.options import PEEK
 
 
@@ -85,8 +86,7 @@ class Place:
                 break
             self._head.append(block)
             rows += block.n
-        if not rows:
-            raise StreamError(f"{self.stream.name}: expected at least one row, got none.")
+        refuse_no_rows(self.stream.name, rows)
         return self._head
 
     def rest(self, pass_again: Callable[[Block, int], None]) -> Iterator[Block]:

@@ -27,7 +27,7 @@ from onlinear.learner.stored_learner import Header
 from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Shuffled, Stream, StreamError, encoding
-from onlinear.streams.blocks import joined
+from onlinear.streams.blocks import joined, refuse_no_rows
 from onlinear.streams.labels import Labels
 from onlinear.streams.marks import remarks
 from onlinear.streams.weighted import ClassWeighted
@@ -423,7 +423,9 @@ class Training:
 
     def _score_stream(self, stream: Stream) -> ScoredRows:
         labels = None if self.labels is None else Labels(stream, self.labels.names.tolist())
-        return self._held.score_stream(self._wait_for(iter(self._weigh_classes(stream))), labels)
+        found = self._held.score_stream(self._wait_for(iter(self._weigh_classes(stream))), labels)
+        refuse_no_rows(stream.name, found.rows)
+        return found
 
     def _finish(self) -> None:
         """Take the best model where it was kept, and describe the rows to the model."""
