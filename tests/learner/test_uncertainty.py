@@ -268,7 +268,8 @@ def test_estimators(rows, tmp_path):
     assert std.shape == (9,)
     assert model.predict_interval(X[:9]).shape == (9, 2)
     table = streams.open(pd.DataFrame(X, columns=list("abcde")), unlabelled=True)
-    np.testing.assert_allclose(model.predict_interval(table), model.predict_interval(X))
+    with pytest.warns(UserWarning, match="taken for the model's columns in order"):
+        np.testing.assert_allclose(model.predict_interval(table), model.predict_interval(X))
     two = OnlineRegressor(uncertainty=True, random_state=0).fit(X, np.column_stack([y, 100.0 * y]))
     found = two.predict_interval(X[:9])
     assert found.shape == (9, 2, 2)

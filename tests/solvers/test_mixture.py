@@ -208,6 +208,8 @@ def test_wide_states_hold_no_models_of_columns_beyond_the_limit():
     assert run.states[0].arrays["models"].shape == (40 * 3 * MODELS,)
     assert run.weights().shape == (1_000_000,)
     assert run.bytes_per_column == 48
+    few = Learner("mixture,limit=40", "logistic", n_features=40)
+    assert (few.bytes_per_column, few.bytes_per_new_column) == (216, 48)
 
 
 def test_estimators_leave_the_columns_to_it(tmp_path):

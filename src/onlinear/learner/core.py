@@ -407,8 +407,17 @@ class Core(Guarded):
     @property
     def bytes_per_column(self) -> int:
         """What the state holds for one column, all outputs."""
+        return self._bytes_of_columns({name for name, bound in self.states[0].bounded.items() if self.size > bound.features})
+
+    @property
+    def bytes_per_new_column(self) -> int:
+        """The same where there are so many columns that it grows the least."""
+        return self._bytes_of_columns(set(self.states[0].bounded))
+
+    def _bytes_of_columns(self, full: set[str]) -> int:
+        """What one column takes; ``full``: the arrays that hold numbers of no more features."""
         state = self.states[0]
-        widths = state.widths | {name: bound.beyond for name, bound in state.bounded.items()}
+        widths = state.widths | {name: state.bounded[name].beyond for name in full}
         own = sum(int(np.prod(array.shape[:-1])) * widths.get(name, 1) * array.itemsize for name, array in state.arrays.items())
         more = [part.bytes_per_column for part in (self.scaler, self.spread) if part is not None]
         return max(1, own * self.n_outputs + sum(more))
@@ -426,8 +435,8 @@ class Core(Guarded):
         """Why the state may not grow to ``size`` columns; None where it may."""
         if size <= self.widest:
             return None
-        self._allowed = state_limit() // self.bytes_per_column
-        return growth_error(size - 1, self.bytes_per_column)
+        self._allowed = state_limit() // self.bytes_per_new_column
+        return growth_error(size - 1, self.bytes_per_new_column)
 
     def make_room(self, source: Source) -> None:
         """Grow to the columns of checked rows. Raise WideRowError before anything beyond the limit is made."""
@@ -435,7 +444,7 @@ class Core(Guarded):
             return
         if self.too_wide(source.size) is not None:
             row, column = rows.row_beyond(source, self.widest)
-            raise WideRowError(row, str(growth_error(column, self.bytes_per_column)))
+            raise WideRowError(row, str(growth_error(column, self.bytes_per_new_column)))
         self.grow(source.size)
 
     @changes

@@ -87,7 +87,7 @@ class Together:
     def _make_room(self, source: Source) -> None:
         if source.size <= self._learners[0].size:
             return
-        wrong = growth_error(source.size - 1, sum(learner.bytes_per_column for learner in self._learners))
+        wrong = growth_error(source.size - 1, sum(learner.bytes_per_new_column for learner in self._learners))
         if wrong is not None:
             raise ValueError(f"X: {wrong}")
         for group in self._groups:

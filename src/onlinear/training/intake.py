@@ -91,7 +91,7 @@ class Intake:
         if not learner.growing:
             return
         if learner.too_wide(block.size) is not None:
-            refuse_wide(block, learner.bytes_per_column, self._stream)
+            refuse_wide(block, learner.bytes_per_new_column, self._stream)
         if (wrong := learner.too_wide(getattr(self._stream, "width", 0))) is not None:
             raise StreamError(f"{self._stream.name}: {wrong}")
 
