@@ -5,6 +5,7 @@ import pytest
 
 from onlinear.rows import tidying
 from onlinear.rows.records import Rows
+from onlinear.rows.tidying import Owned
 
 LARGEST = 2**31 - 2
 
@@ -39,11 +40,11 @@ def rows_of(rng, columns, kinds):
     return Rows(starts, found, values.astype(rng.choice([np.float32, np.float64])))
 
 
-def tidied(rows, **kwargs):
+def tidied(rows, owned=Owned()):  # noqa: B008
     row = np.repeat(np.arange(rows.count), np.diff(rows.indptr).astype(np.int64))
     ordered = not np.any((row[1:] == row[:-1]) & (rows.indices[1:] <= rows.indices[:-1]))
     facts = int(rows.indices.max(initial=0)), float(np.abs(rows.values).max(initial=0.0)), ordered
-    return tidying.tidy(rows, LARGEST + 1, facts, "X", **kwargs)
+    return tidying.tidy(rows, LARGEST + 1, facts, "X", owned)
 
 
 @pytest.mark.parametrize("entries", [1, 3, 16, 64, tidying.BLOCK_ENTRIES])
@@ -77,17 +78,20 @@ def test_rows_of_any_length_beside_each_other(columns):
             assert ours.tobytes() == wanted.tobytes()
 
 
+@pytest.mark.parametrize("owned", [Owned(values=True), Owned(indices=True), Owned(indices=True, values=True)], ids=str)
 @pytest.mark.parametrize("entries", [1, 16, tidying.BLOCK_ENTRIES])
-def test_rows_are_made_tidy_in_their_own_memory(entries, monkeypatch):
+def test_rows_are_made_tidy_in_their_own_memory(entries, owned, monkeypatch):
     monkeypatch.setattr(tidying, "BLOCK_ENTRIES", entries)
     for seed in range(30):
         rows = rows_of(np.random.default_rng(seed), 9, ["ascending", "descending", "exchanged", "mixed"])
         if rows.indices.dtype == np.uint32 and rows.values.dtype == np.float64:
-            wanted = recipe(rows)
-            found = tidied(rows, owned=True).data
+            wanted, stored = recipe(rows), (rows.indices.copy(), rows.values.copy())
+            found = tidied(rows, owned).data
             for ours, other in zip(found, wanted, strict=True):
                 assert ours.tobytes() == other.tobytes()
-            assert not len(found.values) or np.shares_memory(found.values, rows.values)
+            for mine, array, given, before in zip(owned, found[1:], rows[1:], stored, strict=True):
+                assert not len(array) or np.shares_memory(array, given) == mine
+                assert mine or given.tobytes() == before.tobytes()
 
 
 def test_the_largest_value_counts_sums_and_no_entry_that_is_gone():

@@ -25,7 +25,7 @@ from onlinear.rows.records import (
     unlearnable,
 )
 from onlinear.rows.scanning import Scan, scan
-from onlinear.rows.tidying import sorted_rows
+from onlinear.rows.tidying import Owned, sorted_rows
 
 __all__ = [
     "BLOCK",
@@ -34,6 +34,7 @@ __all__ = [
     "ArrayRows",
     "InOrder",
     "NotFinite",
+    "Owned",
     "Rows",
     "Scan",
     "Source",

@@ -14,7 +14,7 @@ from onlinear.rows.checks import refuse_missing
 from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Rows, Source, plain, row_of, unlearnable
 from onlinear.rows.regrouping import ascends, by_row, columns_by_row, starts_of
 from onlinear.rows.scanning import Found, look_over
-from onlinear.rows.tidying import tidy
+from onlinear.rows.tidying import Owned, tidy
 from onlinear.text.hints import MISSING_IN_TABLE
 
 
@@ -128,11 +128,16 @@ def _read_sparse(X: Any, name: str) -> Source:
 
 def _read_csr(X: Any, name: str) -> Source:
     starts, columns, values = _compressed(X, X.shape[0], name)
-    return _checked(Rows(plain(starts, np.uint64), columns, values), X.shape[1], name)
+    return _checked(Rows(plain(starts, np.uint64), columns, values), X.shape[1], name, _converted(values, X))
 
 
-def _checked(rows: Rows, width: int, name: str, found: Found | None = None) -> Source:
-    """Rows whose columns are whatever was stored, checked; ``found``: what is in rows whose memory may be written."""
+def _converted(values: np.ndarray, X: Any) -> Owned:
+    """What may be written of rows that lie where they are stored, but for values that may be of another type there."""
+    return Owned(values=not np.may_share_memory(values, X.data))
+
+
+def _checked(rows: Rows, width: int, name: str, owned: Owned, found: Found | None = None) -> Source:
+    """Rows whose columns are whatever was stored, checked; ``found``: what is in them, where that is known."""
     starts, columns, values = rows
     high, largest, smallest, descents = look_over(rows) if found is None else found
     nnz = len(values)
@@ -144,7 +149,7 @@ def _checked(rows: Rows, width: int, name: str, found: Found | None = None) -> S
         at = int(np.argmin(np.isfinite(values)))
         raise NotFinite(name, float(values[at]), row_of(at, starts), int(columns[at]))
     if descents or (nnz and smallest == 0):
-        return tidy(rows, width, (top, size, not descents), name, owned=found is not None)
+        return tidy(rows, width, (top, size, not descents), name, owned)
     return Source(rows.count, width, top + 1, size, Rows(starts, plain(columns, np.uint32), values))
 
 
@@ -174,7 +179,7 @@ def _read_csc(X: Any, name: str) -> Source:
         used = np.flatnonzero(begins[1:] != begins[:-1])
         lengths = (begins[used + 1] - begins[used]).astype(np.int64)
         rows, found = by_row(starts, lines, np.repeat(used.astype(np.uint64), lengths), values)
-    return _checked(rows, width, name, found)
+    return _checked(rows, width, name, Owned(indices=True, values=True), found)
 
 
 def _read_coo(X: Any, name: str) -> Source:
@@ -187,12 +192,12 @@ def _read_coo(X: Any, name: str) -> Source:
     if isinstance(starts, int):
         raise _wrong_row(n, lines[starts], f"at entry {starts}", name)
     if ascends(lines):
-        return _checked(Rows(starts, columns, values), width, name)
+        return _checked(Rows(starts, columns, values), width, name, _converted(values, X))
     if int(columns.max()) >= min(width, LARGEST_COLUMN + 1):
         at = int(np.argmax(columns >= min(width, LARGEST_COLUMN + 1)))
         raise _wrong_column(width, columns[at], int(lines[at]), name)
     rows, found = by_row(starts, lines, columns, values)
-    return _checked(rows, width, name, found)
+    return _checked(rows, width, name, Owned(indices=True, values=True), found)
 
 
 def _compressed(X: Any, lines: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,6 +8,8 @@ sorted by itself, digit by digit. This is done a block of rows at a time, so sma
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from onlinear.compiled import LINE, exchange, function, kernel
@@ -22,14 +24,21 @@ PLAIN, DESCENDING, MIXED = 0, 1, 2  # how the columns of a row are ordered; plai
 WHOLE = 3  # a row that was mixed and is sorted, and has neither repeats nor zeros
 
 
-def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, *, owned: bool = False) -> Source:
+class Owned(NamedTuple):
+    """Which arrays of rows may be written: the memory of these is used again."""
+
+    indices: bool = False
+    values: bool = False
+
+
+def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, owned: Owned) -> Source:
     """The rows with columns ascending, repeated ones summed in float64 in the order they are stored, zeros left out.
 
-    ``facts``: the largest column, the largest absolute value, and whether columns ascend without repeats. ``owned``: the memory
-    of the rows may be written, and is used again. Raises ValueError where repeated entries sum to infinity.
+    ``facts``: the largest column, the largest absolute value, and whether columns ascend without repeats. Raises ValueError
+    where repeated entries sum to infinity.
     """
     highest, largest, ordered = facts
-    (starts, indices, sums), size, summed = sorted_rows(rows, highest, ordered=ordered, owned=owned)
+    (starts, indices, sums), size, summed = sorted_rows(rows, highest, owned, ordered=ordered)
     if summed == np.inf:
         at = int(np.argmax(np.isinf(sums)))
         row = int(np.searchsorted(starts, np.uint64(at), side="right")) - 1
@@ -38,19 +47,19 @@ def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, *, o
     return Source(rows.count, width, size, largest, Rows(starts, indices, sums))
 
 
-def sorted_rows(rows: Rows, highest: int, *, ordered: bool = False, owned: bool) -> tuple[Rows, int, float]:
-    """The tidy rows, 1 + their largest column, and the largest sum of repeated entries. ``highest``, ``ordered``, ``owned``: as
-    for ``tidy``, the largest column or above it."""
+def sorted_rows(rows: Rows, highest: int, owned: Owned, *, ordered: bool = False) -> tuple[Rows, int, float]:
+    """The tidy rows, 1 + their largest column, and the largest sum of repeated entries. ``highest``: the largest column or
+    above it; ``ordered``: whether columns ascend without repeats."""
     nnz = len(rows.values)
     starts = np.zeros(rows.count + 1, np.uint64)
-    indices = rows.indices if owned and rows.indices.dtype == np.uint32 else np.empty(nnz, np.uint32)
-    sums = rows.values if owned and rows.values.dtype == np.float64 else np.empty(nnz)
+    indices = rows.indices if owned.indices and rows.indices.dtype == np.uint32 else np.empty(nnz, np.uint32)
+    sums = rows.values if owned.values and rows.values.dtype == np.float64 else np.empty(nnz)
     if ordered:
         size, summed = _without_zeros(*rows, starts, indices, sums), 0.0
     else:
         longest = int(np.diff(rows.indptr.view(np.int64)).max(initial=0))
         most, keys = min(nnz, max(BLOCK_ENTRIES, longest)), _keys(longest, highest)
-        size, summed = _tidy(*rows, owned, most, *keys, starts, indices, sums)
+        size, summed = _tidy(*rows, any(owned), most, *keys, starts, indices, sums)
     end = int(starts[-1])
     return Rows(starts, indices[:end], sums[:end]), int(size), float(summed)
 
