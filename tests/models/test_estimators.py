@@ -26,7 +26,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-from onlinear import DivergenceError, Learner, ModelFileError, OnlineClassifier, OnlineRegressor, PenaltyPath, load, streams
+from onlinear import (
+    DivergenceError,
+    Learner,
+    ModelFileError,
+    OnlineClassifier,
+    OnlineRegressor,
+    PenaltyPath,
+    load,
+    shards,
+    streams,
+)
 from onlinear.files import model_file
 from onlinear.streams.pairs import Pairs
 from onlinear.text.hints import MISSING_IN_TABLE
@@ -816,6 +826,34 @@ def test_a_setting_of_the_learner_that_changed_is_refused(task, name, value, tmp
         each.set_params(**{name: value}).fit(X, y).partial_fit(X, y)
         each.set_params(class_weight={0: 2.0}) if task is OnlineClassifier else each.set_params(n_jobs=1)
         each.partial_fit(X, y)
+
+
+def _by_rows(model, X, y):
+    for x, target in zip(X, y, strict=True):
+        model.learn_one((np.arange(2), x), target)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("settings", "fit"),
+    [
+        ({}, lambda model, X, y: model.fit([(X, y)])),
+        ({}, _by_rows),
+        ({"solver": "batch-drs"}, lambda model, X, y: model.fit(X, y)),
+        ({"tol": 0.1}, lambda model, X, y: model.fit(X, y)),
+        ({"tol": 0.1}, lambda model, X, y: model.fit([(X, y)])),
+        ({"tol": 0.1}, lambda model, X, y: shards.fit(model, [shards.Blocks("rows", ((X, y),))], shards.Local(2))),
+        ({}, lambda model, X, y: PenaltyPath(model, ["l1=0.01", "l1=0.02"]).fit(X, y).estimator_at(0)),
+    ],
+    ids=["stream", "rows", "batch", "tol", "tol of a stream", "tol of shards", "path"],
+)
+def test_files_name_what_was_trained_however_it_was(settings, fit, tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    model = fit(OnlineClassifier(penalty="l1=0.01", **settings), X, y)
+    model.set_params(penalty="l1=0.5").save(tmp_path / "m")
+    assert load(tmp_path / "m").penalty == "l1=0.01"
+    with pytest.raises(ValueError, match=r"begun with penalty='l1=0\.01'"):
+        model.partial_fit(X, y)
 
 
 def test_defaults_give_a_sensible_model_on_raw_bundled_data():

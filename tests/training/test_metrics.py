@@ -83,3 +83,14 @@ def test_error_is_the_share_of_wrong_rows_by_weight():
     error, area = several.values()
     assert error == 0.5
     assert np.isnan(area)
+
+
+def test_a_row_without_weight_takes_no_digits_of_the_others():
+    rng = np.random.default_rng(0)
+    y, p, s = rng.normal(size=50), rng.normal(size=50), np.ones(50)
+    y[0], s[0] = 1e12, 0.0
+    for cuts in ([], [1]):
+        found = in_blocks(NumberMeasures(), cuts, p, y, s)
+        np.testing.assert_allclose(found.values()[1], r2_score(y[1:], p[1:]), rtol=1e-12)
+        np.testing.assert_allclose(found.mean_square, np.mean((y - p)[1:] ** 2), rtol=1e-12)
+        assert found.weight == 49.0

@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from copy import copy
 from inspect import signature
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Model(Certifying, ABC):
     learner_: Any  # a Learner, or what predicts of one (Final)
     n_features_in_: int | None
     n_iter_: int
-    _begun: tuple[Any, dict[str, Any]] | None = None  # the learner, and the settings that it was made with
+    _begun: dict[str, Any] | None = None  # the settings that the learner was made with; None in an older pickle
     history_: list[dict[str, Any]]  # where the run over a stream stood whenever the row count had doubled
     encoding_: dict[str, Any] | None  # how a stream's features became columns
     l1: float | None = None  # of pickles that are older than these
@@ -162,7 +162,7 @@ class Model(Certifying, ABC):
         self.check_flags()
         solver, average = self._solver(), self._average(outputs)
         follows = self._follows(solver, average)
-        learner = Learner(
+        return Learner(
             solver,
             self.loss,
             self.chosen_penalty(),
@@ -179,20 +179,16 @@ class Model(Certifying, ABC):
             total=total,
             n_jobs=self.n_jobs,
         )
-        return self.begin_with(learner)
 
-    def begin_with(self, learner: Any) -> Any:
-        """The learner, whose settings are those of now."""
-        self._begun = learner, {name: getattr(self, name) for name in OF_LEARNER if hasattr(self, name)}
+    def take(self, learner: Any) -> Any:
+        """Have a learner of the settings of now; gives it."""
+        self.learner_ = learner
+        self._begun = {name: getattr(self, name) for name in OF_LEARNER if hasattr(self, name)}
         return learner
-
-    def _settings_begun(self) -> dict[str, Any]:
-        """The settings that the learner was made with; none of an older pickle."""
-        return self._begun[1] if self._begun is not None and self._begun[0] is self.learner_ else {}
 
     def refuse_other_settings(self) -> None:
         """Raise ValueError where a setting of the learner has changed since it was made, and no later row would follow it."""
-        for name, value in self._settings_begun().items():
+        for name, value in (self._begun or {}).items():
             now = getattr(self, name)
             if now is not value and now != value:
                 raise ValueError(
@@ -361,8 +357,7 @@ class Model(Certifying, ABC):
     def start_learner(self, outputs: int, *, features: int | None, total: int | None) -> Learner:
         """Make the learner, of so many columns, for so many rows in all; None where they are not known."""
         self.n_features_in_ = features
-        learner = self.learner_ = self.new_learner(outputs, total)
-        return learner
+        return cast(Learner, self.take(self.new_learner(outputs, total)))
 
     def start_history(self) -> None:
         """Forget the reports of the run before."""
@@ -381,7 +376,7 @@ class Model(Certifying, ABC):
         to be taken instead."""
         self.n_iter_ = self.n_iter_ if passes is None else passes
         if best is not None:
-            self.learner_ = best
+            self.take(best)
             self.history_ = [entry for entry in self.history_ if entry["rows"] <= best.t]
 
     def negative_target(self, outputs: int) -> float:
@@ -445,7 +440,7 @@ class Model(Certifying, ABC):
     def describe(self, learner: Learner | Final) -> Header:
         names = self.names_of_numbers()
         described: Header = {
-            "params": store_params(self.settings() | self._settings_begun()),
+            "params": store_params(self.settings() | (self._begun or {})),
             "features": self.n_features_in_,
             "names": names,
             "passes": self.n_iter_,
@@ -462,14 +457,14 @@ class Model(Certifying, ABC):
     @abstractmethod
     def restore(self, header: Header, learner: Learner | Final) -> None:
         """Take what ``describe`` gave; raises ModelFileError for what no model gives."""
-        self.learner_, self.n_features_in_, self.n_iter_ = learner, header["features"], header["passes"]
+        self.n_features_in_, self.n_iter_ = header["features"], header["passes"]
         self.history_, self.encoding_ = header["history"], header["encoding"]
         must(trust.count(self.n_features_in_) and self.n_features_in_ == max(1, learner.size), "features")
         must(trust.count(self.n_iter_, 1), "passes")
         must(is_history(self.history_), "history")
         if self.encoding_ is not None:
             encoding.must_be_known(self.encoding_)
-        self.begin_with(learner)
+        self.take(learner)
         names = header["names"]
         if names is None:
             return
@@ -586,7 +581,7 @@ class Classifier(Model):
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
         alone = self.for_outputs(outputs)
         if alone is not self:
-            return self.begin_with(alone.new_learner(outputs, total))
+            return alone.new_learner(outputs, total)
         return super().new_learner(outputs, total)
 
     def negative_target(self, outputs: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, cast
 
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
@@ -33,11 +33,12 @@ class Certifying:
     fit_intercept: bool
     n_features_in_: int | None
     learner_: Any
-    check_flags: Any  # these five: methods of the model
+    check_flags: Any  # these six: methods of the model
     for_outputs: Any
     chosen_penalty: Any
     chosen_scale: Any
     new_learner: Any
+    take: Any
 
     @property
     def certifies(self) -> bool:
@@ -89,8 +90,7 @@ class Certifying:
         if names_certified(self.solver):
             first.solver = None
         self.n_features_in_ = first.n_features_in_ = features
-        self.learner_ = first.new_learner(outputs, total)
-        return self.learner_
+        return cast(Learner, self.take(first.new_learner(outputs, total)))
 
     def certified_after(self, online: Learner) -> Learner:
         """The learner that ends at the gap, at the weights and in the scales of one that has made its passes."""

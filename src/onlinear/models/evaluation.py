@@ -214,11 +214,11 @@ def share_right(model: Any, stream: Stream) -> float:
 def r_squared(model: Any, stream: Stream) -> float:
     """The share of the targets' variance that predictions explain; NaN where all targets are equal."""
     refuse_unfit(model)
-    found, rows, total = NumberMeasures(), 0, 0.0
+    found, rows = NumberMeasures(), 0
     for scores, y, weights, _ in score_rows(model, stream):
         found.add(_means(model, scores), y, weights)
-        rows, total = rows + len(y), total + float(weights.sum())
-    refuse_weightless(stream.name, rows, total)
+        rows += len(y)
+    refuse_weightless(stream.name, rows, found.weight)
     return found.values()[1]
 
 
@@ -241,7 +241,7 @@ class _Calibration:
 
     def add(self, p: np.ndarray, places: np.ndarray, guessed: np.ndarray, weights: np.ndarray) -> None:
         """Add rows: probabilities (n, K) and the places of the true and the guessed class."""
-        self.losses += _log_loss(p, places, weights)
+        self.losses = add_in_order(self.losses, weights * _log_losses(p, places))
         if p.shape[1] > 2:
             self._count(p[np.arange(len(p)), guessed], places == guessed, weights)
         else:
@@ -301,19 +301,17 @@ def _evaluate_classes(model: Any, scored: Iterable[Scored], name: str, gaps: Gap
 
 
 def _evaluate_numbers(model: Any, scored: Iterable[Scored], name: str, gaps: GapOfModel | None) -> Result:
-    found, sums, square, targets = _Rows(model), NumberMeasures(), 0.0, []
+    found, sums, targets = _Rows(model), NumberMeasures(), []
     for scores, y, weights, block in scored:
         if gaps is not None and block is not None:
             gaps.add(block, scores, y[:, None], None)
         predicted = _means(model, scores)
-        off = predicted - y
         sums.add(predicted, y, weights)
-        square = add_in_order(square, weights * off * off)
         targets.append(y)
-        found.add(scores, y[:, None], np.abs(off), weights)
+        found.add(scores, y[:, None], np.abs(predicted - y), weights)
     refuse_weightless(name, found.count, found.weight)
     mae, r2 = sums.values()
-    measures = {"mae": mae, "rmse": math.sqrt(square / found.weight), "r2": None if math.isnan(r2) else r2}
+    measures = {"mae": mae, "rmse": math.sqrt(sums.mean_square), "r2": None if math.isnan(r2) else r2}
     weights = found.weights()
     constant = best_constant(model.learner_.loss, of_numbers(np.concatenate(targets), weights))
     return Result(found.count, found.weight, found.loss(), measures, constant, stretches=found.stretches(weights))
@@ -338,7 +336,6 @@ def _labelled(stream: Stream) -> Iterable[Block]:
         yield block
 
 
-def _log_loss(p: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float:
-    """sum of -s log p of the true class; probabilities of 0 count as the smallest double's."""
-    own = np.maximum(p[np.arange(len(places)), places], np.finfo(np.float64).tiny)
-    return float(-(weights @ np.log(own)))
+def _log_losses(p: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """-log p of each row's class; probabilities of 0 count as the smallest double's."""
+    return -np.log(np.maximum(p[np.arange(len(places)), places], np.finfo(np.float64).tiny))

@@ -165,7 +165,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             source, y, weights = learner.check_input(X, y, weights)
             if certified is None:
                 start_passes(tasks, passes, source.n)
-            self.learner_, self.n_iter_ = learner, passes
+            self.take(learner)
+            self.n_iter_ = passes
         source = source.held() if passes > 1 or shuffle else source
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
         scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
@@ -204,7 +205,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return self
 
     def _solve(self, learner: Learner, X: Any, y: np.ndarray, weights: np.ndarray, iterations: int) -> Self:
-        self.learner_, self.n_iter_ = learner.solve(X, y, iterations, weights), iterations
+        self.take(learner.solve(X, y, iterations, weights))
+        self.n_iter_ = iterations
         tell(check_callbacks(self.callbacks), Progress(self, self.t_))
         return self
 
@@ -237,7 +239,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if learner.engine.batch:
                 raise ValueError(f"solver {learner.spec['solver']!r} needs all rows at once: use fit.")
             source, y, weights = learner.check_input(X, y, weights)
-            self.learner_, self.n_iter_ = learner, getattr(self, "n_iter_", 1)
+            if first:
+                self.take(learner)
+            self.n_iter_ = getattr(self, "n_iter_", 1)
         self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
         return self
 
@@ -312,7 +316,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if learner.engine.batch:
                 raise ValueError(f"solver {self.solver!r} needs all rows at once: use fit (passes= counts its iterations).")
             self.encoding_ = None if is_pair(row) else describe_names([])
-            self.learner_ = learner
+            self.take(learner)
 
     def _reads_dicts(self) -> bool:
         """Whether rows as dicts have taught it which columns there are."""

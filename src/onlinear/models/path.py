@@ -300,8 +300,7 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
         known = {name: value for name, value in vars(lead).items() if name.endswith("_")}
         for penalty, model in zip(self.penalties, fresh, strict=True):
             model.__dict__.update(known)
-            model.learner_ = model.new_learner(outputs, total)
-            if model.learner_.engine.batch:
+            if model.take(model.new_learner(outputs, total)).engine.batch:
                 raise ValueError(f"solver {model.solver!r} needs all rows at once; a path learns {penalty!r} row by row.")
         return self._of(fresh)
 

@@ -47,7 +47,7 @@ class Certified(Model):
         learner.solve_from(X, y, most, weights, start, teller(tasks, show_iterations() if self.verbose else None))
         for state in learner.states:
             add_passes(state, passes)
-        self.learner_ = learner
+        self.take(learner)
         self.n_iter_ = max(counted(state)[0] for state in learner.states)
         self.warn_of_shortfall()
         if self.leaves_means:

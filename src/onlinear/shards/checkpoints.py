@@ -104,7 +104,7 @@ def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any], *
         stand = _stand(found, entry, own)
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
-    learner, model.learner_ = found.learner_, found.learner_
+    learner = model.take(found.learner_)
     model.start_history()
     model.describe_rows(learner.size, found.encoding_, found.classes_ if isinstance(found, Classifier) else None)
     if (names := vars(found).get("feature_names_in_")) is not None:

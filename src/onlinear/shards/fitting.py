@@ -147,7 +147,7 @@ def _start(model: Model, shards: Sequence[Shard], runner: Runner, rounds: int | 
         if learner.scaler is not None:
             weights = np.column_stack([learner.scaler.original(column) for column in weights.T])
         learner.begin_at(weights, intercepts)
-    model.learner_ = learner
+    model.take(learner)
     model.start_history()
     described = describe(shards)
     kept = None if described is None else encoding.upto(described, learner.size)

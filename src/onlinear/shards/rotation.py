@@ -182,7 +182,7 @@ def _way_of(model: Any, classes: list[Any] | None, width: int, group: int) -> _W
         return _Way([fresh], lambda learned: learned[0])
 
     def joined(learned: list[ClassGroup]) -> Any:
-        ready.learner_ = Learner.together([each.learner for each in learned])
+        ready.take(Learner.together([each.learner for each in learned]))
         return ready
 
     return _Way([ClassGroup(ready, slice(k, k + group)) for k in range(0, len(classes), group)], joined)

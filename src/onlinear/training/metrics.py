@@ -130,19 +130,30 @@ class NumberMeasures(Measures):
     names = ("MAE", "R2")
 
     def __init__(self) -> None:
-        self._origin = np.full(1, np.nan)  # the first target: sums of squares are of differences from it
+        self._origin = np.full(1, np.nan)  # the first target that counts: sums of squares are of differences from it
         self._sums = np.zeros(5)  # s, s |y - p|, s (y - p)^2, s (y - origin), s (y - origin)^2
 
     def add(self, predicted: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
         """Predictions, targets and weights, (n,) each."""
-        if not len(truth):
-            return
         if np.isnan(self._origin[0]):
-            self._origin[0] = truth[0]
+            counted = np.flatnonzero(weights)
+            if not len(counted):
+                return
+            self._origin[0] = truth[counted[0]]
         with np.errstate(over="ignore", invalid="ignore"):  # predictions of a run that diverges
             off, far = truth - predicted, truth - self._origin[0]
             terms = weights, weights * np.abs(off), weights * off * off, weights * far, weights * far * far
             self._sums[:] = [add_in_order(total, values) for total, values in zip(self._sums.tolist(), terms, strict=True)]
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        return float(self._sums[0])
+
+    @property
+    def mean_square(self) -> float:
+        """The mean squared error; rows must have weight."""
+        return float(self._sums[2] / self._sums[0])
 
     def values(self) -> tuple[float, float]:
         total, absolute, square, first, second = self._sums.tolist()

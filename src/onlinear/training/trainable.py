@@ -40,6 +40,9 @@ class Trainable(Protocol):
     def certified_after(self, online: Learner) -> Learner:
         """The learner that ends at a certified gap, where another stands after the online passes."""
 
+    def take(self, learner: Learner) -> Learner:
+        """Have a learner, made of the model's settings; gives it."""
+
     def start_history(self) -> None:
         """Forget the reports of the run before."""
 

@@ -285,7 +285,7 @@ class Training:
             read = self._read_again(reading, each)
             self._place.rows += read
             reading.end(self.rows)
-            self.learner = self.model.learner_ = reading.learner
+            self.learner = self.model.take(reading.learner)
             yield Certified(reading.passes, self.rows, *reading.standing, reading.working, reading.crowded)
             self.tasks.end(READING)
             if self.keeper is not None:
