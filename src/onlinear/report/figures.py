@@ -43,7 +43,7 @@ def draw(name: str, title: str, fill: Callable[[Any], None]) -> Drawn:
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure, out = Figure(figsize=(6.0, 3.4), layout="constrained"), io.StringIO()
+        figure, out = Figure(figsize=(5.0, 3.0), layout="constrained"), io.StringIO()
         fill(figure.add_subplot())
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
