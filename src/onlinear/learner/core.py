@@ -6,7 +6,7 @@ files (``stored_learner.py``), runs over streams. ``Learner`` adds what users ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from math import inf, isfinite
 from typing import Any, NoReturn
@@ -234,16 +234,19 @@ class Core(Guarded):
         spread.grow(self.size)
         return spread
 
-    def follow_units(self, units: Units | None) -> None:
-        """Step as the running units say now: their multipliers, and the losses that match a clip or a level."""
+    def follow_units(self, units: Units | None, outputs: Sequence[int] | None = None) -> None:
+        """Step as the running units say now: their multipliers, and the losses that match a clip or a level; ``outputs``: those
+        that do, None for all."""
         if units is None:
             return
         if not np.all(np.isfinite(units.spread[:, COUNT])):
             self.stop("the weights of rows are so large that their sum is infinite. Divide them by a constant.")
         if not np.all(np.isfinite(units.spread)):
             self.stop("the targets are so large that their squares are infinite. Divide them by a constant.")
-        for k, (engine, by) in enumerate(zip(self.engines, units.multipliers.tolist(), strict=False)):
-            engine.multiply_steps(by)
+        multipliers = units.multipliers.tolist()
+        for k in range(len(self.engines)) if outputs is None else outputs:
+            engine = self.engines[k]
+            engine.multiply_steps(multipliers[k])
             if (loss := units.loss_of(k, engine.implicit)) is not None:
                 engine.loss = loss
 

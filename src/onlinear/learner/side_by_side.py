@@ -11,8 +11,8 @@ from numpy.lib.stride_tricks import as_strided
 from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
+from onlinear.learner.stretches import Apart, Together
 from onlinear.rows import Rows, Source
-from onlinear.solvers.core.engine import Examples
 from onlinear.solvers.packs.team import Team, in_threads
 
 
@@ -103,46 +103,30 @@ class SideBySide:
         that are not in them yet. ``stretches``: of rows with the same step sizes and loss, which change when the next one is
         asked for; None: all are.
         """
-        units, before, done = self._cores[0].units, self._cores[0].t, 0
-        scores, levels = self._no_scores(len(s)), np.zeros((self._cores[0].n_outputs, len(s)))
+        lead, n = self._cores[0], len(s)
+        before = lead.t
+        scores, levels = self._no_scores(n), np.zeros((lead.n_outputs, n))
+        given = block, largest, y, s, scores
+        if self._team is not None and len(lead.engines) > 1:
+            way: Together | Apart = Apart(self._cores, self._team, *given)
+        else:
+            way = Together(self._cores, self._team, scales, *given)
+        stopped = None
         try:
-            for part in (slice(0, len(s)),) if stretches is None else stretches:
-                for core in self._cores:
-                    core.follow_units(units)
-                learned, culprit = self._learn_stretch(block, largest, y, s, part, scores, scales)
-                done = part.start + learned
-                if units is not None and units.raises:
-                    units.write_levels(levels[:, part.start : done])
-                if done < part.stop:
-                    self._diverge(culprit, f"at row {first + done} of this call ", before + done + 1)
-        finally:
-            self._take_scores(scores, levels, ranges, y, s, done, before)
-        return scores
-
-    def _learn_stretch(
-        self, block: Rows, largest: float, y: np.ndarray, s: np.ndarray, part: slice, scores: np.ndarray, scales: Any
-    ) -> tuple[int, int]:
-        """Learn some of the rows; give how many were learned, and the output that stopped where not all were."""
-        lead, t = self._cores[0], self._cores[0].t
-        whole = part == slice(0, len(s))
-        rows, found = (block, scores) if whole else (block.cut(part), self._no_scores(part.stop - part.start))
-        taken = y[part] if lead.units is None else lead.units.from_level(y[part])
-        means = found[1] if any(core.race is not None for core in self._cores) else None
-        examples = Examples(rows, largest, taken.T, s[part], found[0], means)
-        try:
-            return (self._learn_alone(examples, scales), 0) if self._team is None else self._team.learn(examples)
+            for part in [slice(0, n)] if stretches is None else stretches:
+                stopped = way.follow(part)
+                if lead.units is not None and lead.units.raises:
+                    lead.units.write_levels(levels[:, part])
+                if stopped is not None:
+                    break
+            if (stopped := stopped or way.end()) is not None:
+                done, culprit = stopped
+                self._diverge(culprit, f"at row {first + done} of this call ", before + done + 1)
         except NO_NUMBER:
-            self._diverge(0, "in this call ", t + 1)
+            self._diverge(0, "in this call ", before + way.learned + 1)
         finally:
-            if not whole:
-                scores[:2, :, part] = found[:2]
-
-    def _learn_alone(self, examples: Examples, scales: Any) -> int:
-        """Learn rows of the lead without a team."""
-        lead = self._cores[0]
-        if scales is None:
-            return lead.engine.learn_outputs(lead.states, examples)
-        return lead.engine.learn_unscaled(lead.states[0], examples.output(0), scales)
+            self._take_scores(scores, levels, ranges, y, s, way.learned, before)
+        return scores
 
     def _take_scores(
         self,

@@ -185,6 +185,7 @@ class Units:
         self.spread = np.zeros((outputs, 3))  # sum of weights, mean, variance of the targets less their zero
         self.heaviest = np.zeros(1)
         self.sizes = np.zeros(1 + outputs)  # those that the multipliers were made for
+        self._fields = np.zeros(outputs)  # of the losses of counts: the levels that outputs were last learned from
         self.clip = Clip(outputs, self.counts) if clips else None
         self.steps = np.array([[0.0, *np.ones(outputs)]])  # rows learned before, and the multiplier of each output since then
 
@@ -192,6 +193,11 @@ class Units:
     def multipliers(self) -> np.ndarray:
         """The multiplier of each output's step sizes now, (K,)."""
         return self.steps[-1, 1:]
+
+    def of_outputs(self) -> np.ndarray:
+        """What the steps and losses of the outputs are made of now: multiplier, level, and range of the loss, (K, 2 or 4)."""
+        found = [self.multipliers, self.level]
+        return np.column_stack(found if self.clip is None else [*found, self.clip.rooms])
 
     def history(self, output: int) -> list[Steps]:
         """How the step sizes of an output were multiplied since the first row."""
@@ -224,7 +230,9 @@ class Units:
         if self.clip is not None:
             return self.clip.loss(output, self.level.item(output), implicit)
         if self.counts and self.raises:
-            return with_fields_at(Raised(self.level[output]), self.level[output : output + 1], implicit)
+            fields = self._fields[output : output + 1]
+            fields[0] = self.level[output]
+            return with_fields_at(Raised(self.level[output]), fields, implicit)
         return None
 
     def write_levels(self, levels: np.ndarray) -> None:

@@ -361,11 +361,14 @@ class Team:
             found += calls
         return found
 
-    def learn(self, examples: Examples) -> tuple[int, int]:
-        """Learn the rows in order, y being (targets, n), and fill in their scores.
+    def learn(self, examples: Examples, places: Sequence[int] | None = None) -> tuple[int, int]:
+        """Learn the rows in order, y being (targets, n), and fill in their scores; ``places``: of outputs that are learned by
+        themselves and alone learn the rows, None for all.
 
         Give the number of rows learned (all, unless a state stopped being finite) and the output that stopped (or -1).
         """
+        if places is not None:
+            return min(self._groups[place].learn(examples) for place in places)
         targets = np.ascontiguousarray(examples.y)
         own = targets.argmax(axis=0) if any(isinstance(group, Joint) for group in self._groups) else None
         examples = examples._replace(y=targets, own=own)
