@@ -237,20 +237,21 @@ def test_intervals_are_those_of_the_model(rows, tmp_path):
     assert "passes must be 1, got 2" in run("train", rows, "--uncertainty", "--passes", 2, code=2)
 
 
+@pytest.mark.parametrize("source", ["csv", "parquet"])
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
 @pytest.mark.parametrize(
     ("kind", "names"), [("labels", ["label"]), ("scores", ["score"]), ("intervals", ["score", "lower", "upper"])]
 )
-def test_files_without_rows_are_predicted_beside_others(tmp_path, form, kind, names):
+def test_files_without_rows_are_predicted_beside_others(tmp_path, source, form, kind, names):
     table = pd.DataFrame({"a": [1.0, 2.0] * 9, "t": ["yes", "no"] * 9})
     for name, rows in (("some", 18), ("none", 0)):
-        table[:rows].to_parquet(tmp_path / f"{name}.parquet")
-    run("train", tmp_path / "some.parquet", "--target", "t", "--scan", "--uncertainty", "--model", tmp_path / "m")
+        getattr(table[:rows], f"to_{source}")(tmp_path / f"{name}.{source}", index=False)
+    run("train", tmp_path / f"some.{source}", "--target", "t", "--scan", "--uncertainty", "--model", tmp_path / "m")
     for files, rows in ((["none"], 0), (["none", "some", "none"], 18)):
         run(
             "predict",
             tmp_path / "m",
-            *(tmp_path / f"{name}.parquet" for name in files),
+            *(tmp_path / f"{name}.{source}" for name in files),
             "--as",
             kind,
             "-o",
@@ -259,6 +260,10 @@ def test_files_without_rows_are_predicted_beside_others(tmp_path, form, kind, na
         found = getattr(pd, f"read_{'feather' if form == 'arrow' else form}")(tmp_path / f"p.{form}")
         assert list(found.columns) == names
         assert len(found) == rows
+    none = tmp_path / f"none.{source}"
+    for command in ("evaluate", "explain"):
+        assert f"none.{source}: expected at least one row, got none." in run(command, tmp_path / "m", none, code=1)
+    assert f"none.{source}: expected " in run("train", none, "--target", "t", code=1)
 
 
 def test_failures_are_one_line(rows, tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from onlinear import OnlineClassifier, QualityWarning, streams
 from onlinear.streams import StreamError
@@ -143,4 +146,35 @@ def test_a_file_without_rows_is_called_so(tmp_path):
         streams.open(written(tmp_path, "x,y\n"), target="y")
     (tmp_path / "b.csv").write_text("x,y\n1,0\n2,1\n")
     (tmp_path / "c.csv").write_text("x,y\n")
-    assert [block.n for block in streams.open([tmp_path / "b.csv", tmp_path / "c.csv"], target="y")] == [2]
+    for names in (["b.csv", "c.csv"], ["c.csv", "b.csv"], ["c.csv", "c.csv", "b.csv"]):
+        assert [block.n for block in streams.open([tmp_path / name for name in names], target="y")] == [2]
+
+
+@pytest.mark.parametrize("text", ["x,t,y\n", "y,t,x", "t,x\r\n", "\ufeffx,y,t\n\n"])
+@pytest.mark.parametrize("labels", ["0,1", "yes,no"])
+def test_a_line_of_names_alone_has_no_rows_for_a_model(tmp_path, text, labels):
+    rows = written(tmp_path, "x,t,y\n1,a,{}\n2,b,{}\n".format(*labels.split(",")))
+    trained = streams.open(rows, target="y").encoding
+    none = tmp_path / "none.csv"
+    none.write_text(text)
+    assert list(streams.open(none, encoding=trained)) == []
+    for target in ("y",) if "y" in text else ():
+        assert list(streams.open(none, target=target, encoding=trained)) == []
+        (block,) = streams.open([none, rows], target=target, encoding=trained)
+        assert block.n == 2
+    none.write_text("other,t\n")
+    with pytest.raises(StreamError, match=r"none\.csv: expected a column 'x', got 'other', 't'"):
+        list(streams.open(none, encoding=trained))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_files_of_no_rows_and_no_types_are_as_such_text(tmp_path, form):
+    write = {"parquet": pq.write_table, "arrow": feather.write_feather}[form]
+    write(pa.table({"y": [0, 1], "t": ["a", "b"]}), tmp_path / f"some.{form}")
+    write(pa.table({"y": pa.nulls(0), "t": pa.nulls(0)}), tmp_path / f"none.{form}")
+    some, none = tmp_path / f"some.{form}", tmp_path / f"none.{form}"
+    with pytest.raises(StreamError, match=rf"none\.{form}: expected at least one row, got none"):
+        streams.open(none, target="y")
+    assert [block.n for block in streams.open([none, some], target="y")] == [2]
+    trained = streams.open(some, target="y").encoding
+    assert list(streams.open(none, encoding=trained)) == list(streams.open(none, target="y", encoding=trained)) == []

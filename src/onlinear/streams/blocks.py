@@ -38,7 +38,12 @@ class StreamError(ValueError):
 def refuse_no_rows(name: str, rows: int) -> None:
     """Raise StreamError for a source of this name that has no rows."""
     if not rows:
-        raise StreamError(f"{name}: expected at least one row, got none.")
+        raise StreamError(no_rows(name))
+
+
+def no_rows(name: str) -> str:
+    """What is wrong with a source of this name that has no rows."""
+    return f"{name}: expected at least one row, got none."
 
 
 class Block(NamedTuple):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import edges_between
-from onlinear.streams.blocks import StreamError, refuse_no_rows
+from onlinear.streams.blocks import StreamError
 from onlinear.streams.delimiters import delimiter_within, typed
 from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
@@ -192,13 +192,12 @@ class Plan:
                 return stated
             wanted = f"{WANTED[stated]}, {'as asked or as in the first file' if self._given is None else 'as the model has it'}"
             raise StreamError(f"{where}: expected {wanted}, got {in_words(held)}.")
-        if table.bare:
-            raise StreamError(table.bare)
         if pa.types.is_null(held):
-            if table.place.table is not None:
-                refuse_no_rows(table.place.name, table.place.table.num_rows)
+            if table.bare and self._given is not None:
+                return NUMBER  # a target, which no row has
             raise StreamError(
-                f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
+                table.bare
+                or f"{where} has no value that tells its type: exclude it, or name it in text or numbers{_by(table)}."
             )
         if found is None:
             raise StreamError(

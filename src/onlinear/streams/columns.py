@@ -40,7 +40,8 @@ MOST_COUNTED = 1000  # files whose rows are counted in advance
 class Columns(Reader):
     """The rows of one or several files with named columns, in blocks of about ``2 block_bytes`` of numbers.
 
-    The first file decides the kinds of the columns, unless an ``encoding`` does; the others must agree.
+    The first file decides the kinds of the columns, unless an ``encoding`` does; the others must agree. A file without rows
+    that states no types, as a CSV file of names alone, leaves it to the next.
     """
 
     def __init__(
@@ -65,14 +66,23 @@ class Columns(Reader):
         self._names: tuple[str, ...] = ()
         self._schemas: dict[tuple[str, str, bytes], Any] = {}
         with ExitStack() as stack:
-            first = stack.enter_context(closing(self._open(self.places[0])))
+            first = stack.enter_context(closing(self._deciding()))
             self._begin(first)
             self._spare = None if self.rereadable else first
             if self._spare is not None:
                 stack.pop_all()
 
+    def _deciding(self) -> Table:
+        """The file that decides: the first that tells kinds, else the first. A pipe is opened once."""
+        for place in self.places if self.rereadable else ():
+            table = self._open(place)
+            if not table.bare:
+                return table
+            table.close()
+        return self._open(self.places[0])
+
     def _begin(self, first: Table) -> None:
-        """Plan by the first file, and set the stream's attributes."""
+        """Plan by the file that decides, and set the stream's attributes."""
         self._plan.decide(first, self._first_values)
         text = self._plan.text_target
         self.task = "classify" if text else None
@@ -103,11 +113,11 @@ class Columns(Reader):
         return open_table(place, self.form, settings)
 
     def _first_values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
-        """The values of some columns in the first rows of the first file, which is opened once more."""
+        """The values of some columns in the first rows of the file that decides, which is opened once more."""
         if not self.rereadable:
             raise ValueError("bins: a number of bins needs rows that can be read twice, and a pipe cannot: give their edges.")
         held: dict[str, list[np.ndarray]] = {feature.name: [] for feature in features}
-        with closing(self._open(self.places[0])) as table:
+        with closing(self._deciding()) as table:
             for first, batch in table.batches(list(held), FIRST_ROWS):
                 for feature, array in zip(features, batch.select(list(held)).columns, strict=True):
                     held[feature.name].append(known_values(array, feature.kind, self.options.dates))

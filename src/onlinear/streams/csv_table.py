@@ -72,12 +72,13 @@ class CsvTable(Table):
         if known is None:
             # pyarrow gives its handler the text of a wrong row, and prints a traceback where that is not UTF-8.
             wrong = self._note_wrong_row if _is_utf8(head) else None
-            known = _look_at(self._open_csv(pa.BufferReader(head), {}, None, wrong), self._decimal)
+            # pyarrow takes names without a line end for an empty file.
+            text = head + b"\n" if self._file.whole else head
+            known = _look_at(self._open_csv(pa.BufferReader(text), {}, None, wrong), self._decimal)
             wrong_rows, self._wrong = self._wrong, []
             self._settings.schemas.clear()
             if known[-1]:
-                no_rows = f"{self.place.name}: {NO_ROWS}."
-                self.bare = wrong_rows[0][1] if wrong_rows else no_rows
+                self.bare = wrong_rows[0][1] if wrong_rows else f"{self.place.name}: {NO_ROWS}."
             else:
                 self._settings.schemas[key] = known
         schema, self.marks, _ = known

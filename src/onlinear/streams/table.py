@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from onlinear.streams.blocks import StreamError
+from onlinear.streams.blocks import StreamError, no_rows
 from onlinear.streams.places import Place
 
 
@@ -35,7 +35,12 @@ class Table(ABC):
         self.place = place
         self.schema: Any = None
         self.marks: dict[str, tuple[str, ...]] = {}  # columns of text that hold numbers, and why they do not look so
-        self.bare = ""  # what is wrong where it is known to have no rows
+
+    @cached_property
+    def bare(self) -> str:
+        """What is wrong where it has no rows, nor types for all of its columns; else nothing."""
+        untold = any(map(pa.types.is_null, self.schema.types))
+        return no_rows(self.place.name) if untold and self.count() == 0 else ""
 
     @cached_property
     def types(self) -> dict[str, Any]:
