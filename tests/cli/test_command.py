@@ -175,6 +175,14 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
         (("--passes", "0"), "Invalid value for '--passes'"),
         (("--tol", "small"), "'small'"),
         (("--early-stop", "2"), "--early-stop needs --holdout (it monitors the held-out loss)"),
+        (("--early-stop", "2", "--holdout", "0.1"), "--early-stop is for several passes, and there is one"),
+        (("--no-clip",), "--no-clip is for predictions of numbers; the task is to classify"),
+        (("--clip", "--workers", "1", "--rounds", "2"), "--clip is for predictions of numbers; the task is to classify"),
+        (("--class-weight", "0=1", "--task", "regress", "--workers", "1", "--rounds", "2"), "--class-weight weighs classes"),
+        (("--holdout", "0.1", "--holdout", "a.svm"), "--holdout is given 2 times; expected it once"),
+        (("-m", "a", "--model", "b"), "--model is given 2 times; expected it once"),
+        (("--seed", "1", "--seed=2", "--seed", "3"), "--seed is given 3 times; expected it once"),
+        (("--intercept", "--no-intercept"), "--intercept/--no-intercept is given 2 times; expected it once"),
         (("--loss", "hinge", "--task", "regress"), "is for two classes"),
         (("--solver", "batch-drs"), "needs all rows at once"),
         (("--average", "suffix"), "needs total="),
@@ -186,6 +194,39 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
 def test_wrong_options_are_a_usage_error(rows, options, message):
     error = re.sub(r"[│╭╮╰╯─\s]+", " ", run("train", rows, *options, code=2))
     assert message in error
+
+
+def test_lists_and_switches_may_be_given_again(tmp_path):
+    (tmp_path / "a.csv").write_text("y,a,b,c\n1,1,2,3\n0,2,1,1\n")
+    lists = ("--exclude", "a", "--exclude", "b")
+    shown = run(
+        "train", tmp_path / "a.csv", "--target", "y", *lists, "-q", "--quiet", "-m", tmp_path / "m", "--final", "--final"
+    )
+    assert shown == ""
+    assert load(tmp_path / "m").encoding_["features"] == [["c", "number"]]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("explain", "m", "a.svm", "--json", "--top", "10"), "--top is for lines; --json shows all terms"),
+        (("convert", "a.svm", "-o", "b.svm", "--json", "-q"), "--quiet and --json exclude each other"),
+        (("convert", "a.svm", "-o", "-", "--json"), "--json needs a file as --output, got -"),
+        (("convert", "a.svm", "-o", "/dev/null", "--json"), "--json needs a file as --output, got /dev/null"),
+        (("predict", "m", "a.svm", "-o", "b.csv", "--header"), "--header is for text, and b.csv names its columns anyway"),
+        (("report", "m", "--max-errors", "3"), "--max-errors says how rows are read, and no rows are given"),
+        (("predict", "m", "a.svm", "--as", "scores", "--as", "labels"), "--as is given 2 times; expected it once"),
+        (("train", "--resume", "c", "--final"), "--final needs --model FILE"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_options_that_cannot_act_are_refused(rows, tmp_path, monkeypatch, command, message):
+    monkeypatch.chdir(tmp_path)
+    run("train", rows, "--model", "m")
+    run("train", rows, "--checkpoint", "c", "--checkpoint-every", 1)
+    rows.rename("a.svm")
+    assert run(*command, code=2).startswith(f"onlinear: {message}")
+    assert sorted(os.listdir()) == ["a.svm", "c", "m"]
 
 
 def test_the_task_must_be_said_where_the_labels_do_not_tell(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial, wraps
@@ -70,6 +71,19 @@ def _converted(convert: Callable[..., Any], ctx: typer.Context, value: Any) -> A
 class QuickCommand(LazyConversion, TyperCommand):
     """A command. Options that other programs have are answered with those that ``train`` has for it."""
 
+    def make_parser(self, ctx: Any) -> Any:
+        """The reader of the command line, which refuses a second value of an option that has one."""
+        parser: Any = super().make_parser(ctx)
+        read = parser.parse_args
+
+        def read_once(args: list[str]) -> Any:
+            found = read(args)
+            _refuse_repeated(found[2])
+            return found
+
+        parser.parse_args = read_once
+        return parser
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line."""
         try:
@@ -78,6 +92,15 @@ class QuickCommand(LazyConversion, TyperCommand):
             if self.name == "train" and hasattr(error, "possibilities"):  # the option is not there; typer exports no class
                 _advise(error)
             raise
+
+
+def _refuse_repeated(given: Sequence[Any]) -> None:
+    """End the command where an option of one value stands twice; ``given``: the parameters, each as often as it stands."""
+    for parameter, count in Counter(given).items():
+        switches = getattr(parameter, "is_flag", False) and not parameter.secondary_opts  # which says the same again
+        if count > 1 and not (parameter.multiple or switches):
+            names = "/".join([max(options, key=len) for options in (parameter.opts, parameter.secondary_opts) if options])
+            fail(f"{names} is given {count} times; expected it once.", USAGE)
 
 
 def _advise(error: Any) -> None:
@@ -199,6 +222,11 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
             raise UsageError(
                 f"{option} {printable(path)}: is also {role}{also}; an output must be another file than every input."
             )
+
+
+def given_in(ctx: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    return getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"
 
 
 def _version(asked: bool) -> None:

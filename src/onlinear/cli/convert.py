@@ -47,6 +47,7 @@ def convert(
 
     Without --float32 every number keeps all its bits. Comments and qid: are left out.
     """
+    from onlinear.files.writing import is_stream
     from onlinear.streams.suffixes import CSV, SUFFIXES, strip_packing
 
     columns = output.endswith(COLUMNS)
@@ -54,6 +55,10 @@ def convert(
         raise UsageError(f"--float32 is for {', '.join(COLUMNS)}; {output} is text.")
     if columns and output_base is not None:
         raise UsageError("--output-base is for svmlight text; columns of numbers start at 0.")
+    if quiet and json:
+        raise UsageError("--quiet and --json exclude each other.")
+    if json and (output == STDOUT or is_stream(output)):
+        raise UsageError(f"--json needs a file as --output, got {printable(output)}: the object might stand among the rows.")
     if output != STDOUT:
         writable("--output", output, inputs(source))
     if not columns and strip_packing(output).endswith((*SUFFIXES[CSV], ".vw")):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onlinear.cli.command import Reading, app, guarded, reads, usage
+from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
 from onlinear.cli.show import keep_start
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @reads
 @guarded
 def explain(
+    ctx: typer.Context,
     model: Annotated[str, typer.Argument(help="A model file.", show_default=False)],
     source: Annotated[list[str], typer.Argument(help="Rows, in any format that train reads.", show_default=False)],
     rows: Annotated[int, typer.Option("--rows", help="How many rows to explain, from the first.", min=1)] = 1,
@@ -35,6 +36,8 @@ def explain(
     from onlinear.models.loading import load
     from onlinear.streams.blocks import refuse_no_rows
 
+    if json and given_in(ctx, "top"):
+        raise UsageError("--top is for lines; --json shows all terms.")
     learned = load(model)
     with usage():
         if not isinstance(learned, Model):

@@ -12,6 +12,7 @@ import typer
 from onlinear.cli.command import Dask, Reading, UsageError, Workers, app, guarded, inputs, over_shards, reads, writable
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import say_errors
+from onlinear.text.names import printable
 
 Write = Callable[[Any], None]
 
@@ -43,7 +44,7 @@ def predict(
     """Predict: one line per row, in the order of the rows."""
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
-    from onlinear.models.predictions import check_kind, columns, predictions
+    from onlinear.models.predictions import FORMS, check_kind, columns, predictions
     from onlinear.streams.suffixes import PACKED
 
     try:
@@ -55,6 +56,8 @@ def predict(
             raise UsageError(
                 f"--output {output}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as .txt."
             )
+        if header and Path(output).suffix in FORMS:
+            raise UsageError(f"--header is for text, and {printable(output)} names its columns anyway.")
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)

@@ -37,6 +37,8 @@ def report(
     The page is one file that needs no network. Needs matplotlib and jinja2: pip install 'onlinear\[report]'.
     """
     require_libraries()
+    if not source and (unused := _options(reading)):
+        raise UsageError(f"{unused[0]} says how rows are read, and no rows are given.")
     writable("--output", output, [*inputs(source or ()), ("the model", model)])
     command = ["onlinear", "report", model, *(source or ()), *_options(reading), "--output", output]
     result, stream = None, None

@@ -86,9 +86,8 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
     )
 
     def make(task: str) -> Trainable:
-        if settings.class_weight is not None and task != CLASSIFY:
-            raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
         if start is not None:
+            refuse_for_task(settings, task)
             return start
         return estimator(settings, task, reader) if saved is None else load(saved.path)
 
@@ -127,8 +126,17 @@ def _own_weights(model: Classifier, settings: Settings) -> Mapping[Any, float] |
     return model.class_weight if isinstance(model.class_weight, dict) else None
 
 
+def refuse_for_task(settings: Settings, task: str) -> None:
+    """Raise ValueError for options that the other task has."""
+    if settings.class_weight is not None and task != CLASSIFY:
+        raise ValueError(f"--class-weight weighs classes; the task is to {task}.")
+    if settings.clip is not None and task == CLASSIFY:
+        raise ValueError(f"{'--clip' if settings.clip else '--no-clip'} is for predictions of numbers; the task is to {task}.")
+
+
 def estimator(settings: Settings, task: str, reader: Stream) -> Model:
-    """The estimator that a run trains."""
+    """The estimator that a run trains. Raises ValueError for options that its task does not have."""
+    refuse_for_task(settings, task)
     chosen = {name: value for name in PARTS if (value := getattr(settings, name)) is not None}
     kind: type[Model] = Regressor
     if task != CLASSIFY:

@@ -22,6 +22,7 @@ from onlinear.cli.command import (
     Workers,
     app,
     fail,
+    given_in,
     guarded,
     inputs,
     over_shards,
@@ -389,8 +390,8 @@ def _refuse_unused(given: dict[str, Any]) -> None:
 
     if given["task"] == REGRESS and (given["classes"] is not None or given["scan"]):
         raise UsageError("--classes and --scan are for classes, and --task regress takes labels as numbers.")
-    if given["final"] and given["model"] is None:
-        raise UsageError("--final needs --model FILE: it says what is written there.")
+    if given["early_stop"] is not None and given["passes"] == 1:
+        raise UsageError("--early-stop is for several passes, and there is one: give --passes N.")
     certifies = given["tol"] is not None or names_certified(given["solver"])
     if given["max_passes"] != Settings._field_defaults["max_passes"] and not certifies:
         raise UsageError("--max-passes is for --tol, which ends at a certified gap; --passes says how often rows are read.")
@@ -486,7 +487,7 @@ def _check_agreement(ctx: typer.Context, saved: Saved, reading: Reading) -> Save
     now, then = _settings(ctx.params, reading), saved.settings
     changed = dict(then.reading)
     for name in ctx.params:
-        if getattr(ctx.get_parameter_source(name), "name", "") != "COMMANDLINE":
+        if not given_in(ctx, name):
             continue
         if name in MAY_CHANGE_ON_RESUME:
             changed[name] = getattr(reading, name)
@@ -524,6 +525,8 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     then = {} if saved is None else saved.output
     model = then.get("model") if given["model"] is None else given["model"]
     final = given["final"] or then.get("final", False)
+    if given["final"] and model is None:
+        raise UsageError("--final needs --model FILE: it says what is written there.")
     path = given["resume"] if given["checkpoint"] is None else given["checkpoint"]
     every = given["checkpoint_every"] or then.get("every")
     if saved is not None and given["model"] is None and model is not None and not beside(saved.path, model):
