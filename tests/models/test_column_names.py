@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -211,3 +213,29 @@ def test_blocks_and_shards_of_other_columns_are_refused(name, tmp_path):
         list(shards.predict(model, shards.open_shards(str(tmp_path / "other.csv"), target="y"), shards.Local(1)))
     assert np.array_equal(model.coef_, before)
     assert model.score([(X, Y)]) == pytest.approx(model.score(X, Y))
+
+
+@pytest.mark.parametrize("name", [*MODELS, "final"])
+def test_blocks_without_names_for_a_model_of_names_are_said_to_be_so(name, tmp_path):
+    trained().save(tmp_path / "final", final=True)
+    model = load(tmp_path / "final") if name == "final" else MODELS[name]()
+    calls = (model.predict, model.score, *(() if name == "final" else (model.partial_fit,)))
+    for call in calls:
+        with pytest.warns(UserWarning, match=r"^block 1 numbers its columns; they are taken .* in order\.$") as told:
+            call([(X.to_numpy(), Y), (X.to_numpy(), Y)])
+        assert [warning.filename for warning in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in calls:
+            call([(X, Y), (X, Y)])
+    if name == "final":
+        with pytest.raises(StreamError, match="block 1: The feature names should match"):
+            model.predict([(OTHER_ORDER, Y)])
+
+
+def test_blocks_of_names_for_a_model_without_are_said_to_be_so():
+    model = OnlineClassifier(random_state=0).fit(X.to_numpy(), Y)
+    for call in (model.predict, model.score, model.partial_fit):
+        with pytest.warns(UserWarning, match="^block 1 names its columns, and the model has no names; they are taken for"):
+            call([(X, Y), (X, Y)])
+    assert not hasattr(model, "feature_names_in_")

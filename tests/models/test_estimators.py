@@ -1280,7 +1280,8 @@ def test_blocks_of_frames_have_the_columns_that_the_model_learned():
         with pytest.raises(streams.StreamError, match="block 1: the columns of X must have the names that the model learned"):
             call(turned)
     assert (model.t_, model.coef_.tolist()) == (rows, learned.tolist())
-    assert OnlineClassifier().partial_fit([(frame.to_numpy(), y)]).partial_fit(turned).t_ == 120
+    with pytest.warns(UserWarning, match="block 1 names its columns, and the model has no names"):
+        assert OnlineClassifier().partial_fit([(frame.to_numpy(), y)]).partial_fit(turned).t_ == 120
     assert model.fit([turned[0]]).feature_names_in_.tolist() == ["c", "b", "a"]
 
 

@@ -65,13 +65,14 @@ from onlinear.models.tables import (
     feature_names,
     has_other_than_numbers,
     is_table,
-    names_known,
     names_target,
     open_labelled,
     open_rows,
     records_with_targets,
+    refuse_other_blocks,
     refuse_other_columns,
     refuse_other_names,
+    remark_on_blocks,
     remark_on_columns,
 )
 from onlinear.models.targets import WANTED, as_targets, targets_to_score
@@ -373,7 +374,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""
         known = not anew and self.is_fitted
         if not isinstance(blocks, Stream):
-            return Pairs(blocks, expected=names_known(self.encoding_, self.names_of_numbers()) if known else None)
+            return Pairs(blocks, check=self._check_blocks if known else None)
         if known:
             self._check_columns(blocks)
         return blocks if isinstance(blocks, Ahead) else Ahead(blocks)
@@ -461,7 +462,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if isinstance(stream, Pairs):
             if stream.width > self.learner_.size:
                 self.learner_.grow(stream.width)
-            if stream.columns is not None:
+            if stream.columns is not None and stream.check is None:  # of a model that is trained anew
                 self.feature_names_in_ = np.array(stream.columns, dtype=object)
         training.describe_rows()
         if getattr(stream, "named", None) is not None:
@@ -631,15 +632,20 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
     def _as_stream(self, X: Any) -> Stream:
         """A stream of the model's columns as it is, blocks (X, y) as one."""
         if not isinstance(X, Stream):
-            return Pairs(X, expected=names_known(self.encoding_, self.names_of_numbers()))
+            return Pairs(X, check=self._check_blocks)
         self._check_columns(X)
         return X
 
     def _check_columns(self, stream: Stream) -> None:
         """Raise ValueError for columns that are not the model's, and warn where only their places tell."""
         refuse_other_columns(stream, self)
-        remark = remark_on_columns(stream, self)
-        if remark is not None:
+        if (remark := remark_on_columns(stream, self)) is not None:
+            warn_caller(remark, UserWarning)
+
+    def _check_blocks(self, place: str, names: list[str] | None) -> None:
+        """The same of blocks (X, y), by the names of the first."""
+        refuse_other_blocks(names, self)
+        if (remark := remark_on_blocks(place, names, self)) is not None:
             warn_caller(remark, UserWarning)
 
     def _found_of_stream(self, stream: Stream, read: Callable[[Any], np.ndarray]) -> np.ndarray:

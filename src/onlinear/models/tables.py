@@ -31,8 +31,10 @@ __all__ = [
     "open_labelled",
     "open_rows",
     "records_with_targets",
+    "refuse_other_blocks",
     "refuse_other_columns",
     "refuse_other_names",
+    "remark_on_blocks",
     "remark_on_columns",
 ]
 
@@ -194,18 +196,39 @@ def _refuse_other_width(stream: Stream, given: Sequence[str], learner: Any) -> N
         )
 
 
+def refuse_other_blocks(given: list[str] | None, model: Model) -> None:
+    """Raise ValueError for names of the columns of blocks (X, y) that are not those of a model."""
+    known = names_known(model.encoding_, model.names_of_numbers())
+    if known is None:
+        refuse_other_names("X", given, getattr(model.learner_, "names", None))
+    elif given is not None and given != known:
+        raise ValueError("the columns of X must have the names that the model learned, in the same order.")
+
+
+def remark_on_blocks(place: str, given: list[str] | None, model: Model) -> str | None:
+    """``remark_on_columns`` of blocks (X, y), the first of which is at ``place``."""
+    named = given is not None
+    return None if named == _knows_names(model) else _taken_in_order(place, named=named)
+
+
 def remark_on_columns(stream: Stream, model: Any) -> str | None:
     """What to say of rows whose columns are taken for the model's by their places, as one of the two has no names."""
-    knows = not is_numbered(getattr(model, "encoding_", None))
-    if isinstance(model, Model):
-        knows = knows or model.names_of_numbers() is not None or bool(getattr(model.learner_, "names", None))
-    if knows:
-        if not is_numbered(stream.encoding):
-            return None
-        return f"{stream.name} numbers its columns; they are taken for the model's columns in order."
-    if feature_names(stream.encoding) is None:
-        return None
-    return f"{stream.name} names its columns, and the model has no names; they are taken for the model's columns in order."
+    if _knows_names(model):
+        return _taken_in_order(stream.name, named=False) if is_numbered(stream.encoding) else None
+    return None if feature_names(stream.encoding) is None else _taken_in_order(stream.name, named=True)
+
+
+def _knows_names(model: Any) -> bool:
+    """Whether a model knows names of its columns."""
+    if not is_numbered(getattr(model, "encoding_", None)):
+        return True
+    return isinstance(model, Model) and (model.names_of_numbers() is not None or bool(getattr(model.learner_, "names", None)))
+
+
+def _taken_in_order(name: str, *, named: bool) -> str:
+    """The remark on rows of this name, whose columns have names where the model's have none, or the other way round."""
+    what = "names its columns, and the model has no names" if named else "numbers its columns"
+    return f"{name} {what}; they are taken for the model's columns in order."
 
 
 def is_numbered(described: Mapping[str, Any] | None) -> bool:

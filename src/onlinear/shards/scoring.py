@@ -13,7 +13,7 @@ from onlinear.files.writing import new_file
 from onlinear.models.base import Model
 from onlinear.models.evaluation import Result, Scored, evaluate_scored, refuse_unfit, score_rows
 from onlinear.models.predictions import FORMS, columns, predictions, tables
-from onlinear.models.tables import names_known, refuse_other_columns
+from onlinear.models.tables import refuse_other_blocks, refuse_other_columns
 from onlinear.shards.runners import Runner
 from onlinear.shards.sources import Shard
 from onlinear.streams.blocks import Stream
@@ -46,7 +46,7 @@ def _opened(shard: Any, model: Any) -> Stream:
     stream: Stream = shard.open()
     if isinstance(model, Model):
         if isinstance(stream, Pairs):
-            stream.expected = names_known(model.encoding_, model.names_of_numbers())
+            stream.check = lambda _, names: refuse_other_blocks(names, model)
         else:
             refuse_other_columns(stream, model)
     return stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ import numpy as np
 from onlinear import rows
 from onlinear.rows import checks
 from onlinear.streams.blocks import Block, Stream, StreamError
+
+# takes the place of the first block and the names of its columns, None where they have none
+CheckNames = Callable[[str, list[str] | None], None]
 
 
 class Pairs(Stream):
@@ -25,7 +28,7 @@ class Pairs(Stream):
     done = text_bytes = 0
     errors = ()
 
-    def __init__(self, blocks: Iterable[Any], name: str | None = None, expected: list[str] | None = None) -> None:
+    def __init__(self, blocks: Iterable[Any], name: str | None = None, check: CheckNames | None = None) -> None:
         self._blocks = blocks
         self._prefix = "" if name is None else f"{name}, "
         self.name = name or self.name
@@ -34,7 +37,7 @@ class Pairs(Stream):
         self.width = 0  # columns of the widest X so far
         self.columns: list[str] | None = None  # their names, where X are data frames
         self.dense: int | None = None  # columns of those X that are dense
-        self.expected = expected  # those of the rows that a model learned
+        self.check = check  # raises ValueError where they are not those of a model
 
     def __iter__(self) -> Iterator[Block]:
         if self._read and not self.rereadable:
@@ -56,7 +59,7 @@ class Pairs(Stream):
     def _block(self, name: str, X: Any, y: Any, weight: Any = None) -> Block:
         checks.refuse_missing(X, "X")
         checks.refuse_missing(y, "y")
-        self._name_columns(X)
+        self._name_columns(name, X)
         sparse = rows.is_sparse(X)
         source = rows.read(X if sparse else _numbers_of(X)).stored()
         if not sparse and source.n:
@@ -74,14 +77,14 @@ class Pairs(Stream):
             raise ValueError(f"X has {width} columns, dense X of the blocks before have {self.dense}.")
         self.dense = width
 
-    def _name_columns(self, X: Any) -> None:
+    def _name_columns(self, place: str, X: Any) -> None:
         named = list(X.columns) if hasattr(X, "columns") else None
         if named is not None and not all(isinstance(name, str) for name in named):
             named = None
         if self.width and named != self.columns:
             raise ValueError("the columns of X must have the same names in all blocks.")
-        if named is not None and self.expected is not None and named != self.expected:
-            raise ValueError("the columns of X must have the names that the model learned, in the same order.")
+        if not self.width and self.check is not None:
+            self.check(place, named)
         self.columns = named
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
