@@ -92,3 +92,47 @@ def test_what_cannot_continue_says_why(files):
     (files / "other.csv").write_text("click,price\n1,2\n")
     assert "expected a column 'site'" in run("train", "--from", files / "old.onlinear", files / "other.csv", code=1)
     assert isinstance(load(files / "old.onlinear"), OnlineClassifier)
+
+
+@pytest.fixture
+def categories(tmp_path):
+    """A model of eight categories in one-hot columns, rows of them, and rows of the first three: as a table, and converted."""
+    draw = np.random.default_rng(0)
+    for name, known in (("all", "abcdefgh"), ("three", "abc")):
+        texts, price = np.resize(list(known), 200), draw.normal(size=200)
+        clicks = np.isin(texts, list("aceg")) ^ (draw.random(200) < 0.2)
+        lines = [f"{int(y)},{p:.3f},{text}" for y, p, text in zip(clicks, price, texts, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["click,price,site", *lines]) + "\n")
+        columns = ("--target", "click", "--categories", "one-hot")
+        run("train", tmp_path / f"{name}.csv", *columns, "--model", tmp_path / f"{name}.onlinear", "--quiet")
+        run("convert", tmp_path / f"{name}.csv", *columns, "-o", tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def test_converted_rows_of_fewer_categories_leave_the_model_its_own(categories):
+    before = load(categories / "all.onlinear")
+    run("train", "--from", categories / "all.onlinear", categories / "three.parquet", "-m", categories / "m", "-q")
+    model = load(categories / "m")
+    assert model.encoding_ == before.encoding_
+    table = streams.open(categories / "three.csv", encoding=before.encoding_, unlabelled=False)
+    assert np.array_equal(model.coef_, before.partial_fit(table).coef_)
+    assert np.array_equal(
+        model.predict(streams.open(categories / "all.csv", encoding=model.encoding_)),
+        before.predict(streams.open(categories / "all.parquet")),
+    )
+    run("train", "--from", categories / "three.onlinear", categories / "all.parquet", "-m", categories / "m", "-q")
+    assert load(categories / "m").encoding_["values"] == model.encoding_["values"]
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "rows.parquet"])
+def test_numbered_rows_leave_a_model_the_names_of_its_columns(categories, name):
+    (categories / "rows.svm").write_text("1 0:0.5 1:1\n0 2:1\n")
+    run("convert", categories / "rows.svm", "--base", 0, "-o", categories / "rows.parquet")
+    before = load(categories / "all.onlinear")
+    base = ("--base", 0) if name == "rows.svm" else ()
+    run("train", "--from", categories / "all.onlinear", categories / name, *base, "-m", categories / "m", "-q")
+    assert load(categories / "m").encoding_ == before.encoding_
+    (categories / "one.svm").write_text("1 1:0.5 2:1\n0 3:1\n")
+    run("train", categories / "one.svm", "-m", categories / "one", "-q")
+    run("train", "--from", categories / "one", categories / "rows.parquet", "-m", categories / "one", "-q")
+    assert load(categories / "one").encoding_ == {"format": "svmlight", "base": 1, "version": 1}

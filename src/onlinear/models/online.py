@@ -469,7 +469,6 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             self.classes_ = stream.named  # type: ignore[attr-defined]
         if not anew:
             self.history_, self.n_iter_ = before.get("history_", []), before.get("n_iter_", 1)
-            self.encoding_ = self.encoding_ or before.get("encoding_")
 
     def _refuse_columns_of_streams(self) -> None:
         self.refuse_columns_asked("X is a stream that is open already", "give it to streams.open")

@@ -366,6 +366,16 @@ def upto(description: Mapping[str, Any], size: int, seen: int | None = None) -> 
     return {**description, "values": list(description["values"][: max(0, size - offset)]), **kept}
 
 
+def continued(known: Mapping[str, Any], found: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The description of a model that ``known`` describes, after rows that ``found`` describes: it stays of its own kind, and
+    its dictionary and its names of hashed columns become no fewer."""
+    if found is None or format_of(known) != format_of(found) or format_of(known) == "svmlight":
+        return known
+    longer = {"values": known["values"]} if len(known.get("values", ())) > len(found.get("values", ())) else {}
+    more = {"seen": known["seen"]} if count_seen(known) > count_seen(found) else {}
+    return {**found, **longer, **more}
+
+
 def number_alike(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether two descriptions give features the same columns, as far as the dictionaries of both go. Where the features of one
     have no names, they do."""

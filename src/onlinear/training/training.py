@@ -520,11 +520,11 @@ class Training:
     def describe_rows(self) -> None:
         """Tell the model its features and classes."""
         found, classes = self.stream.encoding, None if self.labels is None else self.labels.names
-        kept = None if found is None else encoding.upto(found, self.learner.size, self.seen)
-        known = getattr(self.model, "encoding_", None) or {}  # of a resumed run, it may have names that are not read yet
-        if kept is not None and encoding.count_seen(known) > encoding.count_seen(kept):
-            kept["seen"] = known["seen"]
-        self.model.describe_rows(max(1, self.learner.size), kept, classes)
+        size, known = self.learner.size, getattr(self.model, "encoding_", None)
+        found = None if found is None else encoding.upto(found, size, self.seen)
+        if known is not None:  # of a resumed run, it may have names that are not read yet
+            found = encoding.upto(encoding.continued(known, found), size)
+        self.model.describe_rows(max(1, size), found, classes)
 
     def save(self, path: str) -> None:
         """Write a model of the rows learned so far. Raises OSError."""
