@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from test_command import run
 from typer.testing import CliRunner
 
 from onlinear import Learner, load, streams
@@ -526,3 +528,13 @@ def test_a_checkpoint_replaces_a_checkpoint_and_no_other_file(tmp_path):
     for name in ("c", "empty"):
         command(tmp_path / "rows.svm", "--checkpoint", tmp_path / name, "--checkpoint-every", 100, "--passes", 2)
         assert checkpoints.read(str(tmp_path / name)).settings.passes == 2
+
+
+def test_text_labels_that_end_with_a_zero_resume(tmp_path):
+    pd.DataFrame({"x": [0.0, 1.0] * 10, "t": ["a", "a\0"] * 10}).to_parquet(tmp_path / "rows.parquet")
+    options = ("--target", "t", "--scan", "--passes", 2, "--model", tmp_path / "m", "-q")
+    run("train", tmp_path / "rows.parquet", *options, "--checkpoint", tmp_path / "c", "--checkpoint-every", 7)
+    whole = (tmp_path / "m").read_bytes()
+    run("train", "--resume", tmp_path / "c", "-q")
+    assert (tmp_path / "m").read_bytes() == whole
+    assert load(tmp_path / "m").classes_.tolist() == ["a", "a\0"]

@@ -236,11 +236,47 @@ def test_labels_that_fit_takes_come_back_from_a_model_file(tmp_path, name):
             assert loaded.predict(X).tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.parametrize("classes", [["a", "a\0"], ("b", "a\0", "a"), {"a", "a\0\0"}])
-def test_classes_that_are_equal_but_for_zeros_at_their_end_are_refused_by_name(classes):
-    X, y = np.arange(12.0).reshape(6, 2), np.array(["a", "a\0"] * 3, dtype=object)
-    with pytest.raises(ValueError, match=r"classes 'a.*' and 'a.*' are equal but for zero characters at their end"):
-        OnlineClassifier().partial_fit(X, y, classes=classes)
+@pytest.mark.parametrize("classes", [["a", "a\0"], ("b", "a\0", "a"), {"a", "a\0"}])
+def test_classes_that_are_equal_but_for_zeros_at_their_end_are_told_apart(classes):
+    X, y = np.arange(12.0).reshape(6, 2), ["a", "a\0"] * 3
+    model = OnlineClassifier().partial_fit(X, y, classes=classes)
+    assert model.classes_.tolist() == sorted(classes)
+    assert model.learn_one((np.arange(2), X[0]), "a\0").t_ == 7
     apart = np.array(["a", "a\0"], dtype=object)
     assert OnlineClassifier().partial_fit(X, y, classes=apart).classes_.tolist() == ["a", "a\0"]
     assert OnlineClassifier().partial_fit(X, ["a", "b"] * 3, classes=["a", "a", "b"]).classes_.tolist() == ["a", "b"]
+
+
+ENDS = np.arange(20.0).reshape(20, 1) % 2, ["a", "a\0"] * 10  # text of NumPy would make one class of these
+
+
+def labels_in_files(tmp_path, X, y):
+    pd.DataFrame({"x": X[:, 0], "t": y}).to_parquet(tmp_path / "rows.parquet")
+    return streams.open(tmp_path / "rows.parquet", target="t")
+
+
+WAYS = {
+    "a list": lambda model, X, y, _: model.fit(X, y),
+    "a tuple": lambda model, X, y, _: model.fit(X, tuple(y)),
+    "a column": lambda model, X, y, _: model.fit(X, [[label] for label in y]),
+    "a table": lambda model, X, y, _: model.fit(pd.DataFrame({"x": X[:, 0], "t": y}), "t"),
+    "a table and a list": lambda model, X, y, _: model.fit(pd.DataFrame({"x": X[:, 0], "text": y}), y),
+    "blocks": lambda model, X, y, _: model.fit([(X, y), (X, y)], classes="scan"),
+    "a file": lambda model, X, y, folder: model.fit(labels_in_files(folder, X, y), classes="scan"),
+    "a file, named": lambda model, X, y, folder: model.fit(labels_in_files(folder, X, y), classes=sorted(set(y))),
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("way", WAYS)
+def test_labels_keep_the_zeros_at_their_end(tmp_path, way):
+    X, y = ENDS
+    model = WAYS[way](OnlineClassifier(random_state=0), X, y, tmp_path)
+    assert model.classes_.tolist() == ["a", "a\0"]
+    model.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    if way.startswith("a table and"):
+        return
+    assert loaded.predict(pd.DataFrame({"x": X[:, 0]}) if way.startswith("a table") else X).tolist() == y
+    if "file" in way:
+        assert loaded.partial_fit(labels_in_files(tmp_path, X, y), classes=["a\0", "a"]).t_ == 40

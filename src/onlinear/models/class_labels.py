@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onlinear.models.stored_model import plain, quote
 from onlinear.rows import checks
+from onlinear.streams.labels import label_array
 from onlinear.streams.weighted import balanced, some_above_zero
 from onlinear.text.form import check_number
 
@@ -36,7 +37,7 @@ def _one_kind(classes: Any) -> np.ndarray:
     NumPy makes text of a number beside text."""
     checks.refuse_missing(classes, "classes")
     listed = list(classes) if isinstance(classes, Set) else classes
-    given = np.asarray(listed)
+    given = label_array(listed)
     if given.ndim != 1:
         raise ValueError(f"classes must be a list of labels, e.g. classes=[0, 1], got {checks.shown(classes)}.")
     held = given
@@ -44,24 +45,10 @@ def _one_kind(classes: Any) -> np.ndarray:
         held = np.fromiter(listed, object, len(listed))
     text = len(held) > 0 and isinstance(held[0], str)
     _check_kind(held, "classes", str if text else Real)
-    if held is not given:
-        _refuse_equal_but_for_zeros(held.tolist())
     if given.dtype.kind == "O" and not text:
         given = np.array(given.tolist())
         _check_kind(given, "classes", str)
     return given
-
-
-def _refuse_equal_but_for_zeros(names: list[str]) -> None:
-    """Raise ValueError for two names that NumPy's text, which ends at the last character that is not zero, makes one."""
-    found: dict[str, str] = {}
-    for name in names:
-        other = found.setdefault(name.rstrip("\0"), name)
-        if other != name:
-            raise ValueError(
-                f"classes {other!r} and {name!r} are equal but for zero characters at their end, which text of NumPy has not: "
-                "give an array of objects, numpy.array(classes, dtype=object), and y as one."
-            )
 
 
 def at_least_two(classes: np.ndarray) -> np.ndarray:

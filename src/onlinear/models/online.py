@@ -85,7 +85,7 @@ from onlinear.streams.ahead import Ahead
 from onlinear.streams.blocks import refuse_no_rows
 from onlinear.streams.encoding import describe_names
 from onlinear.streams.expansions import has_counts
-from onlinear.streams.labels import scan
+from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
@@ -442,10 +442,12 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if isinstance(classes, str) and classes == "scan":
             classes = scan(stream)
         known = getattr(self, "classes_", None)
-        if classes is not None and known is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
-            raise ValueError(f"classes={quote(np.unique(classes))} differs from the classes of the first call: {quote(known)}.")
+        if classes is not None and known is not None:
+            given = np.unique(label_array(classes))
+            if not np.array_equal(given, known):
+                raise ValueError(f"classes={quote(given)} differs from the classes of the first call: {quote(known)}.")
         found = classes if known is None else known
-        return Options(passes, CLASSIFY, None, None if found is None else np.asarray(found).tolist())
+        return Options(passes, CLASSIFY, None, None if found is None else label_array(found).tolist())
 
     def _stream_weights(self, stream: Stream, balance: bool) -> dict[Any, float] | None:
         """By what the rows of a stream count beside their own weights."""

@@ -11,6 +11,7 @@ import numpy as np
 from onlinear.compiled.calls import EXACT
 from onlinear.rows import checks
 from onlinear.streams.frames import WIDE
+from onlinear.streams.labels import label_array
 
 WANTED = "y must be an array of targets, or the name of the column of X that holds them"
 LARGEST = int(np.finfo(np.float64).max)
@@ -52,13 +53,13 @@ def _of_strings(y: np.ndarray) -> np.ndarray:
     missing = np.array([not isinstance(label, str) for label in y.ravel().tolist()], bool)
     if missing.any():
         raise ValueError(f"y contains a missing value at row {int(np.argmax(missing))}; every value must be given.")
-    return np.array(y.tolist(), str)
+    return label_array(y.tolist())
 
 
 def _of_values(y: Any, numbers: bool) -> Any:
     """The targets, a list of them as an array. Raises TypeError or ValueError for values that are no targets."""
     try:
-        array = np.asarray(y)
+        array = label_array(y)
     except ValueError:
         return y  # of rows of several lengths, which the checks of shapes refuse
     if array.dtype.kind == "c":

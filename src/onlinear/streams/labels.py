@@ -164,7 +164,8 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
     if strange:
         raise ValueError(f"classes must be text or numbers, got {strange[0]!r}.")
     if stream.labels is not None:
-        return np.unique([stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes])
+        texts = [stream.labels[int(k)] for k in classes] if places else [shown(value) for value in classes]
+        return np.unique(label_array(texts))
     try:
         numbers = [_double(value) for value in classes]
     except ValueError:
@@ -177,6 +178,16 @@ def _class_array(stream: Stream, classes: Iterable[Any], *, places: bool) -> np.
     return as_classes(numbers)
 
 
+def label_array(labels: Any) -> np.ndarray:
+    """Labels as an array. A list with text that ends with a zero character becomes objects: text of NumPy loses such ends."""
+    found = np.asarray(labels)
+    if found.dtype.kind != "U" or not isinstance(labels, (list, tuple)):
+        return found
+    held = np.array(labels, dtype=object)
+    ends = any(isinstance(label, str) and label.endswith("\0") for label in held.ravel().tolist())
+    return held if ends else found
+
+
 def _double(value: Any) -> float:
     try:
         return float(value)
@@ -187,7 +198,7 @@ def _double(value: Any) -> float:
 def as_classes(labels: Sequence[Any]) -> np.ndarray:
     """Labels as classes, ascending: text, integers where all are whole, else floats. Raises ValueError for NaN and infinity."""
     if any(isinstance(label, str) for label in labels):
-        return np.unique(labels)
+        return np.unique(label_array(labels))
     numbers = np.unique(np.array(labels, np.float64))
     if not np.all(np.isfinite(numbers)):
         raise ValueError(f"classes must be finite numbers, got {', '.join(map(shown, labels))}.")

@@ -10,6 +10,7 @@ import numpy as np
 from onlinear import rows
 from onlinear.rows import checks
 from onlinear.streams.blocks import Block, Stream, StreamError
+from onlinear.streams.labels import label_array
 
 # takes the place of the first block and the names of its columns, None where they have none
 CheckNames = Callable[[str, list[str] | None], None]
@@ -65,7 +66,7 @@ class Pairs(Stream):
         if not sparse and source.n:
             self._refuse_other_width(source.width)
         self.width = max(self.width, source.width)
-        found = self._targets(np.asarray(y))
+        found = self._targets(label_array(y))
         checks.column(found, "y", source.n)
         weights = None if weight is None else checks.weights(weight, source.n)
         data = source.data._replace(values=source.data.values.astype(np.float64, copy=False))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from onlinear.files import trust
 from onlinear.files.model_file import arrays_below
 from onlinear.learner import Learner
 from onlinear.learner.classes import outputs_of
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.streams import Stream
-from onlinear.streams.labels import Labels
+from onlinear.streams.labels import Labels, label_array
 from onlinear.training.held_out import Best
 from onlinear.training.trainable import Trainable
 
@@ -31,7 +29,7 @@ class RunState(NamedTuple):
         """The labels of the stream, with the classes that the run knew."""
         labels = Labels(stream, classes)
         if self.run["classes"] is not None:
-            labels.classes = np.array(self.run["classes"])
+            labels.classes = label_array(self.run["classes"])
         return labels
 
     def best(self) -> Best | None:
@@ -49,7 +47,7 @@ class RunState(NamedTuple):
         outputs = 1 if labels is None else outputs_of(labels.count)
         trust.must(learner.n_outputs == outputs, f"{learner.n_outputs} outputs, where the run has {outputs}")
         if labels is not None and labels.classes is not None:
-            text = labels.classes.dtype.kind == "U"
+            text = labels.classes.dtype.kind in "UO"
             trust.must(text == (stream.labels is not None), "classes that are not of the source's labels")
         trust.must(number < passes or (certified and number == passes), f"a place in pass {number + 1} of {passes}")
         if best is not None:
