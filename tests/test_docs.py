@@ -255,6 +255,9 @@ def test_the_page_on_scale_says_what_a_column_takes():
     X, y = np.eye(4), [0, 1, 0, 1]
     default, sparse = (OnlineClassifier(penalty=penalty).fit(X, y).learner_.bytes_per_column for penalty in (None, "l1=1e-4"))
     assert f"the default takes {default}, with l1 {sparse};" in row
+    dense = OnlineClassifier().fit(np.random.default_rng(0).normal(size=(40, 4)), y * 10).learner_
+    assert f"and {dense.bytes_per_column - default} more of a column that it centres" in row
+    assert dense.bytes_per_new_column == default
     for named, size in re.findall(r"((?:`[a-z-]+`|OADM|ioDRs)(?:(?:, | and )(?:`[a-z-]+`|OADM|ioDRs))*) (\d+)", row):
         for solver in re.findall(r"[\w-]+", named.replace(" and ", " ")):
             learner = Learner(solver.lower(), "logistic", average="none").learn(X, [-1, 1, -1, 1])

@@ -409,8 +409,10 @@ class Core(Guarded):
 
     @property
     def bytes_per_column(self) -> int:
-        """What the state holds for one column, all outputs."""
-        return self._bytes_of_columns({name for name, bound in self.states[0].bounded.items() if self.size > bound.features})
+        """What the state holds for one column, all outputs; where some columns are centred, in the mean."""
+        full = {name for name, bound in self.states[0].bounded.items() if self.size > bound.features}
+        centring = 0 if self.scaler is None else self.scaler.bytes_of_centred
+        return self._bytes_of_columns(full) + -(-centring // max(1, self.size))
 
     @property
     def bytes_per_new_column(self) -> int:

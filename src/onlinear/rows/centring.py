@@ -60,6 +60,10 @@ class Centring(Scaler):
         return self._list[0][: self._facts[COLUMNS]]
 
     @property
+    def bytes_of_centred(self) -> int:
+        return sum(array[..., : self._facts[COLUMNS]].nbytes for array in self._list)
+
+    @property
     def statistics(self) -> np.ndarray:
         """Entries, mean and variance over all rows of each centred column, (3, columns)."""
         return self._list[1][:, : self._facts[COLUMNS]]

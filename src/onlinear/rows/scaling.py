@@ -126,8 +126,13 @@ class Scaler:
 
     @property
     def bytes_per_column(self) -> int:
-        """What one column takes."""
+        """What one column takes, centred or not."""
         return 2 * self._room.itemsize
+
+    @property
+    def bytes_of_centred(self) -> int:
+        """What the columns that are centred take beside that."""
+        return 0
 
     @property
     def running(self) -> tuple[Any, ...]:
