@@ -14,7 +14,8 @@ from typing import NamedTuple
 NUMBER = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 BLANK = rb"[ \t]"
 LINE = re.compile(
-    rb"%(b)s*(?P<label>%(n)s)(?:%(b)s+qid:%(n)s)?(?P<entries>(?:%(b)s+[0-9]{1,10}:%(n)s)*)%(b)s*" % {b"b": BLANK, b"n": NUMBER}
+    rb"%(b)s*(?P<label>%(n)s)(?:%(b)s+qid:%(n)s)?(?P<entries>(?:%(b)s+0*[0-9]{1,10}:%(n)s)*)%(b)s*"
+    % {b"b": BLANK, b"n": NUMBER}
 )
 LAST_COLUMN = 2**31 - 2
 # How gzip, xz, bzip2, Zstandard, zip, Parquet, Arrow, NumPy, HDF5 and UTF-16 files begin: no line of such a file is skipped.

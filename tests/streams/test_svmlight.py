@@ -163,7 +163,9 @@ ERRORS = [
     ("\ufeff1 1:2", "a label (a number), got '\\ufeff1'; a byte order mark is no part of svmlight text"),
     ("1 \u0663:2", "index:value, got '\u0663:2'"),
     ("1 qid:\u0663 1:2", "qid:number, got 'qid:\u0663'"),
-    ("1 00000000001:2", "an index from 1 to 2147483647, got '00000000001:2'"),
+    ("1 00000000000:2", "an index from 1 to 2147483647, got '00000000000:2'; indices that begin at 0 need base=0 (--base 0)"),
+    ("1 00002147483648:2", "an index from 1 to 2147483647, got '00002147483648:2'"),
+    ("1 000018446744073709551617:2", "an index from 1 to 2147483647, got '000018446744073709551617:2'"),
     ("1 1:2:3", "a number after 'index:', got '2:3'"),
     ("1 2 3:4", "index:value, got '2'"),
     ("1 1:é", "a number after 'index:', got 'é'"),
@@ -171,17 +173,15 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "message"), ERRORS, ids=[repr(line)[:30] for line, _ in ERRORS])
-@pytest.mark.parametrize("last", ["", "\n", "\n1 1:1\n"], ids=["end", "newline", "more"])
-def test_wrong_lines_are_refused_with_their_place(tmp_path, line, message, last):
-    path = write(tmp_path, "1 1:1\n\n# comment\n-1 2:1\n" + line + last)
-    assert reference(path.read_bytes()).refused == 5
-    found = []
-    with pytest.raises(StreamError) as error:
-        found.extend(streams.open(path))
-    assert f"{path}:5: expected " in str(error.value)
-    assert message in str(error.value)
-    assert sum(block.n for block in found) == 2, "the rows before the wrong line are given first"
+@pytest.mark.parametrize("zeros", [0, 1, 7, 9, 10, 11, 30, 4000])
+def test_zeros_before_an_index_are_none(tmp_path, zeros):
+    path = write(tmp_path, "".join(f"1 {'0' * zeros}7:1 {'0' * zeros}2147483647:0.5 # {k}\n" for k in range(3)))
+    (block,) = streams.open(path)
+    assert block.rows.indices.tolist() == [6, 2147483646] * 3
+    assert block.rows.values.tolist() == [1.0, 0.5] * 3
+    (block,) = streams.open(write(tmp_path, f"1 {'0' * zeros}0:2 1:3\n"), base=0)
+    assert block.rows.indices.tolist() == [0, 1]
+    assert [row.columns for row in reference(path.read_bytes(), base=0).rows] == [[0, 1]]
 
 
 @pytest.mark.parametrize(("line", "message"), ERRORS, ids=[repr(line)[:30] for line, _ in ERRORS])

@@ -47,6 +47,7 @@ from onlinear.streams.numbers import (
     number,
     plain_numbers,
     powers,
+    significant,
 )
 
 NEWLINE, SPACE, TAB, RETURN, HASH, COLON = (ord(c) for c in "\n \t\r#:")
@@ -106,7 +107,9 @@ def _parse_index(text, i, base):  # type: ignore[no-untyped-def]
     j = np.int64(column)
     if text[i] != COLON:
         return j, i, INDEX_END
-    return j, i, RANGE if i - token > TEN or j > LARGEST_COLUMN + base or j < base else 0
+    if i - token > TEN and significant(text, token, np.int64(i - token)) > 10:
+        return j, i, RANGE
+    return j, i, RANGE if j > LARGEST_COLUMN + base or j < base else 0
 
 
 @function
