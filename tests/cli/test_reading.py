@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -501,3 +502,73 @@ def test_predictions_of_no_rows_are_a_file_with_their_names(folder, tmp_path, na
     assert " ".join(found.columns).replace("score_", "score ") == "score 0 score 1 score 2"
     for command in ("explain", "evaluate"):
         assert "none.svm: expected at least one row, got none." in run(command, folder / "three", tmp_path / "none.svm", code=1)
+
+
+FAILING = [
+    ("train", "@none.svm"),
+    ("train", "@rows.svm", "@rows.csv"),
+    ("train", "@rows.svm", "--format", "columns"),
+    ("train", "@wrong.parquet", "--target", "y"),
+    ("train", "@wrong.svm", "--max-errors", "0"),
+    ("train", "@folder"),
+    ("train", "@folder", "--format", "vw"),
+    ("train", "@rows.svm", "--holdout", "@pipe"),
+    ("train", "@rows.svm", "--model", "@folder"),
+    ("train", "--from", "@final", "@rows.svm"),
+    ("train", "--from", "@bare", "@rows.svm"),
+    ("train", "--from", "@balanced", "@rows.svm"),
+    ("train", "--from", "@balanced", "@rows.svm", "--loss", "hinge"),
+    ("train", "--resume", "@checkpoint", "@rows.csv"),
+    ("train", "--resume", "@checkpoint", "--workers", "1"),
+    ("train", "@pipe", "--workers", "1", "--rounds", "2"),
+    ("explain", "@bare", "@rows.svm"),
+    ("predict", "@final", "@rows.svm", "-o", "@p.csv.gz"),
+    ("convert", "@rows.svm", "-o", "@p.csv"),
+    ("convert", "@rows.svm", "-o", "@p.svm", "--float32"),
+    ("predict", "@final", "@cut.parquet"),
+    ("predict", "@final", "@cut.arrow"),
+    ("reproduce", "--out", "@folder", "--data-dir", "@folder"),
+]
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """A folder whose name has a line end and would colour a terminal."""
+    home = tmp_path_factory.mktemp("odd") / "a\n\x1b[31m b"
+    (home / "folder").mkdir(parents=True)
+    y = np.where(SIGNAL > 0.0, 1.0, -1.0)
+    svmlight(home / "rows.svm", y)
+    (home / "rows.csv").write_text("y,x\n1,2\n0,1\n")
+    (home / "wrong.svm").write_text("1 1:1\n1 x\n")
+    (home / "wrong.parquet").write_text("PAR1")
+    os.mkfifo(home / "pipe")
+    run("train", home / "rows.svm", "-m", home / "final", "--final", "--checkpoint", home / "checkpoint", "--passes", 2)
+    run("train", home / "rows.svm", "-m", home / "balanced", "--class-weight", "balanced")
+    Learner("comid", "logistic").learn(X, y).save(home / "bare")
+    for suffix in ("parquet", "arrow"):
+        run("convert", home / "rows.svm", "-o", home / f"cut.{suffix}")
+        whole = (home / f"cut.{suffix}").read_bytes()
+        (home / f"cut.{suffix}").write_bytes(whole[:300] + bytes(400) + whole[700:])
+    run("train", home / "rows.svm", "-q", "-m", home / "m", "--checkpoint", home / "checkpoint", "--checkpoint-every", 100)
+    return home
+
+
+@pytest.mark.parametrize("command", FAILING, ids=" ".join)
+def test_errors_name_files_on_one_line(odd, command):
+    named = [word.replace("@", f"{odd}/") for word in command]
+    result = CliRunner().invoke(app, named)
+    assert result.exit_code in (1, 2)
+    (line,) = result.stderr.splitlines()
+    assert r"a\n\x1b[31m b" in line
+
+
+def test_reports_of_odd_files_stand_on_their_lines(odd):
+    for command in (("train", "rows.svm"), ("evaluate", "m", "rows.svm"), ("inspect", "m"), ("explain", "m", "rows.svm")):
+        assert "\x1b" not in run(command[0], *(odd / word for word in command[1:]))
+    frame = pd.DataFrame({"x": [0.0, 1.0] * 30, "t": ["a\nb", "c\x1b[31m"] * 30})
+    frame.to_parquet(odd / "labels.parquet")
+    run("train", odd / "labels.parquet", "--target", "t", "--scan", "--model", odd / "labels", "-q")
+    for command in (("evaluate", "labels", "labels.parquet"), ("inspect", "labels"), ("explain", "labels", "labels.parquet")):
+        shown = run(command[0], *(odd / word for word in command[1:]))
+        assert "\x1b" not in shown
+        assert "a\nb" not in shown

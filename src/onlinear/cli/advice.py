@@ -28,6 +28,7 @@ from onlinear.streams.places import Place
 from onlinear.streams.suffixes import TABLES
 from onlinear.streams.table import TableSettings
 from onlinear.streams.tables import open_table
+from onlinear.text.names import printable
 from onlinear.training.options import is_for_numbers
 
 ROWS = 1 << 16  # that are looked at
@@ -71,7 +72,7 @@ def advice_on(ctx: typer.Context, reading: Reading, given: dict[str, Any]) -> st
     width = max(len(need.shown) for need in needs)
     reasons = "\n".join(f"  {need.shown:{width}}  {need.reason}" for need in needs)
     command = shlex.join(["onlinear", "train", *_typed(ctx, {need.option for need in needs}), *added])
-    return f"{source[0]} needs:\n{reasons}\nTry:\n  {command}"
+    return f"{printable(source[0])} needs:\n{reasons}\nTry:\n  {command}"
 
 
 def _typed(ctx: typer.Context, replaced: set[str]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def convert(
 
     columns = output.endswith(COLUMNS)
     if float32 and not columns:
-        raise UsageError(f"--float32 is for {', '.join(COLUMNS)}; {output} is text.")
+        raise UsageError(f"--float32 is for {', '.join(COLUMNS)}; {printable(output)} is text.")
     if columns and output_base is not None:
         raise UsageError("--output-base is for svmlight text; columns of numbers start at 0.")
     if quiet and json:
@@ -62,7 +62,9 @@ def convert(
     if output != STDOUT:
         writable("--output", output, inputs(source))
     if not columns and strip_packing(output).endswith((*SUFFIXES[CSV], ".vw")):
-        raise UsageError(f"--output {output}: convert writes no such text, but .parquet, .arrow or svmlight text, as .svm.")
+        raise UsageError(
+            f"--output {printable(output)}: convert writes no such text, but .parquet, .arrow or svmlight text, as .svm."
+        )
     _convert(source, reading, output, float32 if columns else output_base, quiet, json)
 
 

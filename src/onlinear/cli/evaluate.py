@@ -12,6 +12,7 @@ import typer
 from onlinear.cli.command import Dask, Reading, Workers, app, guarded, over_shards, reads
 from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import WIDTH, keep_end, keep_start, rows_in_words, say_errors
+from onlinear.text.names import printable
 
 if TYPE_CHECKING:
     from onlinear.models.evaluation import Bin, Result
@@ -88,9 +89,13 @@ def describe_result(found: Result) -> list[str]:
     if found.gap is not None:
         out += ["", *textwrap.wrap(describe_gap(found.gap, found.gap_is_loose), WIDTH)]
     if found.confusion is not None and found.classes is not None:
-        out += ["", *confusion(list(map(shown, found.classes)), found.confusion)]
+        out += ["", *confusion([printable(shown(name)) for name in found.classes], found.confusion)]
     if found.calibration is not None:
-        whose = "of the predicted class" if len(found.classes or ()) > 2 else f"of class {shown((found.classes or [0])[-1])}"
+        whose = (
+            "of the predicted class"
+            if len(found.classes or ()) > 2
+            else f"of class {printable(shown((found.classes or [0])[-1]))}"
+        )
         out += ["", f"calibration: the probability {whose}, and how often it came true", *calibration(found.calibration)]
     return out
 

@@ -10,6 +10,7 @@ import typer
 
 from onlinear.cli.command import Reading, UsageError, app, given_in, guarded, reads, usage
 from onlinear.cli.show import keep_start
+from onlinear.text.names import printable
 
 if TYPE_CHECKING:
     from onlinear.models.explaining import Explanation
@@ -41,7 +42,9 @@ def explain(
     learned = load(model)
     with usage():
         if not isinstance(learned, Model):
-            raise ValueError(f"{model} holds a bare learner, which knows no task: explain takes classifiers and regressors.")
+            raise ValueError(
+                f"{printable(model)} holds a bare learner, which knows no task: explain takes classifiers and regressors."
+            )
         options = as_model(source, reading._asdict(), learned, with_target=False)
         stream = as_numbered(streams.open(source, **options), learned)
     explainer, shown = Explainer(learned), 0
@@ -59,9 +62,10 @@ def describe(where: str, found: Explanation, top: int) -> list[str]:
     """An explanation as lines."""
     from onlinear.streams.labels import shown
 
-    whose = "" if found.output is None else f" of {shown(found.output)}"
+    whose = "" if found.output is None else f" of {printable(shown(found.output))}"
     chance = "" if found.probability is None else f", probability {found.probability:.4g}"
-    predicted = shown(found.predicted) if not isinstance(found.predicted, list) else ", ".join(map(shown, found.predicted))
+    labels = found.predicted if isinstance(found.predicted, list) else [found.predicted]
+    predicted = ", ".join([printable(shown(label)) for label in labels])
     lines = [f"{where}: {predicted}{chance}", f"score{whose}: {found.score:.6g}", ""]
     numbered = any(term.name == f"column {term.column}" for term in found.terms[:top])
     lines.append(f"{'contribution':>14}{'weight':>14}{'value':>12}  feature{' (columns count from 0)' if numbered else ''}")

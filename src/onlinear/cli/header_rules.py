@@ -7,6 +7,7 @@ from typing import Any
 
 from onlinear.errors import ModelFileError
 from onlinear.files import trust
+from onlinear.text.names import printable
 
 Rule = Callable[[Any], bool]
 
@@ -16,7 +17,7 @@ def must_be(path: str, found: dict[str, Any], rules: Mapping[str, Rule]) -> None
     for name in [*rules, *found]:
         if name not in rules or name not in found or not rules[name](found[name]):
             what = f"has no {name}" if name not in found else f"says {name}={str(found[name])[:80]}"
-            raise ModelFileError(f"{path}: the checkpoint's header is damaged: it {what}, which cannot be.")
+            raise ModelFileError(f"{printable(path)}: the checkpoint's header is damaged: it {what}, which cannot be.")
 
 
 def is_nothing(value: Any) -> bool:

@@ -54,7 +54,8 @@ def predict(
     if output is not None:
         if output.lower().endswith(PACKED):
             raise UsageError(
-                f"--output {output}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as .txt."
+                f"--output {printable(output)}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as "
+                ".txt."
             )
         if header and Path(output).suffix in FORMS:
             raise UsageError(f"--header is for text, and {printable(output)} names its columns anyway.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, guarded, usage
+from onlinear.text.names import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -56,7 +57,7 @@ def reproduce(
     from onlinear.papers.data import Where
 
     if data_dir is not None and same(out, data_dir):
-        raise UsageError(f"--out {out}: is also --data-dir; the report needs a folder of its own.")
+        raise UsageError(f"--out {printable(str(out))}: is also --data-dir; the report needs a folder of its own.")
     out.mkdir(parents=True, exist_ok=True)
     where = Where(str(data_dir.resolve()) if data_dir is not None else None, download)
     _print_summary(_run(chosen, out, where, quick, jobs), out)
@@ -77,7 +78,10 @@ def _run(chosen: list[str], out: Path, where: Where, quick: bool, jobs: int | No
         try:
             outcomes = run(chosen, out, where, quick, jobs or cores(), bars.update)
         except KeyboardInterrupt:
-            fail(f"interrupted: finished runs are kept in {out}; the same command continues from there.", INTERRUPTED)
+            fail(
+                f"interrupted: finished runs are kept in {printable(str(out))}; the same command continues from there.",
+                INTERRUPTED,
+            )
         bars.finish()
     return outcomes
 
@@ -127,6 +131,6 @@ def _print_summary(outcomes: list[Outcome], out: Path) -> None:
             typer.echo(f"not run: {outcome.experiment.name}, needs {'; '.join(outcome.needs)}", err=True)
         if outcome.failed:
             typer.echo(f"failed: {outcome.experiment.name}: {outcome.failed}", err=True)
-    typer.echo(f"report: {out / 'index.html'}")
+    typer.echo(f"report: {printable(str(out / 'index.html'))}")
     if any(outcome.failed for outcome in outcomes):
         raise typer.Exit(FAILURE)

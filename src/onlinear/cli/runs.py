@@ -23,6 +23,7 @@ from onlinear.streams.files import is_pipe
 from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced_weights, typed
+from onlinear.text.names import printable
 from onlinear.training.options import CLASSIFY, Options
 from onlinear.training.trainable import Trainable
 from onlinear.training.training import Training
@@ -53,7 +54,7 @@ def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
     try:
         return _training(saved.settings, checkpoints, saved)
     except ModelFileError as error:
-        prefix = f"{saved.path}: "
+        prefix = f"{printable(saved.path)}: "
         raise ModelFileError(f"{prefix}{str(error).removeprefix(prefix)}") from None
 
 
@@ -102,11 +103,12 @@ def _open(settings: Settings) -> Stream:
 
 def _trained(settings: Settings) -> Model:
     """The model that training continues from; raises ValueError for one that cannot learn, and for options that it fixes."""
-    path = str(settings.start)
+    start = str(settings.start)
+    path = printable(start)
     for name in FIXED:
         if getattr(settings, name) != Settings._field_defaults[name]:
             raise ValueError(f"--{name.replace('_', '-')} is a setting of the model {path}, which --from does not change.")
-    model = load(path)
+    model = load(start)
     if not isinstance(model, Model):
         raise ValueError(f"{path} holds a bare learner, which knows no task: --from takes what train or save wrote.")
     if isinstance(model.learner_, Final):
@@ -120,8 +122,8 @@ def _own_weights(model: Classifier, settings: Settings) -> Mapping[Any, float] |
     """The weights of classes that a model was trained with."""
     if model.class_weight == BALANCED and settings.class_weight is None:
         raise ValueError(
-            f"{settings.start} was trained with --class-weight balanced: say --class-weight balanced to count the labels of "
-            "these rows, or name the weights."
+            f"{printable(str(settings.start))} was trained with --class-weight balanced: say --class-weight balanced to count "
+            "the labels of these rows, or name the weights."
         )
     return model.class_weight if isinstance(model.class_weight, dict) else None
 
@@ -198,6 +200,6 @@ def _holdout(settings: Settings, reader: Stream) -> tuple[float | None, Callable
         return streams.open(source, **settings.reading, encoding=reader.encoding)
 
     if is_pipe(source):
-        raise ValueError(f"{source}: a pipe cannot be read after each pass; --holdout needs a file.")
+        raise ValueError(f"{printable(source)}: a pipe cannot be read after each pass; --holdout needs a file.")
     others()  # a file that is missing raises before the run
     return None, others

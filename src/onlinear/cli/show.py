@@ -75,12 +75,14 @@ def wrap_words(text: str) -> list[str]:
 
 
 def keep_start(text: str, width: int) -> str:
-    """The first ``width`` characters of a longer text."""
+    """A text on one line; of a longer one, the first ``width`` characters."""
+    text = printable(text)
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def keep_end(text: str, width: int) -> str:
-    """The last ``width`` characters of a longer text."""
+    """A text on one line; of a longer one, the last ``width`` characters."""
+    text = printable(text)
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 

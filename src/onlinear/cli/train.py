@@ -292,7 +292,9 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
             saved = None if found is None else _check_agreement(ctx, found, reading)
             if saved is not None and saved.sharded:
-                raise UsageError(f"{saved.path} is of a run over shards: give --workers N or --dask ADDRESS with it.")
+                raise UsageError(
+                    f"{printable(saved.path)} is of a run over shards: give --workers N or --dask ADDRESS with it."
+                )
             model, final, keeper = _output(given, saved)
             _check_report(given["report"], model, _inputs(given, saved))
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
@@ -324,7 +326,7 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
             _refuse_contradictions(given)
             saved = None if found is None else _check_agreement(ctx, found, reading)
             if saved is not None and not saved.sharded:
-                raise UsageError(f"{saved.path} is of a run in one process: leave out --workers and --dask.")
+                raise UsageError(f"{printable(saved.path)} is of a run in one process: leave out --workers and --dask.")
             model, final, keeper = _output(given, saved)
             settings = _settings(given, reading) if saved is None else saved.settings
             if keeper is not None:
@@ -512,7 +514,8 @@ def _write_option(name: str, value: Any) -> str:
     option = f"--{name.replace('_', '-')}"
     if value is None or isinstance(value, bool):
         return option if value else option.replace("--", "--no-", 1) if name in ("intercept", "clip") else f"no {option}"
-    text = " ".join(value) if name == "source" else ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    between = " " if name == "source" else ","
+    text = printable(between.join(map(str, value)) if isinstance(value, tuple) else str(value))
     return f"the source {text}" if name == "source" else f"{option} {text}"
 
 
@@ -531,8 +534,8 @@ def _output(given: dict[str, Any], saved: Saved | None) -> tuple[str | None, boo
     every = given["checkpoint_every"] or then.get("every")
     if saved is not None and given["model"] is None and model is not None and not beside(saved.path, model):
         raise UsageError(
-            f"the checkpoint {saved.path} names {model!r} for the model, which is not in the checkpoint's own folder. "
-            f"A file does not choose what is written elsewhere: give --model {shlex.quote(model)}, or another place."
+            f"the checkpoint {printable(saved.path)} names {model!r} for the model, which is not in the checkpoint's own "
+            f"folder. A file does not choose what is written elsewhere: give --model {shlex.quote(model)}, or another place."
         )
     if model is not None:
         writable("--model", model, [*read, *([] if saved is None else [("the checkpoint", saved.path)])])

@@ -24,6 +24,7 @@ from onlinear.models.stored_model import store_params
 from onlinear.shards.corrected import CorrectedRounds
 from onlinear.shards.tasks import Job, Looks
 from onlinear.streams import StreamError
+from onlinear.text.names import printable
 
 ENTRY, VERSION = "shards", 1
 CLASS_WEIGHTS = "class weights"
@@ -83,7 +84,7 @@ def restore(path: str | os.PathLike[str], model: Model, shards: Sequence[Any], *
 
     Raises ModelFileError for what is no checkpoint of a fit over shards, and ValueError for one of other shards or settings.
     """
-    name = os.fsdecode(path)
+    name = printable(os.fsdecode(path))
     header, arrays = model_file.read(path)
     entry = header.get(ENTRY)
     if not isinstance(entry, dict):

@@ -11,6 +11,7 @@ from onlinear.streams import Stream, StreamError
 from onlinear.streams.encoding import ONE_HOT
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.pairs import Pairs
+from onlinear.text.names import printable
 
 # Options that an encoding decides.
 DECIDED = (
@@ -94,7 +95,7 @@ def open_shards(source: str | os.PathLike[str] | Iterable[Any], **options: Any) 
     names = streams.files([source] if isinstance(source, (str, bytes, os.PathLike)) else source)
     for name in names:
         if name == STDIN or is_pipe(name):
-            raise ValueError(f"{name}: a pipe gives its rows once and in one place; shards need files.")
+            raise ValueError(f"{printable(name)}: a pipe gives its rows once and in one place; shards need files.")
     if options.get("encoding") is not None:
         return [File(name, options) for name in names]
     encoding = streams.open(names[0], **options).encoding

@@ -265,7 +265,7 @@ def files(source: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
 
         places = find_places(name)
         if any(place.keys for place in places):
-            raise ValueError(f"{name}: folders named key=value give columns that their files alone do not have.")
+            raise ValueError(f"{printable(name)}: folders named key=value give columns that their files alone do not have.")
         found += [place.name for place in places]
     if not found:
         raise ValueError("source must name at least one file.")
@@ -290,5 +290,5 @@ def _must_exist(path: str) -> None:
 def _places(paths: Sequence[str]) -> list[Any]:
     from onlinear.streams.places import Place, find_places
 
-    files = [[Place(printable(path), path)] if os.path.isfile(path) or is_pipe(path) else find_places(path) for path in paths]
-    return [place for found in files for place in found]
+    files = [[Place(path, path)] if os.path.isfile(path) or is_pipe(path) else find_places(path) for path in paths]
+    return [place._replace(name=printable(place.name)) for found in files for place in found]

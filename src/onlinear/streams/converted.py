@@ -33,6 +33,7 @@ from onlinear.rows import LARGEST_COLUMN
 from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import is_pipe
+from onlinear.text.names import printable
 
 KEY = b"onlinear-rows"
 VERSION = 1
@@ -70,7 +71,7 @@ def read_header(path: str) -> Header:
     """The header of a converted file. Raises StreamError where the metadata or the columns are not those of one."""
     (schema,) = explain_damage(path, (_read_schema(path) for _ in range(1)))
     if KEY not in (schema.metadata or {}):
-        raise StreamError(f"{path}: expected the metadata {KEY.decode()!r} of sparse rows, got none.")
+        raise StreamError(f"{printable(path)}: expected the metadata {KEY.decode()!r} of sparse rows, got none.")
     try:
         found = json.loads(schema.metadata[KEY])
         version = found.pop("version")
@@ -81,14 +82,18 @@ def read_header(path: str) -> Header:
         if not newer and (version != VERSION or not _is_plausible(header)):
             raise ValueError("a value is not what it must be")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StreamError(f"{path}: the metadata of sparse rows are damaged ({type(error).__name__}: {error}).") from None
+        raise StreamError(
+            f"{printable(path)}: the metadata of sparse rows are damaged ({type(error).__name__}: {error})."
+        ) from None
     if newer:
-        raise StreamError(f"{path}: sparse rows of version {version}; this release reads up to {VERSION}. Upgrade onlinear.")
+        raise StreamError(
+            f"{printable(path)}: sparse rows of version {version}; this release reads up to {VERSION}. Upgrade onlinear."
+        )
     kinds = {name: schema.field(name).type for name in COLUMNS if schema.names.count(name) == 1}
     double = kinds.get("label") == kinds.get("weight", pa.float64()) == pa.float64()
     if not (double and _holds(kinds.get("indices"), pa.uint32()) and _holds(kinds.get("values"), pa.float32(), pa.float64())):
         expected = "label, weight (double), indices and values (lists or binary)"
-        raise StreamError(f"{path}: expected columns {expected}, got {schema.names}.")
+        raise StreamError(f"{printable(path)}: expected columns {expected}, got {schema.names}.")
     return header
 
 
@@ -126,4 +131,6 @@ def explain_damage(path: str, parts: Iterator[T]) -> Iterator[T]:
         raise FileNotFoundError(f"no file at {path!r}.") from None
     except ERRORS as error:
         words = first_line(error).removesuffix(".")
-        raise StreamError(f"{path}: cannot be read to its end, the file is damaged or cut short ({words}).") from None
+        raise StreamError(
+            f"{printable(path)}: cannot be read to its end, the file is damaged or cut short ({words})."
+        ) from None

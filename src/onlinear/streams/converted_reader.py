@@ -46,7 +46,9 @@ class Converted(Reader):
         for path, header in zip(paths, self._headers, strict=True):
             for what in ("base", "task", "labels", "encoding"):
                 if getattr(header, what) != getattr(first, what):
-                    raise StreamError(f"{path}: its {what} is not that of {paths[0]}; they cannot be read as one.")
+                    raise StreamError(
+                        f"{printable(path)}: its {what} is not that of {printable(paths[0])}; they cannot be read as one."
+                    )
         self.rows = self.total = sum(header.rows for header in self._headers)
         self.n_features = max(header.n_features for header in self._headers)
         self.base, self.task = first.base, first.task
@@ -69,10 +71,10 @@ class Converted(Reader):
         for path, header in zip(self.paths, self._headers, strict=True):
             row = 0
             for columns in explain_damage(path, _read_parts(path)):
-                yield RowGroup(path, columns, row, header)
+                yield RowGroup(printable(path), columns, row, header)
                 row += columns.rows
             if row != header.rows:
-                raise StreamError(f"{path}: expected {header.rows} rows, as its metadata say, got {row}.")
+                raise StreamError(f"{printable(path)}: expected {header.rows} rows, as its metadata say, got {row}.")
 
 
 def _read_parts(path: str) -> Iterator[GroupColumns]:
@@ -81,12 +83,16 @@ def _read_parts(path: str) -> Iterator[GroupColumns]:
         for at in range(metadata.num_row_groups):
             group = metadata.row_group(at)
             if group.total_byte_size > LARGEST_GROUP:
-                raise StreamError(f"{path}: expected row groups of at most {LARGEST_GROUP} bytes, got {group.total_byte_size}.")
+                raise StreamError(
+                    f"{printable(path)}: expected row groups of at most {LARGEST_GROUP} bytes, got {group.total_byte_size}."
+                )
             yield GroupColumns(group.num_rows, partial(_read_row_group, path, metadata, at))
         return
     with pa.memory_map(path) as file:
         if ipc.largest(file) > LARGEST_GROUP:
-            raise StreamError(f"{path}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}.")
+            raise StreamError(
+                f"{printable(path)}: expected record batches of at most {LARGEST_GROUP} bytes, got {ipc.largest(file)}."
+            )
         reader = pa.ipc.open_file(file)
         for at in range(reader.num_record_batches):
             batch = reader.get_batch(at)

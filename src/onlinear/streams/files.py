@@ -266,13 +266,13 @@ def _buffer(length: int, spare: list[bytearray]) -> bytearray:
 def open_raw(path: str) -> BinaryIO:
     """Open a file for reading, or raise OSError in words."""
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder; expected a file.")
+        raise IsADirectoryError(f"{printable(path)} is a folder; expected a file.")
     try:
         return open(path, "rb", buffering=0)
     except FileNotFoundError:
         raise FileNotFoundError(f"no file at {path!r}.") from None
     except PermissionError:
-        raise PermissionError(f"{path}: no permission to read it.") from None
+        raise PermissionError(f"{printable(path)}: no permission to read it.") from None
 
 
 def _decompress(raw: Any, suffix: str) -> Any:

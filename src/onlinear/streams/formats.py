@@ -9,6 +9,7 @@ from typing import Any
 from onlinear.streams.encoding import format_of
 from onlinear.streams.files import is_pipe
 from onlinear.streams.suffixes import CSV, TABLES, form_of, is_uri, strip_packing
+from onlinear.text.names import printable
 
 FORMATS = ("auto", "svmlight", "vw", "columns", *TABLES)
 # option: the formats it is for, and its default, which means that nothing was asked
@@ -29,15 +30,21 @@ def one_format(paths: Sequence[str], asked: str, encoding: Mapping[str, Any] | N
     if asked in ("vw", "svmlight", *TABLES):
         folder = next((path for path in paths if os.path.isdir(path)), None)
         if folder is not None and asked not in TABLES:
-            raise IsADirectoryError(f"{folder} is a folder; expected a file. Folders may hold Parquet, Arrow or CSV files.")
+            raise IsADirectoryError(
+                f"{printable(folder)} is a folder; expected a file. Folders may hold Parquet, Arrow or CSV files."
+            )
         return asked
     found = {path: _format(path, encoding) for path in paths}
     first, kind = next(iter(found.items()))
     other = next((path for path, form in found.items() if form != kind), None)
     if other is not None:
-        raise ValueError(f"source: expected files of one format, got {first} ({kind}) and {other} ({found[other]}).")
+        raise ValueError(
+            f"source: expected files of one format, got {printable(first)} ({kind}) and {printable(other)} ({found[other]})."
+        )
     if asked == "columns" and kind not in TABLES:
-        raise ValueError(f"{first}: its name does not tell whether it is parquet, arrow or csv; say that as the format.")
+        raise ValueError(
+            f"{printable(first)}: its name does not tell whether it is parquet, arrow or csv; say that as the format."
+        )
     return kind
 
 
@@ -49,7 +56,7 @@ def _format(path: str, encoding: Mapping[str, Any] | None) -> str:
         forms = {form_of(place.path) for place in find_places(path)}
         if len(forms) > 1 or None in forms:
             raise IsADirectoryError(
-                f"{path} is a folder; expected a file, or a folder of Parquet, Arrow or CSV files of one kind."
+                f"{printable(path)} is a folder; expected a file, or a folder of Parquet, Arrow or CSV files of one kind."
             )
         return str(forms.pop())
     found = form_of(path)

@@ -13,6 +13,7 @@ from pyarrow import fs
 
 from onlinear.streams.arrow import ERRORS, first_line
 from onlinear.streams.suffixes import is_uri
+from onlinear.text.names import printable
 
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
@@ -46,12 +47,12 @@ def find_places(name: str) -> list[Place]:
             if filesystem.get_file_info(root).type == fs.FileType.File:
                 return [Place(name, root, filesystem)]
         except (*ERRORS, ValueError) as error:
-            raise FileNotFoundError(f"{name}: cannot be opened: {first_line(error)}") from None
+            raise FileNotFoundError(f"{printable(name)}: cannot be opened: {first_line(error)}") from None
     found = sorted(_files_below(filesystem or fs.LocalFileSystem(), root))
     if not found:
         if filesystem is None:
-            raise IsADirectoryError(f"{name} is a folder with no file in it; expected Parquet, Arrow or CSV files.")
-        raise FileNotFoundError(f"{name}: there is no file of that name, and no folder with files.")
+            raise IsADirectoryError(f"{printable(name)} is a folder with no file in it; expected Parquet, Arrow or CSV files.")
+        raise FileNotFoundError(f"{printable(name)}: there is no file of that name, and no folder with files.")
     shown = name.rstrip("/") or "/"
     inner = [path.removeprefix(root.rstrip("/")).lstrip("/") for path in found]
     keys = _folder_keys(inner)

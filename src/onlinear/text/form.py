@@ -33,8 +33,8 @@ MOST = 40  # names that an error lists
 
 
 def visible(name: str) -> str:
-    """A name as it is; in quotes, where blanks at its ends or none at all would not be seen."""
-    return name if name and name == name.strip() else repr(name)
+    """A name as it is; in quotes, where blanks at its ends or none at all, or what cannot be seen, would not be."""
+    return name if name and name == name.strip() and name.isprintable() else repr(name)
 
 
 def join_names(names: Iterable[str]) -> str:
