@@ -572,3 +572,17 @@ def test_reports_of_odd_files_stand_on_their_lines(odd):
         shown = run(command[0], *(odd / word for word in command[1:]))
         assert "\x1b" not in shown
         assert "a\nb" not in shown
+
+
+@pytest.mark.parametrize("suffix", [".PARQUET", ".Arrow", ".SVM.GZ", ".svm.Zst", ".svm.XZ"])
+def test_suffixes_in_capitals_are_the_same(folder, tmp_path, suffix):
+    run("convert", folder / "two.svm", "-o", tmp_path / f"rows{suffix}")
+    run("convert", folder / "two.svm", "-o", tmp_path / f"rows{suffix.lower()}")
+    assert (tmp_path / f"rows{suffix}").read_bytes() == (tmp_path / f"rows{suffix.lower()}").read_bytes()
+    assert run("predict", folder / "two", tmp_path / f"rows{suffix}") == run("predict", folder / "two", folder / "two.svm")
+    if "." not in suffix[1:]:
+        run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / f"p{suffix}")
+        run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / f"p{suffix.lower()}")
+        assert (tmp_path / f"p{suffix}").read_bytes() == (tmp_path / f"p{suffix.lower()}").read_bytes()
+    run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / "p.CSV")
+    assert (tmp_path / "p.CSV").read_text().startswith('"label"\n')

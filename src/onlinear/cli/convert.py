@@ -14,7 +14,6 @@ from onlinear.cli.interrupts import Interrupts
 from onlinear.cli.show import rows_in_words, say_errors, size
 from onlinear.text.names import printable
 
-COLUMNS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 STDOUT = "-"
 
 
@@ -48,11 +47,11 @@ def convert(
     Without --float32 every number keeps all its bits. Comments and qid: are left out.
     """
     from onlinear.files.writing import is_stream
-    from onlinear.streams.suffixes import CSV, SUFFIXES, strip_packing
+    from onlinear.streams.suffixes import ARROW, CSV, PARQUET, SUFFIXES, form_of, strip_packing
 
-    columns = output.endswith(COLUMNS)
+    columns = form_of(output) in (PARQUET, ARROW)
     if float32 and not columns:
-        raise UsageError(f"--float32 is for {', '.join(COLUMNS)}; {printable(output)} is text.")
+        raise UsageError(f"--float32 is for {', '.join((*SUFFIXES[PARQUET], *SUFFIXES[ARROW]))}; {printable(output)} is text.")
     if columns and output_base is not None:
         raise UsageError("--output-base is for svmlight text; columns of numbers start at 0.")
     if quiet and json:
@@ -65,11 +64,14 @@ def convert(
         raise UsageError(
             f"--output {printable(output)}: convert writes no such text, but .parquet, .arrow or svmlight text, as .svm."
         )
-    _convert(source, reading, output, float32 if columns else output_base, quiet, json)
+    _convert(source, reading, output, columns, float32 if columns else output_base, quiet, json)
 
 
-def _convert(source: list[str], reading: Reading, output: str, option: bool | int | None, quiet: bool, json: bool) -> None:
-    """Write the rows to ``output``. ``option``: whether values are rounded to floats, or of text its first index."""
+def _convert(
+    source: list[str], reading: Reading, output: str, columns: bool, option: bool | int | None, quiet: bool, json: bool
+) -> None:
+    """Write the rows to ``output``, in ``columns`` or as text. ``option``: whether values are rounded to floats, or of text its
+    first index."""
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.files.writing import is_stream
     from onlinear.streams.converted_writer import write_converted
@@ -80,10 +82,7 @@ def _convert(source: list[str], reading: Reading, output: str, option: bool | in
     began = time.perf_counter()
     with Interrupts():
         shown = Watched(stream, not quiet and not json and not piped)
-        if output.endswith(COLUMNS):
-            rows = write_converted(output, shown, float32=bool(option))
-        else:
-            rows = write_svmlight(output, shown, option)
+        rows = write_converted(output, shown, float32=bool(option)) if columns else write_svmlight(output, shown, option)
     say_errors(stream)
     if quiet or piped:
         return

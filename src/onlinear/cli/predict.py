@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -45,7 +44,7 @@ def predict(
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
     from onlinear.models.predictions import FORMS, check_kind, columns, predictions
-    from onlinear.streams.suffixes import PACKED
+    from onlinear.streams.suffixes import PACKED, suffix_of
 
     try:
         check_kind(kind)
@@ -57,7 +56,7 @@ def predict(
                 f"--output {printable(output)}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as "
                 ".txt."
             )
-        if header and Path(output).suffix in FORMS:
+        if header and suffix_of(output) in FORMS:
             raise UsageError(f"--header is for text, and {printable(output)} names its columns anyway.")
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
@@ -90,9 +89,10 @@ def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]
         out.flush()
         return
     from onlinear.models.predictions import FORMS, tables
+    from onlinear.streams.suffixes import suffix_of
 
     with new_file(path) as file:
-        form = FORMS.get(Path(path).suffix)
+        form = FORMS.get(suffix_of(path))
         if form is None:
             file.write(heading.encode())
             yield lambda found: _none(file.write(lines(found).encode()))

@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -33,6 +32,7 @@ from onlinear.rows import LARGEST_COLUMN
 from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.files import is_pipe
+from onlinear.streams.suffixes import suffix_of
 from onlinear.text.names import printable
 
 KEY = b"onlinear-rows"
@@ -58,7 +58,7 @@ class Header(NamedTuple):
 
 def is_converted(path: str | os.PathLike[str]) -> bool:
     """Whether a file is a converted one, by its suffix and its metadata."""
-    suffix = Path(path).suffix
+    suffix = suffix_of(path)
     if suffix not in PARQUET + ARROW or is_pipe(os.fspath(path)):
         return False
     try:
@@ -117,7 +117,7 @@ def _is_plausible(header: Header) -> bool:
 
 
 def _read_schema(path: str) -> Any:
-    if Path(path).suffix in PARQUET:
+    if suffix_of(path) in PARQUET:
         return check_names(pq.read_schema(path, memory_map=False))
     with pa.memory_map(path) as file:
         return check_names(pa.ipc.open_file(file).schema)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +19,7 @@ from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.converted import COLUMNS, PARQUET, explain_damage, read_header
 from onlinear.streams.converted_blocks import GroupColumns, RowGroup, block_of_group, one_array
 from onlinear.streams.encoding import describe_numbering
+from onlinear.streams.suffixes import suffix_of
 from onlinear.text.names import printable
 
 LARGEST_GROUP = LARGEST_BATCH
@@ -78,7 +78,7 @@ class Converted(Reader):
 
 
 def _read_parts(path: str) -> Iterator[GroupColumns]:
-    if Path(path).suffix in PARQUET:
+    if suffix_of(path) in PARQUET:
         metadata = pq.read_metadata(path)
         for at in range(metadata.num_row_groups):
             group = metadata.row_group(at)

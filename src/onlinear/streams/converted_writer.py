@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from onlinear.files.writing import new_file, scratch
 from onlinear.streams.blocks import Block, Stream, joined
 from onlinear.streams.converted import ARROW, COLUMNS, KEY, PARQUET, VERSION, Header
+from onlinear.streams.suffixes import suffix_of
 
 ENTRIES = 1 << 20  # of a record batch or row group
 # Of Parquet files: in effect one page for each column of a row group, copied once less. Figures are in docs/streams.md.
@@ -32,7 +32,7 @@ def write_converted(path: str | os.PathLike[str], stream: Stream, *, float32: bo
     raises ValueError. Labels and weights keep all bits. The file gets its name when it is whole; until then an Arrow file takes
     twice its size on the disk.
     """
-    suffix = Path(path).suffix
+    suffix = suffix_of(path)
     if suffix not in PARQUET + ARROW:
         raise ValueError(f"{os.fspath(path)}: the name must end with one of {', '.join(PARQUET + ARROW)}, got {suffix!r}.")
     schema = _schema(float32, lists=suffix in ARROW)

@@ -14,7 +14,6 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from onlinear.compiled import MARKED, count_marks, lean_kernel, marks_of, room
 from onlinear.streams.blocks import StreamError, Timing
+from onlinear.streams.suffixes import suffix_of
 from onlinear.text.names import printable
 
 STDIN = "-"
@@ -51,7 +51,7 @@ def is_pipe(path: str) -> bool:
 
 def is_packed(path: str) -> bool:
     """Whether a file's name says that it is compressed."""
-    return Path(path).suffix in MAGIC.values()
+    return suffix_of(path) in MAGIC.values()
 
 
 class Pipe(io.RawIOBase):
@@ -147,7 +147,7 @@ class ByteFile:
         except BaseException:
             self.close()
             raise
-        self._file = _decompress(self._raw, Path(path).suffix) if pipe is None else _decompress(pipe, pipe.suffix)
+        self._file = _decompress(self._raw, suffix_of(path)) if pipe is None else _decompress(pipe, pipe.suffix)
 
     def readinto(self, target: memoryview) -> int:
         """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises."""

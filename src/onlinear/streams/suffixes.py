@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 PARQUET, ARROW, CSV = "parquet", "arrow", "csv"
@@ -13,6 +14,11 @@ TABLES = (PARQUET, ARROW, CSV)
 def is_uri(name: str) -> bool:
     """Whether the name is a filesystem URI such as s3://bucket/key."""
     return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The last suffix of a path, in lower case."""
+    return os.path.splitext(os.fspath(path))[1].lower()
 
 
 def strip_packing(path: str) -> str:

@@ -8,7 +8,6 @@ import lzma
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from onlinear.files.writing import new_file, standard_output
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.files import STDIN
 from onlinear.streams.labels import shown
+from onlinear.streams.suffixes import suffix_of
 
 
 def write_svmlight(path: str | os.PathLike[str], stream: Stream, base: int | None = None) -> int:
@@ -42,7 +42,7 @@ def _open(path: str) -> Iterator[Any]:
         yield out.buffer
         out.flush()
         return
-    with new_file(path) as raw, _compress(raw, Path(path).suffix) as file:
+    with new_file(path) as raw, _compress(raw, suffix_of(path)) as file:
         yield file
 
 
