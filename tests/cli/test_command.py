@@ -213,7 +213,6 @@ def test_lists_and_switches_may_be_given_again(tmp_path):
         (("convert", "a.svm", "-o", "b.svm", "--json", "-q"), "--quiet and --json exclude each other"),
         (("convert", "a.svm", "-o", "-", "--json"), "--json needs a file as --output, got -"),
         (("convert", "a.svm", "-o", "/dev/null", "--json"), "--json needs a file as --output, got /dev/null"),
-        (("predict", "m", "a.svm", "-o", "b.csv", "--header"), "--header is for text, and b.csv names its columns anyway"),
         (("report", "m", "--max-errors", "3"), "--max-errors says how rows are read, and no rows are given"),
         (("predict", "m", "a.svm", "--as", "scores", "--as", "labels"), "--as is given 2 times; expected it once"),
         (("train", "--resume", "c", "--final"), "--final needs --model FILE"),

@@ -43,8 +43,8 @@ def predict(
     """Predict: one line per row, in the order of the rows."""
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
-    from onlinear.models.predictions import FORMS, check_kind, columns, predictions
-    from onlinear.streams.suffixes import PACKED, suffix_of
+    from onlinear.models.predictions import check_kind, columns, predictions
+    from onlinear.streams.suffixes import PACKED
 
     try:
         check_kind(kind)
@@ -56,8 +56,6 @@ def predict(
                 f"--output {printable(output)}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as "
                 ".txt."
             )
-        if header and suffix_of(output) in FORMS:
-            raise UsageError(f"--header is for text, and {printable(output)} names its columns anyway.")
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)
