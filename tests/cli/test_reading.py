@@ -586,3 +586,16 @@ def test_suffixes_in_capitals_are_the_same(folder, tmp_path, suffix):
         assert (tmp_path / f"p{suffix}").read_bytes() == (tmp_path / f"p{suffix.lower()}").read_bytes()
     run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / "p.CSV")
     assert (tmp_path / "p.CSV").read_text().startswith('"label"\n')
+
+
+def test_a_class_with_a_line_end_is_no_line_of_text(tmp_path):
+    frame = pd.DataFrame({"x": [0.0, 1.0] * 30, "t": ["a\nb", "c d"] * 30})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    run("train", tmp_path / "rows.parquet", "--target", "t", "--scan", "--passes", 5, "--model", tmp_path / "m", "-q")
+    for output in ((), ("-o", tmp_path / "p.txt")):
+        shown = run("predict", tmp_path / "m", tmp_path / "rows.parquet", *output, code=2)
+        assert r"the class 'a\nb' has a line end, and text has one line per row: give --output p.csv" in shown
+    run("predict", tmp_path / "m", tmp_path / "rows.parquet", "-o", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv")["label"].tolist() == load(tmp_path / "m").predict(frame).tolist()
+    text = run("predict", tmp_path / "m", tmp_path / "rows.parquet", "--as", "probabilities", "--header").splitlines()
+    assert (text[0], len(text)) == ("probability_a_b probability_c_d", 61)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -43,8 +44,8 @@ def predict(
     """Predict: one line per row, in the order of the rows."""
     from onlinear.cli.reading import Watched, open_rows
     from onlinear.models.loading import load
-    from onlinear.models.predictions import check_kind, columns, predictions
-    from onlinear.streams.suffixes import PACKED
+    from onlinear.models.predictions import FORMS, check_kind, columns, predictions
+    from onlinear.streams.suffixes import PACKED, suffix_of
 
     try:
         check_kind(kind)
@@ -59,6 +60,8 @@ def predict(
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)
     names = columns(learned, kind)
+    if names == ["label"] and (output is None or suffix_of(output) not in FORMS):
+        _refuse_line_ends(learned.classes_.tolist())
     stream = open_rows(source, reading, learned)
     several = over_shards(workers, dask)
     with Interrupts(), _writer(output, names, header) as write:
@@ -73,10 +76,19 @@ def predict(
     say_errors(stream)
 
 
+def _refuse_line_ends(classes: list[Any]) -> None:
+    """Raise UsageError for a class that text, with a line for each row, cannot hold."""
+    for label in classes:
+        if isinstance(label, str) and ("\n" in label or "\r" in label):
+            raise UsageError(
+                f"the class {label!r} has a line end, and text has one line per row: give --output p.csv, .parquet or .arrow."
+            )
+
+
 @contextmanager
 def _writer(path: str | None, names: list[str], header: bool) -> Iterator[Write]:
     """A function that writes predictions; the file gets its name when it is whole."""
-    heading = " ".join(name.replace(" ", "_") for name in names) + "\n" if header else ""
+    heading = " ".join([re.sub(r"\s", "_", name) for name in names]) + "\n" if header else ""
     from onlinear.files.writing import lines_to, new_file, standard_output
 
     if path is None:
