@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -599,3 +600,14 @@ def test_a_class_with_a_line_end_is_no_line_of_text(tmp_path):
     assert pd.read_csv(tmp_path / "p.csv")["label"].tolist() == load(tmp_path / "m").predict(frame).tolist()
     text = run("predict", tmp_path / "m", tmp_path / "rows.parquet", "--as", "probabilities", "--header").splitlines()
     assert (text[0], len(text)) == ("probability_a_b probability_c_d", 61)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_names_that_are_not_utf_8(folder, tmp_path):
+    home = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    os.mkdir(home)
+    (tmp_path / "two.svm").write_bytes((folder / "two.svm").read_bytes())
+    run("train", tmp_path / "two.svm", "-q", "-m", f"{home}/m", "--report", f"{home}/run.html")
+    run("report", f"{home}/m", tmp_path / "two.svm", "-o", f"{home}/r.html")
+    assert b"\\udcff" in Path(home, "r.html").read_bytes()
+    assert r"\udcff: expected the name of a folder in UTF-8" in run("train", home, "--target", "y", code=2)

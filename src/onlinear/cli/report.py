@@ -70,7 +70,7 @@ def write_page(path: str, model: str, result: Any = None, **more: Any) -> int:
     from onlinear.files import writing
     from onlinear.report import page
 
-    text = page(summary(model, LARGEST), result, **more).encode()
+    text = page(summary(model, LARGEST), result, **more).encode(errors="backslashreplace")  # a name may be no UTF-8
     writing.write(path, text)
     return len(text)
 

@@ -37,6 +37,10 @@ def find_places(name: str) -> list[Place]:
     Names that begin with _ or . are left out. Raises FileNotFoundError or IsADirectoryError where there is none.
     """
     filesystem, root = None, name
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{printable(name)}: expected the name of a folder in UTF-8, as pyarrow reads no other.") from None
     if is_uri(name):
         pattern = any(c in name for c in "*?[")
         base = name[: re.search(r"[*?\[]", name).start()].rpartition("/")[0] if pattern else name  # type: ignore[union-attr]
