@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 checks = pytest.importorskip("river.checks", reason="River is not installed: pip install onlinear[river]")
-from river import datasets, linear_model, metrics, preprocessing  # noqa: E402
+from river import datasets, feature_extraction, linear_model, metrics, preprocessing, stream  # noqa: E402
 from river import evaluate as progressive  # noqa: E402
 
 from onlinear.river import Classifier, Regressor  # noqa: E402
@@ -91,3 +91,42 @@ def test_a_regressor_is_as_good_as_rivers_own_on_numbers_of_any_size(data):
     ours = progressive.progressive_val_score(data(), Regressor(), metrics.MAE()).get()
     scaled = preprocessing.StandardScaler() | linear_model.LinearRegression()
     assert ours < progressive.progressive_val_score(data(), scaled, metrics.MAE()).get()
+
+
+def test_names_that_are_no_text_are_told_apart_by_their_text():
+    rows = [({"a": float(k % 5), 0: float(k % 3), ("n", "gram"): 1.0}, k % 5 > 2) for k in range(60)]
+    model, by_text = Classifier(), Classifier()
+    numbers, numbers_by_text = Regressor(), Regressor()
+    for row, y in rows:
+        texts = {str(name): value for name, value in row.items()}
+        model.learn_one(row, y)
+        by_text.learn_one(texts, y)
+        numbers.learn_one(row, float(y))
+        numbers_by_text.learn_one(texts, float(y))
+        assert model.predict_proba_one(row) == by_text.predict_proba_one(texts)
+        assert model.predict_one(row) == by_text.predict_one(texts)
+        assert numbers.predict_one(row) == numbers_by_text.predict_one(texts)
+    assert model.model.get_feature_names_out().tolist() == ["a", "0", "('n', 'gram')"]
+    with pytest.raises(ValueError, match="two names whose text is '0'"):
+        model.learn_one({0: 1.0, "0": 2.0}, True)
+
+
+def test_features_of_rivers_extractors_are_taken():
+    grams = feature_extraction.BagOfWords(ngram_range=(1, 2)) | Classifier()
+    for text, y in [("good nice movie", True), ("bad dull movie", False)] * 20:
+        grams.learn_one(text, y)
+    assert grams.predict_one("a nice movie") is True
+    columns, rows = Regressor(), np.random.default_rng(0).normal(size=(300, 2))
+    for x, y in stream.iter_array(rows, 3.0 * rows[:, 0] - rows[:, 1]):
+        columns.learn_one(x, y)
+    assert columns.predict_one({0: 1.0, 1: -1.0}) == pytest.approx(4.0, abs=0.5)
+
+
+def test_the_error_of_a_third_class_says_how_it_can_be_named():
+    model = Classifier()
+    for y in "ab":
+        model.learn_one({"x": 1.0}, y)
+    with pytest.raises(ValueError, match=r"'c'; the known classes are 'a', 'b'\. Name all with classes=\["):
+        model.learn_one({"x": 1.0}, "c")
+    with pytest.raises(ValueError, match=r"got nan\.$"):
+        model.learn_one({"x": float("nan")}, "a")

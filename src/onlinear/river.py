@@ -22,6 +22,21 @@ MOST_WAITING = 10_000  # rows that are kept until a second label appears
 SOLVER, AVERAGE = "ftrl", "none"  # a step of one row is then one compiled call
 
 
+def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
+    """The row with names that are text. River names by anything: n-grams are tuples, the columns of an array numbers."""
+    for name in x:
+        if type(name) is not str:
+            break
+    else:
+        return x
+    found: dict[str, Any] = {}
+    for name, value in x.items():
+        if str(name) in found:
+            raise ValueError(f"x has two names whose text is {str(name)!r}; names are told apart by their text.")
+        found[str(name)] = value
+    return found
+
+
 class _Sized:
     """A model that River asks for its size in memory."""
 
@@ -92,8 +107,8 @@ class Classifier(_Sized, base.Classifier):
 
         Parameters
         ----------
-        x : dict of str to number, text, bool or None
-            The values by name.
+        x : dict of name to number, text, bool or None
+            The values by name. Names that are no text are told apart by their text.
         y : class
             The class.
         w : float, default=1.0
@@ -102,10 +117,11 @@ class Classifier(_Sized, base.Classifier):
         Raises
         ------
         ValueError
-            For a third class that was not named.
+            For a third class that was not named, and for two names of the same text.
         """
+        x = named_by_text(x)
         if self.model.is_fitted:
-            self.model.learn_one(x, y, w)
+            self._learn_known(x, y, w)
             return
         label = bool(y) if type(y).__name__ in ("bool", "bool_") else y
         if self.classes is not None or isinstance(label, bool):
@@ -120,16 +136,27 @@ class Classifier(_Sized, base.Classifier):
                 self.model.learn_one(row, known, weight, labels)
             self._waiting = []
 
+    def _learn_known(self, x: dict[Any, Any], y: Any, w: float) -> None:
+        """Train on one row; the error of a class that is not known says how it can be."""
+        try:
+            self.model.learn_one(x, y, w)
+        except ValueError as error:
+            if y in self.model.classes_.tolist():
+                raise
+            raise ValueError(
+                f"{error} Name all with classes=[...], or take one model for each: river.multiclass.OneVsRestClassifier."
+            ) from None
+
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """The class of one row; before the first row False, or the only class so far."""
         if self.model.is_fitted:
-            return self.model.predict_one(x)
+            return self.model.predict_one(named_by_text(x))
         return self._waiting[0][1] if self._waiting else False if self.classes is None else self.classes[0]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each class; before the first row all are equal."""
         if self.model.is_fitted:
-            return self.model.predict_proba_one(x)
+            return self.model.predict_proba_one(named_by_text(x))
         if self._waiting:
             return {self._waiting[0][1]: 1.0}
         classes = [False, True] if self.classes is None else self.classes
@@ -181,15 +208,15 @@ class Regressor(_Sized, base.Regressor):
 
         Parameters
         ----------
-        x : dict of str to number, text, bool or None
-            The values by name.
+        x : dict of name to number, text, bool or None
+            The values by name. Names that are no text are told apart by their text.
         y : float
             The target.
         w : float, default=1.0
             What multiplies the loss of the row.
         """
-        self.model.learn_one(x, y, w)
+        self.model.learn_one(named_by_text(x), y, w)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction of one row; 0 before the first row."""
-        return self.model.predict_one(x) if self.model.is_fitted else 0.0
+        return self.model.predict_one(named_by_text(x)) if self.model.is_fitted else 0.0
