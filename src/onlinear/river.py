@@ -19,7 +19,6 @@ from onlinear.models.regressor import OnlineRegressor
 
 __all__ = ["Classifier", "Regressor"]
 MOST_WAITING = 10_000  # rows that are kept until a second label appears
-SOLVER, AVERAGE = "ftrl", "none"  # a step of one row is then one compiled call
 
 
 def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
@@ -55,9 +54,10 @@ class Classifier(_Sized, base.Classifier):
         The loss; it must give probabilities for ``predict_proba_one``.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``.
-    solver : str or solver object, default="ftrl"
-        The method.
-    average : str, default="none"
+    solver : str or solver object, default=None
+        The method; None is the estimators' own. The steps of ``"ftrl"`` are explicit: with many dense columns, as of random
+        features, its probabilities can be worse than a constant's.
+    average : str, default=None
         The average of the iterates that predicts; None is the estimators' own.
     scale : "none", "centred", "tempered", "dense", "rms" or "max-abs", default=None
         By what each column is divided, as in the estimators.
@@ -85,8 +85,8 @@ class Classifier(_Sized, base.Classifier):
         self,
         loss: Any = "logistic",
         penalty: Any = "none",
-        solver: Any = SOLVER,
-        average: Any = AVERAGE,
+        solver: Any = None,
+        average: Any = None,
         scale: str | None = None,
         fit_intercept: bool = True,
         classes: list[Any] | None = None,
@@ -193,7 +193,7 @@ class Regressor(_Sized, base.Regressor):
         loss: Any = "squared",
         penalty: Any = "none",
         solver: Any = None,
-        average: Any = AVERAGE,
+        average: Any = "none",
         scale: str | None = None,
         fit_intercept: bool = True,
     ) -> None:
