@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -529,7 +530,8 @@ def test_a_warning_is_a_plain_line_of_the_command(tmp_path):
 
 
 def test_options_of_other_programs_are_answered_with_those_of_train():
-    known = {option for parameter in typer.main.get_command(app).commands["train"].params for option in parameter.opts}
+    train = typer.main.get_command(app).commands["train"]
+    known = {option for parameter in train.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert not known & set(hints._OPTIONS)
     for name, advice in hints._OPTIONS.items():
         assert set(re.findall(r"(?<![\w-])--[a-z-]+", advice)) <= known
@@ -541,6 +543,18 @@ def test_options_of_other_programs_are_answered_with_those_of_train():
         assert f"No such option: {name}. {advice}" in shown
     assert "Possible options" in run("train", "x.svm", "--modle", "x", code=2)
     assert "Possible options" in run("predict", "m", "x.svm", "--output-file", "x", code=2)
+
+
+def test_every_option_on_the_page_of_other_tools_is_answered():
+    page = (Path(__file__).parents[2] / "docs" / "other-tools.md").read_text()
+    commands = page[page.index("## From Vowpal") : page.index("## From River")] + page[page.index("## From LIBLINEAR") :]
+    rows = [line.split("|")[1] for line in commands.splitlines() if line.startswith("| `-")]
+    options = {option for row in rows for option in re.findall(r"(?<![\w-])--?[a-zA-Z]\w*", row)}
+    assert {"-q", "--holdout_off", "-s", "-w1"} <= options
+    train = typer.main.get_command(app).commands["train"]
+    known = {option for parameter in train.params for option in parameter.opts}
+    names = {option if option.startswith("--") else option[:2] for option in options}
+    assert {name for name in names - known if hints.advise_on_option(name) is None} == set()
 
 
 @pytest.mark.parametrize(("passes", "got"), [("a", "got 'a'"), ("1.5", "got '1.5'"), ("0", "got '0'")])

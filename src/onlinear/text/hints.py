@@ -139,7 +139,7 @@ _ARGUMENTS: dict[str, str] = {
     "quantile": "It is a setting of the loss: loss='quantile,q=0.9'.",
     **dict.fromkeys(("seed", "random_seed"), "Write random_state=0."),
     **dict.fromkeys(("intercept", "bias"), "Write fit_intercept=True or fit_intercept=False."),
-    "batch_size": "Rows are learned one at a time.",
+    "batch_size": "It is a setting of the solver: solver='comid,batch=32'. Without it rows are learned one at a time.",
     "positive": "Write penalty='lower=0'.",
     **dict.fromkeys(("standardize", "normalize"), "Write scale='standard', for sparse rows scale='rms'."),
     "classes": "It is an argument of fit (streams) and partial_fit.",
@@ -162,7 +162,16 @@ _OPTIONS: dict[str, str] = {
     ),
     **dict.fromkeys(("--epochs", "--max-iter", "--iterations", "--n-iter"), "Write --passes 5."),
     **dict.fromkeys(("--loss_function", "--loss-function", "--objective"), "Write --loss logistic."),
-    **dict.fromkeys(("--optimizer", "--algorithm", "--method", "--ftrl", "--sgd"), "Write --solver ftrl."),
+    **dict.fromkeys(("--optimizer", "--algorithm", "--method", "--ftrl"), "Write --solver ftrl."),
+    "--sgd": "Write --solver sgd --scale none.",
+    "--ftrl_alpha": "It is a setting of the solver: --solver ftrl,eta=0.1.",
+    **dict.fromkeys(
+        ("--adaptive", "--normalized", "--invariant"), "Write nothing: the default's steps are adaptive, scaled and implicit."
+    ),
+    **dict.fromkeys(("--batch", "--batch-size", "--batch_size"), "It is a setting of the solver: --solver comid,batch=32."),
+    **dict.fromkeys(("--bfgs", "-e"), "Write --tol 1e-4 with a penalty, for passes to a certified gap."),
+    "-s": "LIBLINEAR's solvers are a loss and a penalty: --loss logistic --penalty l2=1e-4 --tol 1e-4, or others.",
+    **dict.fromkeys(("-C", "--C"), "Write --penalty l2=1e-4 with 1 / (C * rows): the objective is the mean over the rows."),
     **dict.fromkeys(("--label", "--label-column", "--y"), "Write --target COLUMN."),
     **dict.fromkeys(("--sep", "--separator", "--delim"), "Write --delimiter ';'."),
     **dict.fromkeys(("--na-values", "--null", "--na"), "Write --nulls 'NA,?'."),
@@ -172,7 +181,33 @@ _OPTIONS: dict[str, str] = {
     **dict.fromkeys(("-t", "--testonly"), "Write: onlinear predict MODEL FILE."),
     **dict.fromkeys(("-d", "--data", "--input", "--file"), "Files need no option: onlinear train FILE."),
     **dict.fromkeys(("-b", "--bit_precision"), "Write --hash-bits 22."),
+    "--ngram": "Write --ngrams 2, of tables with text.",
+    **dict.fromkeys(("--quadratic", "--cubic"), "Write --interactions 'a*:b*': crosses of two namespaces, by name."),
+    "-c": "Write nothing for Vowpal Wabbit's cache; for LIBLINEAR's C write --penalty l2=1e-4 with 1 / (C * rows).",
+    **dict.fromkeys(
+        ("--cache", "--cache_file", "-k", "--kill_cache"), "Write nothing: onlinear convert makes a file that is read faster."
+    ),
     **dict.fromkeys(("--test", "--validation", "--test-file", "--valid"), "Write --holdout FILE, or --holdout 0.1."),
+    **dict.fromkeys(("--holdout_period", "--holdout_after", "-v"), "Write --holdout 0.1."),
+    "--holdout_off": "Write nothing: all rows are learned, unless there is --holdout.",
+    **dict.fromkeys(("--early_terminate", "--early-stopping"), "Write --early-stop 2 with --holdout 0.1."),
+    **dict.fromkeys(("--oaa", "--num-classes"), "Write nothing: name the classes with --classes, or find them with --scan."),
+    "-w": "Write --class-weight 1=20.",
+    **dict.fromkeys(("--noconstant", "--no-bias"), "Write --no-intercept."),
+    "-B": "Write nothing: there is an intercept, unless there is --no-intercept.",
+    **dict.fromkeys(("--random_seed", "--random-state"), "Write --seed 1."),
+    **dict.fromkeys(("-P", "--progress"), "Write nothing: there is a line whenever the row count has doubled."),
+    **dict.fromkeys(
+        ("--save_resume", "--preserve_performance_counters"), "Write nothing: every model file can be continued with --from."
+    ),
+    **dict.fromkeys(("-p", "--predictions", "-r", "--raw_predictions"), "Write: onlinear predict MODEL FILE > PREDICTIONS."),
+    **dict.fromkeys(
+        ("--link", "--binary", "--probabilities"), "Write nothing: onlinear predict gives labels, scores or probabilities."
+    ),
+    **dict.fromkeys(
+        ("--audit", "-a", "--invert_hash", "--readable_model"), "Write: onlinear explain MODEL FILE, or onlinear inspect MODEL."
+    ),
+    "--confidence": "Write --uncertainty.",
     **dict.fromkeys(("--threads", "--n-jobs", "--jobs"), "Write --workers 4 with --tol, for several files."),
     **dict.fromkeys(("--regression", "--classification"), "Write --task regress or --task classify."),
     **dict.fromkeys(("--shuffle",), "Write --shuffle-rows 10000: rows are shuffled within windows of so many."),
