@@ -78,6 +78,16 @@ def test_rows_of_numbers_have_columns_for_names(tmp_path):
     assert "holds a bare learner" in run("explain", tmp_path / "bare", tmp_path / "rows.svm", code=2)
 
 
+def test_features_of_vowpal_wabbit_text_have_their_names(tmp_path):
+    (tmp_path / "rows.vw").write_text("1 |animal cat:2 |color white\n-1 |animal dog |color brown\n" * 20)
+    model = OnlineClassifier().fit(streams.open(str(tmp_path / "rows.vw"), interactions=["animal:color"]))
+    first, second = explained(model, tmp_path / "rows.vw", tmp_path, "--rows", 2)
+    assert {term["name"] for term in first["terms"]} == {"animal^cat", "color^white", "animal^cat x color^white"}
+    assert {term["name"] for term in second["terms"]} == {"animal^dog", "color^brown", "animal^dog x color^brown"}
+    for row in first, second:
+        assert row["score"] == pytest.approx(row["intercept"] + sum(term["contribution"] for term in row["terms"]))
+
+
 def test_categories_that_share_a_column_have_all_their_names(tmp_path):
     stream = streams.open(TABLE, target="click", features=["site", "code"], text=["code"], hash_bits=1)
     model = OnlineClassifier().fit(stream)

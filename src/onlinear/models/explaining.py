@@ -1,6 +1,7 @@
 """Why a model scores a row as it does: the terms of the sum  <w, x> + b,  by name.
 
-Categories that are hashed are named by the row itself, so nothing has to be kept of the rows that were learned.
+Categories and features of Vowpal Wabbit text that are hashed are named by the row itself, so nothing has to be kept of the rows
+that were learned.
 """
 
 from __future__ import annotations
@@ -91,6 +92,10 @@ def entries_of(stream: Stream, described: Any) -> Iterator[tuple[str, list[Entry
         reader = row_reader(described)
         for where, record in records():
             yield where, reader.named(record)
+        return
+    named_rows = getattr(stream, "named_rows", None)
+    if named_rows is not None:
+        yield from named_rows()
         return
     for block in stream:
         starts, columns, values = block.rows

@@ -10,7 +10,7 @@ crosses namespaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from time import perf_counter
 from typing import NamedTuple
@@ -20,11 +20,12 @@ import numpy as np
 from onlinear.compiled import first_mark, function, kernel, marks_of, marks_up_to, room, word_at
 from onlinear.rows import Rows
 from onlinear.streams.encoding import describe_hashing
-from onlinear.streams.files import WholeLines, count_byte
+from onlinear.streams.files import WholeLines, count_byte, read_lines
 from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
 from onlinear.streams.lines import (
     BLOCK_BYTES,
     HEAD,
+    LONGEST_LINE,
     Lines,
     ParsedLines,
     block_of,
@@ -37,6 +38,7 @@ from onlinear.streams.lines import (
 from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
 from onlinear.streams.numbers import BAD, FINE, LATE, MINUS, ONE, POINT, ZERO, number, plain_numbers, powers
 from onlinear.streams.svmlight import AHEAD, BEHIND, COLON, NEWLINE, RETURN, SEEN, SPACE, TAB
+from onlinear.streams.vowpal_names import names_of_line
 
 BAR, QUOTE, CARET = (ord(c) for c in "|'^")
 # What a line lacks, in the order the parser meets it.
@@ -272,7 +274,21 @@ class Vowpal(Lines):
         super().__init__(paths, max_errors=max_errors, block_bytes=step, threads=threads)
         self.hash_bits, self.unlabelled = hash_bits, unlabelled
         self._crosses = NamespaceCrosses(interactions, hash_bits) if interactions else None
+        self._pairs = interactions
         self.encoding = describe_hashing(hash_bits, interactions)
+
+    def named_rows(self) -> Iterator[tuple[str, list[tuple[str | None, int, float]]]]:
+        """The rows as entries (name, column, value) that their own text names, each with its place in the source. Slow."""
+        self.errors = self._errors = list[str]()
+        for piece in read_lines(self.paths, self.block_bytes, LONGEST_LINE, self.timing, []):
+            text = bytes(piece.store[: piece.end]).split(b"\n")
+            for block in self._count_errors(self.parse_lines(piece)):
+                starts, columns, values = block.rows
+                for row, line in enumerate(block.lines.tolist()):
+                    names = names_of_line(text[line - piece.line], self.hash_bits, self._pairs)
+                    own = slice(int(starts[row]), int(starts[row + 1]))
+                    entries = zip(columns[own].tolist(), values[own].tolist(), strict=True)
+                    yield block.where(row), [(names.get(column), column, value) for column, value in entries]
 
     def parse_lines(self, piece: WholeLines) -> ParsedLines:
         began = perf_counter()
