@@ -20,7 +20,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -38,6 +38,7 @@ from onlinear import (
     streams,
 )
 from onlinear.files import model_file
+from onlinear.losses import Hinge
 from onlinear.streams.pairs import Pairs
 from onlinear.text.hints import MISSING_IN_TABLE
 
@@ -1292,3 +1293,27 @@ def test_dates_are_no_numbers(dtype):
     for call in (model.predict, lambda X: OnlineRegressor().fit(X, [0.0, 1.0, 2.0])):
         with pytest.raises(TypeError, match=r"X must hold numbers, got dtype .*64\[s\]: X.astype\(float\) counts its unit"):
             call(X.astype(dtype))
+
+
+@pytest.mark.parametrize("loss", ["hinge,margin=0", "squared-hinge,margin=0", Hinge(margin=0.0)])
+@pytest.mark.parametrize("settings", [{}, {"solver": "sgd"}, {"penalty": "l2=0.1", "tol": 1e-3}], ids=str)
+def test_a_loss_by_which_no_row_changes_a_weight_is_refused(loss, settings):
+    X, y = load_breast_cancer(return_X_y=True)
+    for learns in ("fit", "partial_fit"):
+        known = {} if learns == "fit" else {"classes": [0, 1]}
+        with pytest.raises(ValueError, match="margin=0 the score 0"):
+            getattr(OnlineClassifier(loss, **settings), learns)(X, y, **known)
+    assert not Learner("sgd", "hinge,margin=0").learn(X, 2.0 * y - 1.0).weights().any()  # which it is refused for
+    assert Learner("sgd", "hinge,margin=0", start=np.ones(30)).learn(-X, 2.0 * y - 1.0).t == 569  # it is of use elsewhere
+
+
+def test_the_loss_with_a_tiny_margin_is_the_perceptron():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    theirs = SGDClassifier(
+        loss="perceptron", penalty=None, learning_rate="constant", eta0=1.0, max_iter=3, tol=None, shuffle=False
+    ).fit(X, y)
+    settings = {"solver": "sgd,schedule=constant,eta=1", "scale": "none", "average": "none", "shuffle": False, "passes": 3}
+    ours = OnlineClassifier("hinge,margin=1e-9", **settings).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12)
+    assert OnlineClassifier("hinge,margin=1e-9", random_state=0).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.95

@@ -34,7 +34,7 @@ from onlinear.learner.race import can_calibrate
 from onlinear.learner.stored_learner import Arrays, Header
 from onlinear.learner.uncertainty import NONE, SCORES, TARGETS
 from onlinear.learner.units import RAW, RELATIVE, has_units
-from onlinear.losses import Poisson, Squared
+from onlinear.losses import Hinge, Poisson, Squared, SquaredHinge
 from onlinear.models.certifying import Certifying
 from onlinear.models.defaults import Choice, adaptive_eta, explain_arguments, fused_solver, loss_labels, natural_eta
 from onlinear.models.predictor import Final
@@ -64,6 +64,15 @@ OF_LEARNER = (
     "forget",
     "uncertainty",
 )
+
+
+def refuse_no_slope(loss: Any) -> None:
+    """Raise ValueError for a loss without a slope at the score 0, with which every row would be met: no weight would change."""
+    if isinstance(loss, (Hinge, SquaredHinge)) and loss.margin == 0.0:
+        raise ValueError(
+            "loss: with margin=0 the score 0, with which training begins, has no loss, so no row would change a weight: "
+            "write margin=1e-9, which is the perceptron of the hinge."
+        )
 
 
 class Model(Certifying, ABC):
@@ -197,7 +206,8 @@ class Model(Certifying, ABC):
                 )
 
     def check_flags(self) -> None:
-        """Raise for wrong settings that no part of the learner takes."""
+        """Raise for settings that no part of the learner takes, or that are of no use where weights begin at 0."""
+        refuse_no_slope(build_loss(self.loss))
         check_flag("warm_start", self.warm_start)
         check_verbose(self.verbose)
         count("max_passes", self.max_passes)

@@ -32,7 +32,7 @@ _PARTS: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             ("gd", "gradient-descent", "stochastic-gradient", "sgdclassifier", "averaged-sgd", "average-sgd"), _SGD
         ),
-        "perceptron": "It is solver='sgd,schedule=constant' with loss='hinge,margin=0'.",
+        "perceptron": "It is solver='sgd,schedule=constant' with loss='hinge,margin=1e-9'.",
         **dict.fromkeys(
             ("passive-aggressive", "passiveaggressive"), "It is 'pa-1' or 'pa-2', without a bound on the step 'pa'."
         ),
@@ -58,7 +58,7 @@ _PARTS: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             ("svm", "svc", "svr", "linear-svm", "hinge-loss"), "For classes it is 'hinge', for numbers 'epsilon-insensitive'."
         ),
-        "perceptron": "It is 'hinge,margin=0' here.",
+        "perceptron": "It is 'hinge,margin=1e-9' here.",
         **dict.fromkeys(("exp", "adaboost"), "It is 'exponential' here."),
         **dict.fromkeys(("squared-epsilon-insensitive", "smooth-l1", "log-cosh"), "The nearest is 'huber,delta=1'."),
         **dict.fromkeys(("gamma", "tweedie", "count"), "Of the losses for counts there is 'poisson'."),
