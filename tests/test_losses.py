@@ -195,6 +195,13 @@ def test_theta_solves_the_implicit_step(loss):
     assert worst <= 2e-15
 
 
+def test_theta_of_the_logistic_loss_where_the_margin_after_the_step_has_no_digits_beside_the_one_before():
+    loss = losses.Logistic()
+    for a, c in ((-1e18, 1e60), (-1e30, 1e60), (-1e100, 1e200), (-3e15, 1e300)):
+        assert loss.theta(a, c, 1.0) == pytest.approx(a / c, rel=1e-10)
+        assert loss.theta(-a, c, -1.0) == pytest.approx(-a / c, rel=1e-10)
+
+
 def condition(loss, a, c, y):
     """Relative sensitivity of theta to relative changes of a and C, where it is large: an exponential of a large margin."""
     if type(loss).__name__ in ("Exponential", "Logistic", "Poisson"):

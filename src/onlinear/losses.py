@@ -31,6 +31,7 @@ from onlinear.text.form import parts_of
 ROUNDING = 1e-12  # how far rounding may leave a slope outside the domain of a conjugate
 MOST_STEPS = 60  # of Newton's to the margin of an implicit step
 LARGE_STEP = 8.0  # C from which on these begin elsewhere
+FAR_BELOW = 2.0**50  # below 0 a margin beside which the one after the step has too few digits
 CANCELS = 2.0**16  # C y of a count beyond which z / C - y has too few digits
 
 
@@ -243,7 +244,7 @@ def implicit_margin(al: float, c: float) -> float:
     """
     if al + 0.5 * c > 0.0:
         low, high = 0.0, inf
-        m = max(al, 0.0) if c < LARGE_STEP else al + wright_omega(log(c) - al)
+        m = max(al, 0.0) if c < LARGE_STEP else far_margin(al, c)
     else:
         low, high = -inf, 0.0
         m = min(al + c, 0.0)
@@ -254,6 +255,13 @@ def implicit_margin(al: float, c: float) -> float:
         if done:
             break
     return m
+
+
+@function
+def far_margin(al: float, c: float) -> float:
+    """Where the search for the margin begins after a large step: al + omega(log C - al), which is log C - log omega(..) too."""
+    z = wright_omega(log(c) - al)
+    return al + z if al > -FAR_BELOW else log(c) - log(z)
 
 
 @function

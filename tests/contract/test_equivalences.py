@@ -185,6 +185,25 @@ def test_the_three_searches_are_bisection(name: str, penalty: str) -> None:
 
 
 @pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("name", ["squared", "hinge", "logistic"])
+def test_a_row_of_any_size_ends_where_its_loss_asks(name: str, inner: str) -> None:
+    """theta falls far below any slope where values are large: to the thresholds l1 / |x|."""
+    loss, y = build_loss(name), 1.0
+    for size, l1 in ((1e9, 1e-12), (1e20, 1e-12), (1e20, 1e-23), (1e60, 1e-63)):
+        r = build_penalty(f"l1={l1!r}")
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            v = np.zeros(int(rng.integers(1, 5)))
+            for k in range(6):
+                x, eta = size * rng.normal(size=len(v)), 1e3 / (k + 1.0)
+                v, theta = implicit_step(v, x, y, eta, loss, r, inner)
+                score = float(x @ v)
+                if theta != 0.0:
+                    wanted = -np.log(-theta) if name == "logistic" else y  # the logistic slope is -1/(1 + e^score)
+                    assert abs(score - wanted) <= 0.1, (size, l1, seed, k)
+
+
+@pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_factor_is_a_weight(name: str, inner: str) -> None:
     v, x, r = np.array([0.3, -0.2, 0.1]), np.array([1.0, 2.0, -0.5]), build_penalty("elastic-net,l1=0.1,l2=0.2")

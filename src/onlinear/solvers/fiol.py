@@ -25,7 +25,7 @@ Cost:   O(k) per row with k = nnz(x_t) (sort: O(k log k)).   Needs: a loss with 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import copysign, inf, isfinite, nan
+from math import copysign, inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,8 +78,9 @@ from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
 from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
-MOST_SEGMENTS = 200
+MOST_SEGMENTS = 1200  # more than the halvings from 1 to the smallest number
 LAST_SCORE = 1e300  # a score where a loss has its last slope
+FAR = 2.0**40  # times a root: sums that were made there have too few of its digits to know its score without a look
 EXPECTED, LOW, HIGH = range(SEARCH, SEARCH + 3)  # rows of a pack's room: the score expected, the bracket
 
 
@@ -114,7 +115,7 @@ def refined(reproduced, loss, s, y, A, D, theta, expected, low, high):
 
     True in front where the segment reproduces theta.
     """
-    if abs(A - expected) <= reproduced * D * abs(theta):  # theta moves by at most |A - expected| / D
+    if D > 0.0 and abs(A - expected) <= reproduced * D * abs(theta):  # theta moves by at most |A - expected| / D
         return True, theta, expected, low, high
     if D == 0.0 and abs(side(loss, A, theta, s, y)) <= reproduced * abs(theta / s):
         return True, theta, expected, low, high
@@ -126,7 +127,7 @@ def refined(reproduced, loss, s, y, A, D, theta, expected, low, high):
     else:
         high = theta
     if low < new < high:
-        return False, new, A + D * (theta - new), low, high
+        return False, new, A + D * (theta - new) if abs(theta) <= FAR * abs(new) else nan, low, high
     return False, 0.5 * (low + high), nan, low, high
 
 
@@ -173,7 +174,7 @@ def thetas(loss, a, c, work, outputs):
 def some_left(reproduced, work, outputs, A, D, loss, s):
     """``refined`` for the outputs that are left, from their segments (A, D), in lanes; whether any is left then."""
     theta, expected = lanes(work, PULLS), lanes(work, EXPECTED)
-    left = lanes(work, LEFT) * ((abs(A - expected) <= reproduced * D * abs(theta)) == 0.0)
+    left = lanes(work, LEFT) * (((D > 0.0) * (abs(A - expected) <= reproduced * D * abs(theta))) == 0.0)
     put_lanes(work, LEFT, left)
     if not some(left):
         return False
@@ -186,7 +187,7 @@ def some_left(reproduced, work, outputs, A, D, loss, s):
     high = where(left * (rises == 0.0), theta, lanes(work, HIGH))
     inside = (low < new) * (new < high)
     put_lanes(work, PULLS, where(left, where(inside, new, 0.5 * (low + high)), theta))
-    put_lanes(work, EXPECTED, where(inside, A + D * (theta - new), nan))
+    put_lanes(work, EXPECTED, where(inside * (abs(theta) <= FAR * abs(new)), A + D * (theta - new), nan))
     put_lanes(work, LOW, low)
     put_lanes(work, HIGH, high)
     put_lanes(work, LEFT, left)
@@ -257,7 +258,7 @@ class Sort(NamedTuple):
                 last = middle
         left = points[first - 1] if first > 0 else -inf
         right = points[first] if first < 2 * m else inf
-        return root_between(left, right, x, v, m, eta, penalty, loss, s, y, b, D_b)
+        return root_between(left, right, numbers(x, m), numbers(v, m), eta, penalty, loss, s, y, b, D_b)
 
 
 class Sweep(NamedTuple):
@@ -279,7 +280,7 @@ class Sweep(NamedTuple):
             first += 1
         left = points[first - 1] if first > 0 else -inf
         right = points[first] if first < 2 * m else inf
-        return root_between(left, right, x, v, m, eta, penalty, loss, s, y, b, D_b)
+        return root_between(left, right, x_k, v_k, eta, penalty, loss, s, y, b, D_b)
 
 
 class Partition(NamedTuple):
@@ -357,15 +358,19 @@ def select(search, draws, x, v, first, last, c, D, left, right, eta, penalty, lo
             for e in range(first, above):
                 c, D = with_entry(x, v, eta, penalty, owner[e], False, c, D)
             first, left = above, at
-    return clamped(loss, c, D, 0.0, s, y, left, right)
+    return clamped(loss, c, D, s, y, left, right)
 
 
 @function
-def root_between(left, right, x, v, m, eta, penalty, loss, s, y, b, D_b):
-    """The root on the segment between two breakpoints, whose sums are made anew."""
-    inside = inner_point(left, right)
-    A, D = segment(x, v, m, inside, eta, penalty)
-    return clamped(loss, A + b - D_b * inside, D + D_b, inside, s, y, left, right)
+def root_between(left, right, x, v, eta, penalty, loss, s, y, c, D):
+    """The root on the segment between two breakpoints, whose sums are made anew from those of the intercept (MATH 8.5)."""
+    for k in range(x.shape[0]):
+        p, q = ends(x, v, eta, penalty, k)
+        if p >= right:
+            c, D = with_entry(x, v, eta, penalty, k + 1, True, c, D)
+        if q <= left:
+            c, D = with_entry(x, v, eta, penalty, -(k + 1), False, c, D)
+    return clamped(loss, c, D, s, y, left, right)
 
 
 @function
@@ -395,9 +400,16 @@ def sift(points, owner, root, end):
 def breakpoints(x, v, m, eta, penalty, points, owner):
     """p_k, q_k = (v_k -+ sign(x_k) eta l1) / (eta x_k) (MATH 8.3); the owner is k + 1 for p_k, -(k + 1) for q_k."""
     for k in range(m):
-        half = copysign(eta * penalty.l1, x[k])
-        points[2 * k], owner[2 * k] = (v[k] - half) / (eta * x[k]), k + 1
-        points[2 * k + 1], owner[2 * k + 1] = (v[k] + half) / (eta * x[k]), -(k + 1)
+        p, q = ends(x, v, eta, penalty, k)
+        points[2 * k], owner[2 * k] = p, k + 1
+        points[2 * k + 1], owner[2 * k + 1] = q, -(k + 1)
+
+
+@function
+def ends(x, v, eta, penalty, k):
+    """p_k and q_k, between which the weight is 0."""
+    half = copysign(eta * penalty.l1, x[k])
+    return (v[k] - half) / (eta * x[k]), (v[k] + half) / (eta * x[k])
 
 
 @function
@@ -436,19 +448,9 @@ def swap(points, owner, i, j):
 
 
 @function
-def inner_point(left, right):
-    """A point of the segment between two breakpoints, either of which may be infinite."""
-    if isfinite(left) and isfinite(right):
-        return 0.5 * (left + right)
-    if isfinite(left):
-        return left + max(1.0, abs(left))
-    return right - max(1.0, abs(right)) if isfinite(right) else 0.0
-
-
-@function
-def clamped(loss, A, D, theta, s, y, left, right):
-    """The root on the segment through (theta, A) with slope -D, kept inside [left, right]."""
-    return min(max(s * loss.theta(A + D * theta, s * D, y), left), right)
+def clamped(loss, c, D, s, y, left, right):
+    """The root where A(theta) = c - D theta, kept inside [left, right]."""
+    return min(max(s * loss.theta(c, s * D, y), left), right)
 
 
 INNER = {"newton": Newton(), "sort": Sort(), "sweep": Sweep(), "partition": Partition(), "random": RandomPivots()}
