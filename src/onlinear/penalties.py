@@ -33,6 +33,7 @@ import numpy as np
 
 from onlinear.compiled import adopt, function, kept_function, within
 from onlinear.text.describe import describe
+from onlinear.text.form import kebab
 
 Clock = tuple[float, float, float, float]
 EPSILON = float(np.finfo(np.float64).eps)
@@ -127,6 +128,13 @@ class ElasticNet(NamedTuple):
         """soft(u, threshold) shrink."""
         kept = soft(u, threshold)
         return kept * shrink, 1.0 * (kept != 0.0)
+
+
+def told(penalty: Any) -> str:
+    """What is particular in a penalty, in words for one that is refused."""
+    if type(penalty) is FusedLasso:
+        return "total variation (tv=)"
+    return "bounds (lower=, upper=)" if type(penalty) is Box else repr(kebab(type(penalty).__name__))
 
 
 def is_bare(penalty: Any) -> bool:

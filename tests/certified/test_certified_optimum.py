@@ -147,7 +147,7 @@ def test_few_and_many_columns_separable_rows_and_raw_scales(d):
 @pytest.mark.parametrize(
     ("solver", "loss", "penalty", "says"),
     [
-        ("prox-newton", "hinge", BOXES[0], "needs l1 or l2 where the loss has kinks, as Hinge has: use 'sdca'"),
+        ("prox-newton", "hinge", BOXES[0], "needs l1 or l2 where the loss has kinks, as 'hinge' has: use 'sdca'"),
         ("prox-newton", "logistic", "tv=0.1", "takes l1, l2 and elastic-net"),
         ("sdca", "logistic", "none", "without a penalty a duality gap says nothing"),
     ],

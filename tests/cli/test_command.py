@@ -184,7 +184,7 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
         (("-m", "a", "--model", "b"), "--model is given 2 times; expected it once"),
         (("--seed", "1", "--seed=2", "--seed", "3"), "--seed is given 3 times; expected it once"),
         (("--intercept", "--no-intercept"), "--intercept/--no-intercept is given 2 times; expected it once"),
-        (("--loss", "hinge", "--task", "regress"), "is for two classes"),
+        (("--loss", "hinge", "--task", "regress"), "is for classes"),
         (("--solver", "batch-drs"), "needs all rows at once"),
         (("--average", "suffix"), "needs total="),
         (("--model", "no/such/folder/m"), "there is no folder"),

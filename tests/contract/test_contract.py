@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -44,6 +45,7 @@ from contract_checks import (
 )
 
 from onlinear.learner import combinations
+from onlinear.solvers import SOLVERS
 from onlinear.solvers.core.engine import due
 
 HERE = Path(__file__).parent
@@ -121,6 +123,18 @@ def test_refusals_say_why() -> None:
     for rest in itertools.product(NAMES, LOSS_TEXTS, PENALTY_TEXTS, AVERAGE_TEXTS):
         found = build(Case(*rest))
         assert not isinstance(found, str) or len(found.split()) >= 6, f"{rest}: {found}"
+
+
+def test_a_solver_that_a_refusal_names_takes_the_other_parts() -> None:
+    """Or it is refused for the average, which the first solver took: one setting is named at a time."""
+    losses, penalties, averages = ("hinge", "squared"), (*PENALTY_TEXTS, "none"), (*AVERAGE_TEXTS, "adaptive")
+    for solver, *rest in itertools.product(SOLVERS, losses, penalties, averages):
+        found = build(Case(solver, *rest))
+        named = re.findall(r"'([a-z-]+)'", found.partition("use ")[2]) if isinstance(found, str) else []
+        for other in set(named) & set(SOLVERS):
+            then = build(Case(other, *rest))
+            assert other != solver, (solver, *rest, found)
+            assert not isinstance(then, str) or "average" in then, (solver, *rest, found, other, then)
 
 
 def test_every_solver_learns_something() -> None:

@@ -107,7 +107,7 @@ def test_a_path_and_weights_of_classes():
 
 
 def test_numbers_are_refused():
-    with pytest.raises(ValueError, match="is for two classes"):
+    with pytest.raises(ValueError, match="is for classes"):
         OnlineRegressor("softmax").fit(X, X[:, 0])
 
 

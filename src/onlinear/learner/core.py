@@ -177,16 +177,16 @@ class Core(Guarded):
         if not is_adaptive(self.spec["average"]):
             return None
         if not scores_means(self.engine):
+            others = "'fiol', 'comid' or another average" if self.penalty.separable else "another average, e.g. 'weighted-t1'"
             raise ValueError(
                 f"average {ADAPTIVE!r} needs rows scored by the average before each step, which "
-                f"{self.engine.problem.name} does not do here: use 'fiol', 'implicit-sgd', 'comid' or 'sgd' with a "
-                "separable penalty, or another average."
+                f"{self.engine.problem.name} does not do here: use {others}."
             )
         calibrated = is_calibrated(self.spec["average"])
         if calibrated and not can_calibrate(self.loss, self.n_outputs):
             raise ValueError(
                 f"average {CALIBRATED!r} is for the losses logistic and softmax, and for squared with one output, got "
-                f"{type(self.loss).__name__} and {self.n_outputs}."
+                f"{kebab(type(self.loss).__name__)!r} with {self.n_outputs}: use {ADAPTIVE!r}."
             )
         if calibrated and self.forget is not None:
             raise ValueError(f"average {CALIBRATED!r} has no form that forgets: use {ADAPTIVE!r}.")

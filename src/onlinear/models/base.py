@@ -701,7 +701,7 @@ class Regressor(Model):
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         if loss_labels(self.loss) == "signs":
             known = ", ".join(name for name, loss in LOSSES.items() if getattr(loss, "labels", "real") != "signs")
-            raise ValueError(f"loss {self.loss!r} is for two classes. Losses for numbers: {known}.")
+            raise ValueError(f"loss {self.loss!r} is for classes. Losses for numbers: {known}.")
         return super().new_learner(outputs, total)
 
     def describe_rows(self, features: int, encoding: dict[str, Any] | None, classes: np.ndarray | None) -> None:

@@ -81,9 +81,10 @@ class Certifying:
         if self.warm_start:
             raise ValueError("warm_start=True and tol= need the rows as arrays; on a stream the online passes are the start.")
         if not self.certified_learner(outputs, 1, online=True).engine.rounds:
+            use = "use 'prox-newton', or " if hasattr(build_loss(self.loss), "curvature") else ""
             raise ValueError(
                 f"tol= on a stream needs a loss with a second derivative and 'prox-newton', whose passes are sums over rows; "
-                f"loss {self.loss!r} with solver {self.solver!r} keeps a number for each row: give the rows as arrays."
+                f"loss {self.loss!r} with solver {self.solver!r} keeps a number for each row: {use}give the rows as arrays."
             )
         first = copy(self)
         first.scale = self._certified_scale()
@@ -122,7 +123,8 @@ class Certifying:
             return
         for name in ("eta", "average"):
             if getattr(self, name) is not None:
+                why = "with tol= this fit" if self.solver is None else f"solver={self.solver!r}"
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is a setting of online passes, and with tol= this fit makes none: name "
-                    "the solver of the first passes, such as solver='comid', or leave it out."
+                    f"{name}={getattr(self, name)!r} is a setting of online passes, and {why} makes none: leave it out, or "
+                    "give tol= and the solver of the first passes, such as solver='comid'."
                 )

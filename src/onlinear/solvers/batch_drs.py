@@ -23,6 +23,7 @@ from onlinear.losses import Squared, weighted
 from onlinear.rows import Source
 from onlinear.solvers.core.engine import ONE, Engine, Examples, Problem, State, T, scalars
 from onlinear.solvers.drs import first_dual
+from onlinear.text.form import kebab
 
 NEWTON_STEPS, NEWTON_ACCURACY = 100, 1e-14
 
@@ -45,12 +46,12 @@ class BatchDrs(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         if not hasattr(problem.loss, "curvature"):
-            name = type(problem.loss).__name__
+            name = kebab(type(problem.loss).__name__)
             raise ValueError(
-                f"batch-drs needs a loss with curvature (its z-step is Newton's method); {name} has none: use 'odrs'."
+                f"batch-drs needs a loss with curvature (its z-step is Newton's method); {name!r} has none: use 'odrs'."
             )
         if problem.average is not None:
-            raise ValueError("batch-drs has no average: its iterates converge.")
+            raise ValueError("batch-drs has no average: its iterates converge. Use average='none'.")
         return Batch(self, problem)
 
 

@@ -83,7 +83,7 @@ class EpochGd(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         strong_convexity("epoch-gd", problem.penalty)
-        check_subgradient(self, problem.penalty)
+        check_subgradient(problem)
         if self.T1 % 1.0 != 0.0:
             raise ValueError(f"epoch-gd: T1 must be a whole number of steps, got {self.T1!r}.")
         if problem.average is not None:

@@ -54,6 +54,7 @@ from onlinear.compiled import (
 )
 from onlinear.files.trust import Span
 from onlinear.losses import weighted
+from onlinear.penalties import told
 from onlinear.rows import Rows
 from onlinear.schedules import Power
 from onlinear.solvers.comid import Comid
@@ -75,7 +76,6 @@ from onlinear.solvers.core.loop import room_to_search
 from onlinear.solvers.core.pack import ASKED, LEFT, SEARCH, TARGETS, WEIGHTS, turned, whole, work_of_pack
 from onlinear.solvers.core.pack_averages import PULLS
 from onlinear.solvers.core.potentials import PotentialEngine, Step, why_not_lazy
-from onlinear.text.form import kebab
 
 REPRODUCED = 1e-12
 MOST_SEGMENTS = 1200  # more than the halvings from 1 to the smallest number
@@ -558,8 +558,8 @@ class Fiol(NamedTuple):
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
         if not problem.penalty.clock_thresholds:
-            name = kebab(type(problem.penalty).__name__)
-            raise ValueError(f"fiol takes the penalties none, l1, l2 and elastic-net, not {name!r}; use 'comid' or 'odrs'.")
+            what = told(problem.penalty)
+            raise ValueError(f"fiol takes the penalties none, l1, l2 and elastic-net, not {what}; use 'comid' or 'odrs'.")
         if problem.penalty.weight_bounds is not None and not isinstance(self.inner, Newton):
             raise ValueError(
                 "fiol with bounds needs inner=newton: Algorithms 1 and 2 know two breakpoints a coordinate, not four."

@@ -100,7 +100,7 @@ class ImplicitSgd(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
-        check_subgradient(self, problem.penalty)
+        check_subgradient(problem)
         if is_joint(problem.loss) and is_bare(problem.penalty):
             return Fiol(self.schedule).engine(problem)
         if problem.penalty.l1 == 0.0:

@@ -562,7 +562,7 @@ class Mixture(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         needs_theta(problem)
-        check_penalty(problem, "'fiol', 'comid' or 'odrs'")
+        check_penalty(problem, "'fiol', 'comid' or 'odrs'", "none and l2")
         if problem.penalty.l1 > 0.0:
             raise ValueError(
                 f"{problem.name} takes no l1: the mixture has a weight wherever one of its models has one; use 'implicit-ftrl'."

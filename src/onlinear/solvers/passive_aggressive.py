@@ -74,16 +74,15 @@ class Pa(NamedTuple):
 
     def engine(self, problem: Problem) -> Engine:
         loss, penalty = problem.loss, problem.penalty
+        other = "'fiol'" if penalty.separable else "'odrs'"
         if not isinstance(loss, Hinge):
             raise ValueError(
-                f"passive-aggressive learning is defined for the hinge, got {loss!r}; use 'fiol' for other losses."
+                f"passive-aggressive learning is defined for the hinge, got {loss!r}; use {other} for other losses."
             )
         if isinf(self.C) and loss.factor != 1.0:
             raise ValueError(f"pa corrects every row fully, so the loss's factor must be 1, got {loss.factor!r}; use 'pa-1'.")
         if not is_bare(penalty):
-            raise ValueError(
-                f"passive-aggressive learning has no penalty, got {penalty!r}; use 'fiol', its form with a penalty."
-            )
+            raise ValueError(f"passive-aggressive learning has no penalty, got {penalty!r}; use {other}, which takes it.")
         return LazyPa(self._replace(C=float(self.C)), problem)
 
 

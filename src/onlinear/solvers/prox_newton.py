@@ -24,6 +24,7 @@ from onlinear.certified.prox_newton import Limits, Solution, Tell
 from onlinear.certified.prox_newton import ProxNewton as Run
 from onlinear.solvers.core.certified import CertifiedEngine
 from onlinear.solvers.core.engine import Engine, Problem, needs_theta
+from onlinear.text.form import kebab
 
 
 class ProxNewton(NamedTuple):
@@ -36,12 +37,13 @@ class ProxNewton(NamedTuple):
     certifies = True  # by a duality gap
 
     def engine(self, problem: Problem) -> Engine:
-        if not hasattr(problem.loss, "curvature"):
+        found = ProxNewtonEngine(self, problem)
+        if not found.smooth:
             needs_theta(problem)
             if problem.penalty.l1 == problem.penalty.l2 == 0.0:
-                name = type(problem.loss).__name__
-                raise ValueError(f"{problem.name} needs l1 or l2 where the loss has kinks, as {name} has: use 'sdca'.")
-        return ProxNewtonEngine(self, problem)
+                name = kebab(type(problem.loss).__name__)
+                raise ValueError(f"{problem.name} needs l1 or l2 where the loss has kinks, as {name!r} has: use 'sdca'.")
+        return found
 
 
 class ProxNewtonEngine(CertifiedEngine):

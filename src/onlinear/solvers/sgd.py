@@ -76,7 +76,7 @@ class Sgd(NamedTuple):
         return self
 
     def engine(self, problem: Problem) -> Engine:
-        check_subgradient(self, problem.penalty)
+        check_subgradient(problem)
         if is_joint(problem.loss) and is_bare(problem.penalty) and self.radius == inf:
             return Comid(self.schedule, self.tied).engine(problem)
         solver = self._replace(radius=float(self.radius))
@@ -121,7 +121,7 @@ class Pegasos(NamedTuple):
                 f"pegasos with project=true: the radius 1/sqrt(l2) is derived for the hinge with margin and factor at most 1, "
                 f"got {loss!r}; use project=false."
             )
-        check_subgradient(self, problem.penalty)
+        check_subgradient(problem)
         if problem.penalty.l1 > 0.0:
             raise ValueError("pegasos with project=true takes the l2 penalty alone; with l1 use project=false.")
         return InBall(self.as_sgd(problem.penalty), problem)

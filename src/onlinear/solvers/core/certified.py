@@ -11,10 +11,9 @@ from onlinear.certified import Gap, refuse_uncertified
 from onlinear.certified.columns import Stored
 from onlinear.certified.prox_newton import Limits, PassReport, Solution, Tell
 from onlinear.files import trust
-from onlinear.penalties import Box, ElasticNet
+from onlinear.penalties import Box, ElasticNet, told
 from onlinear.rows import Source
 from onlinear.solvers.core.engine import BIAS, OWN, Engine, Examples, Problem, State, T, scalars
-from onlinear.text.form import kebab
 
 OBJECTIVE, BOUND, LOWEST, ITERATIONS, PASSES = range(OWN, OWN + 5)
 
@@ -28,10 +27,10 @@ class CertifiedEngine(Engine):
 
     def __init__(self, solver: Any, problem: Problem) -> None:
         if problem.average is not None:
-            raise ValueError(f"{problem.name} has no average: it ends at the optimum.")
+            raise ValueError(f"{problem.name} has no average: it ends at the optimum. Use average='none'.")
         if type(problem.penalty) not in (ElasticNet, Box):
-            name = kebab(type(problem.penalty).__name__)
-            raise ValueError(f"{problem.name} takes l1, l2 and elastic-net, with or without bounds, not {name!r}.")
+            what = told(problem.penalty)
+            raise ValueError(f"{problem.name} takes l1, l2 and elastic-net, with or without bounds, not {what}; use 'odrs'.")
         refuse_uncertified(problem.loss, problem.penalty)
         super().__init__(solver, problem)
 

@@ -16,14 +16,13 @@ from onlinear.averages import Average
 from onlinear.compiled import LANES, at_column, four, gather, kernel, load, put, room
 from onlinear.files import trust
 from onlinear.losses import weighted
-from onlinear.penalties import ElasticNet, FusedLasso, is_bare
+from onlinear.penalties import ElasticNet, FusedLasso, is_bare, told
 from onlinear.rows import Rows
 from onlinear.solvers.core.engine import BIAS, CLOCK, OWN, THETA, Engine, Examples, Problem, State, T, everything, scalars
 from onlinear.solvers.core.joint import Joined, learn_joined, numbers_of_row
 from onlinear.solvers.core.loop import learn_rows
 from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 from onlinear.solvers.core.resting import Nothing
-from onlinear.text.form import kebab
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
 
@@ -70,13 +69,12 @@ def pull(self, row, y, s, c, loss):
 EXPLICIT: dict[str, Callable[..., Any]] = {"terms": terms, "scores": scores, "pull": pull}
 
 
-def check_penalty(problem: Problem, others: str) -> None:
+def check_penalty(problem: Problem, others: str, takes: str = "none, l1, l2 and elastic-net") -> None:
     """Raise for a penalty for which the weights have no closed form; ``others``: the solvers to use instead."""
     if type(problem.penalty) is not ElasticNet:
-        name = kebab(type(problem.penalty).__name__)
         if type(problem.penalty) is FusedLasso:
             others = "'comid', 'odrs' or 'rda'" + (" without forget=" if "forget=" in others else "")
-        raise ValueError(f"{problem.name} takes the penalties none, l1, l2 and elastic-net, not {name!r}; use {others}.")
+        raise ValueError(f"{problem.name} takes the penalties {takes}, not {told(problem.penalty)}; use {others}.")
 
 
 def check_squares(state: State) -> None:

@@ -53,7 +53,6 @@ from onlinear.solvers.core.engine import (
     scalars,
     sums_due,
 )
-from onlinear.text.form import kebab
 
 SCALE, SCALE_SUM, LAG, NORM = CLOCK, CLOCK + 1, CLOCK + 2, OWN  # al, be, what al is too large by, |w|^2
 
@@ -238,9 +237,9 @@ class Scaled(Engine):
         return (read, (V,)), None if self.average is None else (read_sums, (V, B, A))
 
 
-def check_subgradient(solver: Any, penalty: Any) -> None:
+def check_subgradient(problem: Problem) -> None:
     """Raise for a penalty without a subgradient that an explicit step could take."""
-    name = kebab(type(solver).__name__)
+    name, penalty = problem.name, problem.penalty
     if not penalty.separable:
         raise ValueError(
             f"{name} steps along a subgradient of the penalty; total variation needs its prox: use 'comid' or 'odrs'."
