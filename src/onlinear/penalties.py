@@ -2,7 +2,7 @@ r"""Every penalty r(w) once: its value, its prox, and the prox over a run of ste
 
     prox_{eta r}(v) = argmin_w r(w) + |w - v|^2 / (2 eta)                                                   (MATH 3.1)
 
-A separable penalty is learned in O(non-zeros) by solvers whose idle step is the bare prox: a *clock* advances by ``tick`` once
+A separable penalty takes O(non-zeros) in solvers whose idle step is the bare prox: a *clock* advances by ``tick`` once
 per step for all coordinates, and a coordinate keeps a number, its *potential*, that no idle step changes:
 
     weight(v, clock)                    the weight that potential v stands for

@@ -1,7 +1,7 @@
-r"""Predictions that stay within the targets seen, learned with the loss that matches them (MATH 18.6).
+r"""Predictions that stay within the targets seen, trained with the loss that matches them (MATH 18.6).
 
 With lo and hi the smallest and largest target so far, that of the row included, a clipped prediction is min(max(s, lo), hi) =
-clip(s), and it is learned by
+clip(s), and the model is trained with
 
     L(s, y) = int_y^s (clip(u) - y) du,      L' = clip(s) - y,
 

@@ -1,4 +1,4 @@
-"""One row after another for several outputs that are learned side by side, by a few compiled calls each.
+"""One row after another for several outputs that are trained side by side, by a few compiled calls each.
 
 A row is checked and scaled by one call, learned by one for each pack of outputs (``solvers.packs``) and each output beside
 the packs, and its losses are added by one more. The caller handles all other cases, as for ``learn_one.OneRow``; both give what
@@ -63,7 +63,7 @@ def learn_outputs(here, largest):  # type: ignore[no-untyped-def]
 
 
 def learn_output(here, largest):  # type: ignore[no-untyped-def]
-    """``learn_outputs`` for an output that is learned alone."""
+    """``learn_outputs`` for an output that is trained alone."""
     rows, rest = opened(here)
     return learn(rows, largest, *rest) == 1  # type: ignore[name-defined]  # noqa: F821
 

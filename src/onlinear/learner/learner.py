@@ -73,7 +73,7 @@ class Learner(Core):
     n_features : int, default=None
         The number of columns d. With None it grows with the rows.
     n_outputs : int, default=1
-        The number of targets K that are learned in one pass.
+        The number of targets K that are trained in one pass.
     start : array-like of shape (d,) or (d, K), default=None
         The weights before the first row; None is 0. It needs ``scale="none"``.
     targets : {"raw", "relative"}, default="raw"

@@ -56,7 +56,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     """A linear classifier, trained row by row.
 
     It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r, and s_i the weight of a row times the
-    weight of its class. Several classes are learned one against the rest, or joined by ``loss="softmax"``, all in one pass over
+    weight of its class. Several classes are trained one against the rest, or joined by ``loss="softmax"``, all in one pass over
     the rows.
 
     Parameters

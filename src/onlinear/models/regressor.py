@@ -21,7 +21,7 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     """A linear regression, trained row by row.
 
     It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r and the weights s_i of the rows.
-    Several targets are learned in one pass over the rows.
+    Several targets are trained in one pass over the rows.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
     fit_intercept : bool, default=True
         Whether there is an intercept.
     clip : bool, default=None
-        For the squared loss: whether predictions stay within the targets seen, and are learned with the loss that matches
-        (``Learner``); for the Poisson loss, within a third of the smallest and three times the largest count. None is yes
-        where no solver is named, and for mixture; True is refused with a solver whose steps cannot follow the targets.
+        For the squared loss: whether predictions stay within the targets seen, and the model is trained with the loss that
+        matches (``Learner``); for the Poisson loss, within a third of the smallest and three times the largest count. None is
+        yes where no solver is named, and for mixture; True is refused with a solver whose steps cannot follow the targets.
     random_state : int, numpy.random.Generator or None, default=None
         The seed of the orders of the rows.
     verbose : bool or int, default=False

@@ -1,4 +1,4 @@
-r"""Several step sizes and scalings, learned side by side in one pass and mixed by their losses: nothing to tune.
+r"""Models of several step sizes and scalings, trained side by side in one pass and mixed by their losses: nothing to tune.
 
 Eight models take the steps of implicit-ftrl (MATH 18.2) on the same rows. Four divide every value by the root mean square of
 all values so far, four by that of its column. In each four the step sizes are 1/2, 2, 8 and 32, times ``eta``. A model gives

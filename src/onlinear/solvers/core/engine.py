@@ -467,12 +467,12 @@ class Engine(ABC):
 
     @property
     def packs(self) -> bool:
-        """Whether outputs of its method are learned side by side, by ``pack``."""
+        """Whether outputs of its method are trained side by side, by ``pack``."""
         return False
 
     def pack(self, side: Any) -> Any:
         """The kernel that learns the rows for outputs side by side, an ``Abreast`` of pack.py, and its arguments."""
-        raise TypeError(f"Outputs of {type(self.solver).__name__} are learned one after the other.")
+        raise TypeError(f"Outputs of {type(self.solver).__name__} are trained one after the other.")
 
     def join(self, states: list[State], side: Any) -> Any:
         """The kernel that learns the rows for outputs that one loss joins, a ``Joined`` of joint.py, and its arguments."""

@@ -84,7 +84,7 @@ FULL = np.uint64(WIDTH)
 
 
 class Joined(NamedTuple):
-    """What joined outputs are learned from."""
+    """What joined outputs are trained from."""
 
     rows: Rows
     largest: float

@@ -89,7 +89,7 @@ ASKED, WEIGHTS = 12, 15
 
 
 class Abreast(NamedTuple):
-    """What outputs are learned from side by side."""
+    """What outputs are trained from side by side."""
 
     rows: Rows
     largest: float

@@ -94,7 +94,7 @@ class PlainEngine(Engine):
     implicit = False
     scores_means = True
     reads_anywhere = True
-    measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be learned side by side
+    measures_lanes = False  # whether ``measured`` takes lanes, so that its outputs can be trained side by side
     shares_metric: bool | None = None  # whether outputs that one loss joins have one metric
     own_numbers: tuple[float, ...]  # zeros, as many as the solver has numbers of its own
 

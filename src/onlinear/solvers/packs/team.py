@@ -1,10 +1,10 @@
 """Many outputs in one pass over the rows: classes, targets, or models that differ in their penalty.
 
-Outputs of one method are learned eight at a time by kernels whose state stands side by side: row j of a ``Pack``'s array is
+Outputs of one method are trained eight at a time by kernels whose state stands side by side: row j of a ``Pack``'s array is
 feature j of eight outputs. So an entry of a row is read once for all, its feature is looked up once, and its line of memory is
 fetched once.
 Each output's ``State`` is a view of its column: it is read, saved and grown as if it were alone, and holds the same bits as
-if it had been learned alone. Whatever has no such kernel is learned one after the other over the same checked rows.
+if it had been trained alone. Whatever has no such kernel is trained one after the other over the same checked rows.
 
 Packs are independent of each other, so threads change nothing but the time.
 """
@@ -51,7 +51,7 @@ class Output(NamedTuple):
 
 
 def method_of(output: Output) -> Any:
-    """What outputs that are learned together have in common; equal to no other's where an output is learned by itself."""
+    """What outputs that are trained together have in common; equal to no other's where an output is trained by itself."""
     engine, problem = output.engine, output.engine.problem
     if engine.own_outputs or is_joint(engine.problem.loss):
         return id(engine)
