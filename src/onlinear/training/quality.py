@@ -17,6 +17,7 @@ from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights, mean_loss
+from onlinear.losses import Squared
 from onlinear.solvers.core.engine import is_joint
 from onlinear.training.metrics import BINS, bins
 
@@ -92,7 +93,8 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
 
 
 def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """The c with the smallest sum of s l(c, y), and that sum, by golden section: losses are convex in c."""
+    """The c with the smallest sum of s l(c, y), and that sum: of squares the mean, else by golden section, as losses are
+    convex."""
     raw, y, s = bind_loss(loss, implicit=False), np.ascontiguousarray(y), loss_weights(loss, weights)
     scores, total = np.empty(len(y)), np.empty(2)
     add = code_for(add_losses, raw, scores, y, s, total)
@@ -102,6 +104,9 @@ def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]
         add(raw, scores, y, s, total)
         return float(total.sum())
 
+    if isinstance(loss, Squared):
+        mean = float(np.average(y, weights=weights))
+        return mean, at(mean)
     low, high = _bracket(loss, at, y)
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
     a, b = high - ratio * (high - low), low + ratio * (high - low)
