@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from onlinear import DivergenceError, OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.learner import learner
 from onlinear.learner.learn_one import OneRow
 from onlinear.learner.limits import LIMIT
 from onlinear.models.turns import without_turn
@@ -590,3 +591,52 @@ def test_pairs_that_are_no_rows_are_refused(row, weight):
             model.learn_one(row, 1.0, weight)
         assert not model.is_fitted or model.t_ == 1
         model.learn_one(([0], [1.0]), 1.0) if not model.is_fitted else None
+
+
+@pytest.mark.parametrize(
+    "container", [np.array, sp.csr_matrix, lambda X: X.astype(np.float32)], ids=["dense", "sparse", "float32"]
+)
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        (OnlineClassifier, {}),
+        (OnlineClassifier, {"loss": "softmax"}),
+        (OnlineClassifier, {"penalty": "l1=1e-3", "solver": "comid"}),
+        (OnlineRegressor, {}),
+        (OnlineRegressor, {"solver": "odrs"}),
+        (OnlineRegressor, {"uncertainty": True}),
+        (OnlineRegressor, {"solver": "sgd,batch=4"}),
+    ],
+    ids=str,
+)
+def test_partial_fit_of_single_rows_has_the_bits_of_blocks(task, settings, container, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5)) * (rng.random((40, 5)) < 0.6)
+    y = rng.integers(0, 3, 40) if task is OnlineClassifier else 100.0 * rng.normal(size=40)
+    X, first, found = container(X), {"classes": [0, 1, 2]} if task is OnlineClassifier else {}, []
+    for worth in (1, 10**9):
+        monkeypatch.setattr(learner, "WORTH_ITS_CODE", worth)
+        model = task(**settings)
+        for _ in range(2):
+            for i in range(40):
+                model.partial_fit(X[i : i + 1], y[i : i + 1], **first)
+            model.partial_fit(X[:7], y[:7])
+        assert (model.learner_._one is not None) == (
+            worth == 1 and "uncertainty" not in settings and "batch" not in str(settings)
+        )
+        found.append(pickle.dumps(model))
+    assert found[0] == found[1]
+
+
+def test_partial_fit_of_a_single_row_refuses_what_blocks_do(monkeypatch):
+    monkeypatch.setattr(learner, "WORTH_ITS_CODE", 1)
+    model = OnlineRegressor().partial_fit(np.ones((1, 3)), [1.0]).partial_fit(np.ones((1, 3)), [2.0])
+    for X, y, message in (
+        (np.array([[1.0, np.nan, 0.0]]), [1.0], "NaN at row 0, column 1"),
+        (np.ones((1, 3)), [np.inf], "infinity"),
+        (np.ones((1, 4)), [1.0], "4 features"),
+        (np.full((1, 3), 1e200), [1.0], "at most"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(X, y)
+    assert model.t_ == 2

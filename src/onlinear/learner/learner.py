@@ -34,6 +34,8 @@ from onlinear.learner.uncertainty import interval_of, std_of
 from onlinear.rows import Source, checks
 from onlinear.solvers.core.engine import GAINS, T, is_joint
 
+WORTH_ITS_CODE = 100  # rows that came by themselves, from which on code for single rows is worth compiling
+
 
 class Learner(Core):
     """A linear model that learns rows one at a time, by one method.
@@ -143,6 +145,7 @@ class Learner(Core):
     """
 
     _one: OneRow | OutputsOfRow | None = None  # made by the first learn_one
+    _singles = 0  # rows that came to ``learn_single``
     _score: OneScore | None = None  # made by predict_one, once that is worth it
     _read: OneRead | None = None  # made by the first predict_one
     _lengths: Lengths | None = None  # of what these hold
@@ -196,6 +199,23 @@ class Learner(Core):
         if self.spread is not None:
             self.spread.follow(source, y, weights, scores[1], before)
         return scores
+
+    def learn_single(self, source: Source, y: np.ndarray, weights: np.ndarray) -> bool:
+        """Learn a checked row as ``learn_one`` does, in a fifth of the time of a block. False, and nothing is learned, where it
+        has no such way, and while so few rows came by themselves that its code is not worth compiling."""
+        if source.n != 1 or weights[0] != 1.0:
+            return False
+        self._singles += 1
+        follows = self.units is not None and self.units.targets and self.n_outputs > 1
+        if self._singles < WORTH_ITS_CODE or follows or self.centres_rows or not self._can_learn_one:
+            return False
+        self.learn_one(*source.single(), float(y[0, 0]) if self.n_outputs == 1 else y[0])
+        return True
+
+    @property
+    def _can_learn_one(self) -> bool:
+        """Whether there is code for single rows."""
+        return READABLE and self.states[0].waiting is None and self.spread is None
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row, given by its non-zeros.
@@ -293,8 +313,7 @@ class Learner(Core):
             y = np.reshape(y, 1 if is_joint(self.loss) and np.ndim(y) == 0 else (1, -1))
         target = self.check_targets(y if self.n_outputs > 1 else only_one(y), 1)
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
-        alone = self.states[0].waiting is None and self.spread is None
-        if READABLE and alone and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
+        if self._can_learn_one and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
             self._one = (OneRow if self.n_outputs == 1 else OutputsOfRow)(self, max(256, 2 * source.nnz), self.alone)
             self._build_in()
         return float(scores[0]) if self.n_outputs == 1 else scores

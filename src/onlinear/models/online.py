@@ -231,7 +231,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if first:
             self.refuse_columns_asked(*NO_NAMES)
         with unchanged_on_error(self), named_columns(X):
-            check_callbacks(self.callbacks)
+            watched = bool(check_callbacks(self.callbacks)) or self.verbose
             X, y = self.validate_rows(X, y, first=first)
             y, weights, outputs = self.make_targets(y, sample_weight, classes, first=first, balance=False)
             if first:
@@ -243,7 +243,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if first:
                 self.take(learner)
             self.n_iter_ = getattr(self, "n_iter_", 1)
-        self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
+        if watched or not learner.learn_single(source, y, weights):
+            self._run(Feed(source, y, weights, iter([None]), learner.t + source.n))
         return self
 
     def _learn_dicts(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:

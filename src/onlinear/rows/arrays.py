@@ -89,6 +89,12 @@ class ArrayRows(NamedTuple):
             copy_lines(values, which, room[: len(which)].reshape(-1))
             yield first, room[: len(which)]
 
+    def single(self) -> tuple[np.ndarray, np.ndarray]:
+        """The columns and values of the only row."""
+        row = self.array[0 if self.order is None else self.order[0]]
+        columns = np.flatnonzero(row)
+        return columns, row[columns]
+
     def cut(self, which: slice) -> ArrayRows:
         """Some consecutive rows, without a copy."""
         if self.order is not None:

@@ -62,6 +62,10 @@ class Rows(NamedTuple):
         ends = np.unique([0, *np.searchsorted(self.indptr, self.indptr[0] + wanted).tolist(), self.count]).tolist()
         yield from map(slice, ends[:-1], ends[1:])
 
+    def single(self) -> tuple[np.ndarray, np.ndarray]:
+        """The columns and values of the only row."""
+        return self.indices, self.values
+
     def cut(self, which: slice) -> Rows:
         """Some consecutive rows, without a copy of the entries."""
         starts = self.indptr[which.start : which.stop + 1]
@@ -188,6 +192,10 @@ class Source(NamedTuple):
             for which in rows.shares(PIECE):
                 whole = which.stop - which.start == rows.count
                 yield slice(where.start + which.start, where.start + which.stop), rows if whole else rows.cut(which)
+
+    def single(self) -> tuple[np.ndarray, np.ndarray]:
+        """The columns and values of the only row."""
+        return self.data.single()  # type: ignore[no-any-return]
 
     def cut(self, which: slice) -> Source:
         """Some consecutive rows, without a copy."""
