@@ -538,3 +538,22 @@ def test_text_labels_that_end_with_a_zero_resume(tmp_path):
     run("train", "--resume", tmp_path / "c", "-q")
     assert (tmp_path / "m").read_bytes() == whole
     assert load(tmp_path / "m").classes_.tolist() == ["a", "a\0"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--seed", 10**45),
+        ("--shuffle-rows", 10**20),
+        ("--max-errors", 10**20),
+        ("--max-passes", 10**20, "--tol", 1e-3),
+        ("--early-stop", 10**20, "--passes", 2, "--holdout", 0.1),
+        ("--workers", 1, "--rounds", 10**20),
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
+def test_numbers_that_a_checkpoint_cannot_hold_are_refused_before_the_run(tmp_path, options):
+    (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n" * 20)
+    error = run("train", tmp_path / "rows.svm", "--penalty", "l2=1e-2", *options, "--checkpoint", tmp_path / "c", code=2)
+    assert " is beyond what a checkpoint can hold, got " in error
+    assert not (tmp_path / "c").exists()

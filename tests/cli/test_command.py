@@ -217,6 +217,10 @@ def test_lists_and_switches_may_be_given_again(tmp_path):
         (("report", "m", "--max-errors", "3"), "--max-errors says how rows are read, and no rows are given"),
         (("predict", "m", "a.svm", "--as", "scores", "--as", "labels"), "--as is given 2 times; expected it once"),
         (("train", "--resume", "c", "--final"), "--final needs --model FILE"),
+        (("train", "a.svm", "-m", "-q"), "--model -q: expected the name of a file; one that begins so is ./-q"),
+        (("train", "a.svm", "--checkpoint", "-"), "--checkpoint -: expected the name of a file"),
+        (("train", "a.svm", "-m", "m", "--report", "-"), "--report -: expected the name of a file"),
+        (("report", "m", "-o", "-"), "--output -: expected the name of a file"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -227,6 +231,16 @@ def test_options_that_cannot_act_are_refused(rows, tmp_path, monkeypatch, comman
     rows.rename("a.svm")
     assert run(*command, code=2).startswith(f"onlinear: {message}")
     assert sorted(os.listdir()) == ["a.svm", "c", "m"]
+
+
+def test_predictions_go_to_standard_output_by_its_sign(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("train", rows, "--model", "m")
+    assert run("predict", "m", rows, "-o", "-") == run("predict", "m", rows)
+    assert not os.path.exists("-")
+    run("predict", "m", rows, "-o", "./-")
+    assert os.path.exists("-")
+    assert run("explain", "m", rows, "--rows", 10**30, "--top", 10**30).count("intercept") == 399
 
 
 def test_the_task_must_be_said_where_the_labels_do_not_tell(tmp_path):

@@ -42,6 +42,15 @@ class Checkpoints:
         self.output = dict(output)  # where the run writes, for whoever continues it
         self.settings: Settings | None = None  # of the run, once it is made
 
+    def keep(self, settings: Settings) -> None:
+        """Keep the settings of the run. Raises ValueError for one that no checkpoint can have: it would not be resumed."""
+        rules = [(name, rule, getattr(settings, name)) for name, rule in SETTINGS.items()]
+        rules += [(name, READING[name], value) for name, value in settings.reading.items()]
+        for name, rule, value in rules:
+            if not rule(list(value) if isinstance(value, tuple) else value):
+                raise ValueError(f"--{name.replace('_', '-')} is beyond what a checkpoint can hold, got {value}.")
+        self.settings = settings
+
     def entry(self) -> dict[str, Any]:
         """What the header says of the command: its options."""
         assert self.settings is not None

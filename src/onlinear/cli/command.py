@@ -210,6 +210,8 @@ def writable(option: str, path: str, read: Iterable[tuple[str, str]], *, stream:
 
     if not path:
         raise UsageError(f"{option} is empty; expected the name of a file.")
+    if path.startswith("-"):  # what other programs take for standard output, or an option whose value was left out
+        raise UsageError(f"{option} {printable(path)}: expected the name of a file; one that begins so is ./{printable(path)}.")
     try:
         writing.check(path)
     except OSError as error:

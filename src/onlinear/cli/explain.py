@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as js
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +49,9 @@ def explain(
         options = as_model(source, reading._asdict(), learned, with_target=False)
         stream = as_numbered(streams.open(source, **options), learned)
     explainer, shown = Explainer(learned), 0
-    for where, entries in islice(entries_of(stream, stream.encoding if learned.encoding_ is None else learned.encoding_), rows):
+    for where, entries in islice(
+        entries_of(stream, stream.encoding if learned.encoding_ is None else learned.encoding_), min(rows, sys.maxsize)
+    ):
         found, shown = explainer.explain(entries), shown + 1
         if json:
             typer.echo(js.dumps({"row": where, **found._asdict(), "terms": [term._asdict() for term in found.terms]}))

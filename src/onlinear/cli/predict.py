@@ -15,6 +15,7 @@ from onlinear.cli.show import say_errors
 from onlinear.text.names import printable
 
 Write = Callable[[Any], None]
+STDOUT = "-"
 
 
 @app.command()
@@ -28,7 +29,10 @@ def predict(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="Write to this file: .csv, .parquet, .arrow, or else text.", show_default="standard output"
+            "--output",
+            "-o",
+            help="Write to this file: .csv, .parquet, .arrow, or else text; -: standard output.",
+            show_default="standard output",
         ),
     ] = None,
     kind: Annotated[
@@ -51,6 +55,7 @@ def predict(
         check_kind(kind)
     except ValueError as error:
         raise UsageError(str(error).replace("kind", "--as", 1)) from None
+    output = None if output == STDOUT else output
     if output is not None:
         if output.lower().endswith(PACKED):
             raise UsageError(

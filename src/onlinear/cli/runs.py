@@ -60,7 +60,7 @@ def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
 
 def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved | None) -> Training:
     if checkpoints is not None:
-        checkpoints.settings = settings
+        checkpoints.keep(settings)
         writing.clean(checkpoints.path)  # a run that was killed may have left its last one half written
     start = None if settings.start is None else _trained(settings)
     reader = _open(settings) if start is None else open_labelled(list(settings.source), settings.reading, start)

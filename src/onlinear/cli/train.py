@@ -330,7 +330,7 @@ def _train_shards(ctx: typer.Context, given: dict[str, Any], reading: Reading) -
             model, final, keeper = _output(given, saved)
             settings = _settings(given, reading) if saved is None else saved.settings
             if keeper is not None:
-                keeper.settings = settings
+                keeper.keep(settings)
             sharded.refuse(settings, given)
         show = sharded.Quiet() if given["quiet"] else sharded.Json() if given["json"] else sharded.RoundTable()
         try:
