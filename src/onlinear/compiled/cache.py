@@ -41,6 +41,7 @@ from onlinear.compiled._private import (
     use_cache,
 )
 from onlinear.compiled.home import CACHE, COMPILED, DIGEST, PACKAGE, is_ours
+from onlinear.compiled.uninterrupted import uninterrupted
 
 PATIENCE = 1.0  # seconds of compiling after which a word is said
 _LOG = logging.getLogger(PACKAGE)
@@ -196,11 +197,11 @@ def _file_digest(path: str) -> str | None:
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """No search for unused cycles of objects: the compiler makes many objects and few are unused, so each search is in vain.
-    And no events that nothing listens to."""
+    No events that nothing listens to. And no Ctrl-C, which waits."""
     collected = gc.isenabled()
     gc.disable()
     try:
-        with unheard():
+        with unheard(), uninterrupted():
             yield
     finally:
         if collected:

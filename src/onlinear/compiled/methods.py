@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from onlinear.compiled.home import COMPILED, is_ours
 from onlinear.compiled.machine_code import Linked, UnknownTypeError, found_on_disk, index_file, sign
+from onlinear.compiled.uninterrupted import uninterrupted
 
 C = TypeVar("C", bound=type)
 
@@ -42,7 +43,8 @@ def once(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def compiler() -> Any:
     """The half of the bridge that needs Numba. It imports this half, so it is found by its name, when it is needed."""
-    return import_module("onlinear.compiled.compiler")
+    with uninterrupted():
+        return import_module("onlinear.compiled.compiler")
 
 
 def _tell(kind: str, what: Any) -> None:
