@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -138,3 +139,25 @@ def test_the_error_of_a_third_class_says_how_it_can_be_named():
         model.learn_one({"x": 1.0}, "c")
     with pytest.raises(ValueError, match=r"got nan\.$"):
         model.learn_one({"x": float("nan")}, "a")
+
+
+def test_threads_learn_each_of_the_first_rows_once():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            model = Classifier()
+
+            def run(shift, model=model):
+                for k in range(5):
+                    model.predict_proba_one({"a": 1.0})
+                    model.learn_one({"a": float(k)}, "xy"[(k + shift) % 2])
+
+            threads = [threading.Thread(target=run, args=(shift,)) for shift in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert model.model.t_ == 15
+    finally:
+        sys.setswitchinterval(before)

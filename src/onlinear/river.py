@@ -16,6 +16,7 @@ from river import base
 
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.regressor import OnlineRegressor
+from onlinear.models.turns import TURN, lock_of
 
 __all__ = ["Classifier", "Regressor"]
 MOST_WAITING = 10_000  # rows that are kept until a second label appears
@@ -120,9 +121,15 @@ class Classifier(_Sized, base.Classifier):
             For a third class that was not named, and for two names of the same text.
         """
         x = named_by_text(x)
-        if self.model.is_fitted:
-            self._learn_known(x, y, w)
-            return
+        if not self.model.is_fitted:
+            with lock_of(self.model, TURN):
+                if not self.model.is_fitted:
+                    self._learn_first(x, y, w)
+                    return
+        self._learn_known(x, y, w)
+
+    def _learn_first(self, x: dict[Any, Any], y: Any, w: float) -> None:
+        """Train on one row where none has been trained on; keep it while its class is the only one."""
         label = bool(y) if type(y).__name__ in ("bool", "bool_") else y
         if self.classes is not None or isinstance(label, bool):
             self.model.learn_one(x, y, w, [False, True] if self.classes is None else self.classes)
@@ -151,14 +158,16 @@ class Classifier(_Sized, base.Classifier):
         """The class of one row; before the first row False, or the only class so far."""
         if self.model.is_fitted:
             return self.model.predict_one(named_by_text(x))
-        return self._waiting[0][1] if self._waiting else False if self.classes is None else self.classes[0]
+        waiting = self._waiting
+        return waiting[0][1] if waiting else False if self.classes is None else self.classes[0]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each class; before the first row all are equal."""
         if self.model.is_fitted:
             return self.model.predict_proba_one(named_by_text(x))
-        if self._waiting:
-            return {self._waiting[0][1]: 1.0}
+        waiting = self._waiting
+        if waiting:
+            return {waiting[0][1]: 1.0}
         classes = [False, True] if self.classes is None else self.classes
         return dict.fromkeys(classes, 1.0 / len(classes))
 
