@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV
 
 from onlinear import OnlineClassifier, OnlineRegressor, PenaltyPath, load
@@ -19,6 +20,10 @@ SAME = [
     ({"l1": 1e-3, "l2": 1}, {"penalty": "l1=1e-3,l2=1"}),
     ({"l1": 1e-3, "penalty": "l2=0.1,lower=0"}, {"penalty": "l1=1e-3,l2=0.1,lower=0"}),
     ({"l1": 1e-3, "penalty": "l2"}, {"penalty": "l1=1e-3,l2=1e-5"}),
+    ({"l1": 1e-3, "penalty": "l1"}, {"penalty": "l1=1e-3"}),
+    ({"l1": 1e-3, "penalty": "l1,lower=0"}, {"penalty": "l1=1e-3,lower=0"}),
+    ({"l1": 1e-3, "l2": 0.1, "penalty": "elastic-net"}, {"penalty": "l1=1e-3,l2=0.1"}),
+    ({"l2": 0.1, "penalty": "elastic-net,l1=1e-4"}, {"penalty": "l1=1e-4,l2=0.1"}),
     ({"l2": 1e-3, "penalty": "tv=0.1", "solver": "comid"}, {"penalty": "tv=0.1,l2=1e-3", "solver": "comid"}),
     ({"l1": 0.0}, {}),
     ({"eta": 0.5, "l1": 1e-3}, {"solver": "implicit-ftrl,eta=0.5", "penalty": "l1=1e-3"}),
@@ -41,8 +46,7 @@ def test_numbers_are_the_texts(kind, numbers, texts):
     ("settings", "words"),
     [
         ({"l1": 1e-3, "penalty": "l1=1e-4"}, "l1=0.001 and penalty='l1=1e-4' both name l1"),
-        ({"l1": 1e-3, "penalty": "l1"}, "both name l1"),
-        ({"l2": 1e-3, "penalty": "elastic-net,l1=1"}, "both name l2"),
+        ({"l2": 1e-3, "penalty": "elastic-net,l1=1,l2=2"}, "both name l2"),
         ({"l1": -1.0}, r"l1 must be in \[0"),
         ({"l1": "1e-3"}, "l1 must be a number"),
         ({"eta": 1.0, "solver": "comid,eta=2"}, "both name eta"),
@@ -94,3 +98,10 @@ def test_a_search_goes_on_where_a_solver_is_not_known():
 def test_strengths_may_be_arrays_of_no_dimension(tmp_path):
     OnlineClassifier(l1=np.array(1e-3), random_state=0).fit(X, Y).save(tmp_path / "model")
     assert load(tmp_path / "model").l1 == 1e-3
+
+
+def test_a_bare_l1_with_a_strength_is_the_l1_that_selection_knows():
+    model = OnlineClassifier(penalty="l1", l1=1e-2, random_state=0)
+    kept = SelectFromModel(model).fit(X, Y).get_support()
+    assert np.array_equal(kept, model.fit(X, Y).coef_[0] != 0.0)
+    assert 0 < kept.sum() < X.shape[1]

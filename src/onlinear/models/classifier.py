@@ -105,7 +105,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     n_jobs : int, default=None
         The threads that share many classes: None is 1, -1 all cores. They change nothing but the time.
     l1 : float, default=None
-        The penalty's l1 as a number, for searches: beside a penalty that does not name it. None leaves the penalty.
+        The penalty's l1 as a number, for searches: beside a penalty without a strength of that name. None leaves the penalty.
     l2 : float, default=None
         The penalty's l2 as a number, likewise.
     eta : float, default=None

@@ -12,9 +12,10 @@ LARGEST = 1e300
 
 
 def with_strengths(penalty: Any, l1: Any, l2: Any) -> Any:
-    """The penalty with these strengths added; ``penalty`` itself where both are None.
+    """The penalty with these strengths, which take the place of those that a bare name such as ``"l1"`` has; ``penalty`` itself
+    where both are None.
 
-    Raises ValueError where the penalty has a strength of that name already, and for a penalty object.
+    Raises ValueError where the penalty says a strength of that name itself, and for a penalty object.
     """
     given = {
         name: check_number(name, name, value, 0.0, LARGEST) for name, value in (("l1", l1), ("l2", l2)) if value is not None
@@ -24,11 +25,11 @@ def with_strengths(penalty: Any, l1: Any, l2: Any) -> Any:
     if penalty is not None and not isinstance(penalty, str):
         raise ValueError(f"{_listed(given)} and a penalty object exclude each other: give the object its own strengths.")
     name, settings = named_settings(penalty or "none")
-    twice = [key for key in given if key in PENALTIES[name] or key in settings]
+    twice = [key for key in given if key in settings]
     if twice:
         raise ValueError(f"{twice[0]}={given[twice[0]]:g} and penalty={penalty!r} both name {twice[0]}: leave one out.")
     own = PENALTIES[name]
-    if not any(key in settings for key in own) and "tv" not in own:
+    if not any(key in settings or key in given for key in own) and "tv" not in own:
         settings |= dict.fromkeys(own, STRENGTH)
     return ",".join(f"{key}={value!r}" for key, value in {**given, **settings}.items())
 
