@@ -623,13 +623,13 @@ def process_of(*words):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes without a reader are an error of another kind")
-@pytest.mark.parametrize(("option", "kept"), [("--model", "m.partial"), ("--checkpoint", "m"), ("--no-clip", None)])
+@pytest.mark.parametrize(("option", "kept"), [("--model", "m.partial"), ("--checkpoint", "m"), ("--no-intercept", None)])
 def test_rows_are_kept_where_the_reader_of_the_table_goes(tmp_path, option, kept):
     (tmp_path / "rows.svm").write_text(ROWS * 500)
     command = [*COMMAND, "train", tmp_path / "rows.svm", "--passes", "40", option, *([tmp_path / "m"] if kept else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as going:
-        while b"1,024" not in going.stdout.readline():
-            pass
+        while b"1,024" not in (line := going.stdout.readline()):
+            assert line  # which an ended run gives no more of
         going.stdout.close()
         said = going.stderr.read().decode()
         assert going.wait() == 1
