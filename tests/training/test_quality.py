@@ -487,25 +487,3 @@ def test_cells_hold_any_number():
             text = cell(value, width)
             assert len(text) == width
             assert text[0] == " "
-
-
-@pytest.mark.parametrize(
-    ("task", "settings"),
-    [
-        (OnlineRegressor, {"solver": "pegasos", "penalty": "l2=0.01", "average": "uniform,masked=true", "scale": "standard"}),
-        (OnlineRegressor, {"solver": "sgd,eta=10,schedule=constant", "scale": "none", "average": "none"}),
-        (OnlineClassifier, {"loss": "softmax", "solver": "sgd,eta=1e6", "scale": "none", "average": "none"}),
-    ],
-    ids=lambda value: value.get("solver", "") if isinstance(value, dict) else value.__name__,
-)
-def test_few_rows_whose_model_ran_away_are_named(task, settings):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 4))
-    y = X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=100)
-    y = np.digitize(y, [-1.0, 1.0]) if task is OnlineClassifier else y
-    with pytest.warns(QualityWarning, match="worse than a constant"):
-        task(**settings).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        task(random_state=0).fit(X, y)
-        task(random_state=0).fit(1e3 * X[:2], np.arange(2))

@@ -9,7 +9,6 @@ of bins 1/64 as wide as they are far from that median. Sums run in row order: bl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +21,7 @@ from onlinear.losses import Squared
 from onlinear.solvers.core.engine import is_joint
 from onlinear.training.metrics import BINS, bins
 
-ENOUGH = 1000  # rows before which nothing is said of a model's quality, unless it ran away
-FAR = 100.0  # times the loss of scores of 0: rows that lost more were scored by a model that ran away
+ENOUGH = 1000  # rows before which nothing is said of a model's quality
 FEW = 10_000  # rows for which more passes cost little
 LEAST = 100  # rows before which a falling loss says nothing
 WORSE = 0.01  # of the constant's loss: so much worse is worse
@@ -97,7 +95,15 @@ def best_constant(loss: Any, points: Points) -> Constant | None:
 def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The c with the smallest sum of s l(c, y), and that sum: of squares the mean, else by golden section, as losses are
     convex."""
-    at = _sums(loss, y, weights)
+    raw, y, s = bind_loss(loss, implicit=False), np.ascontiguousarray(y), loss_weights(loss, weights)
+    scores, total = np.empty(len(y)), np.empty(2)
+    add = code_for(add_losses, raw, scores, y, s, total)
+
+    def at(c: float) -> float:
+        scores[:], total[:] = c, 0.0
+        add(raw, scores, y, s, total)
+        return float(total.sum())
+
     if isinstance(loss, Squared):
         mean = float(np.average(y, weights=weights))
         return mean, at(mean)
@@ -116,29 +122,6 @@ def _least(loss: Any, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]
             at_b = at(b)
     found = min((at(c), c) for c in (low, a, b, high))
     return found[1], found[0]
-
-
-def _sums(loss: Any, y: np.ndarray, weights: np.ndarray) -> Callable[[float], float]:
-    """What gives the sum of s l(c, y) at any c."""
-    raw, y, s = bind_loss(loss, implicit=False), np.ascontiguousarray(y), loss_weights(loss, weights)
-    scores, total = np.empty(len(y)), np.empty(2)
-    add = code_for(add_losses, raw, scores, y, s, total)
-
-    def at(c: float) -> float:
-        scores[:], total[:] = c, 0.0
-        add(raw, scores, y, s, total)
-        return float(total.sum())
-
-    return at
-
-
-def _ran_away(learner: Learner, y: np.ndarray, s: np.ndarray) -> bool:
-    """Whether rows lost far more before they were learned than scores of 0 lose on rows of targets (n, K)."""
-    if is_joint(learner.loss):
-        zero = factor_of(learner.loss) * np.log(learner.n_outputs)
-    else:
-        zero = sum(_sums(learner.loss, targets, s)(0.0) for targets in y.T) / float(s.sum())
-    return not learner.progressive_loss <= FAR * zero
 
 
 def _bracket(loss: Any, at: Any, y: np.ndarray) -> tuple[float, float]:
@@ -437,10 +420,12 @@ class Trained(NamedTuple):
 def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
     """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
     n = len(trained.y)
+    if n < ENOUGH:
+        return []
     which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
     y, s = trained.y[which], trained.weights[which]
     weight = float(s.sum())
-    if not weight > 0.0 or (n < ENOUGH and not _ran_away(learner, y, s)):
+    if not weight > 0.0:
         return []
     scores = learner.predict(trained.rows(which)).reshape(len(which), -1)
     if trained.classes is None:
