@@ -200,7 +200,7 @@ def test_a_row_for_whose_names_there_is_no_room_brings_none(monkeypatch):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_names_come_up_to_the_limit_of_the_state(monkeypatch, classes):
     model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=range(classes))
-    monkeypatch.setenv(LIMIT, str(100 * model.learner_.bytes_per_column))
+    monkeypatch.setenv(LIMIT, str(100 * model.learner_.bytes_per_new_column))
     model = OnlineClassifier().learn_one({"a": 1.0}, 0, classes=range(classes))
     for k in range(99):
         model.learn_one({f"n{k}": 1.0, "a": 1.0}, k % classes)
