@@ -207,7 +207,7 @@ class Learner(Core):
             return False
         self._singles += 1
         follows = self.units is not None and self.units.targets and self.n_outputs > 1
-        if self._singles < WORTH_ITS_CODE or follows or self.centres_rows or not self._can_learn_one:
+        if self._singles < WORTH_ITS_CODE or follows or not self._can_learn_one:
             return False
         self.learn_one(*source.single(), float(y[0, 0]) if self.n_outputs == 1 else y[0])
         return True
@@ -215,7 +215,7 @@ class Learner(Core):
     @property
     def _can_learn_one(self) -> bool:
         """Whether there is code for single rows."""
-        return READABLE and self.states[0].waiting is None and self.spread is None
+        return READABLE and self.states[0].waiting is None and self.spread is None and not self.centres_rows
 
     def learn_one(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn one row, given by its non-zeros.
@@ -313,7 +313,7 @@ class Learner(Core):
             y = np.reshape(y, 1 if is_joint(self.loss) and np.ndim(y) == 0 else (1, -1))
         target = self.check_targets(y if self.n_outputs > 1 else only_one(y), 1)
         scores = self.learn_checked(source, target, np.ones(1))[0, :, 0]
-        if self._can_learn_one and not self.centres_rows and (self._one is None or self._one.capacity < source.nnz):
+        if self._can_learn_one and (self._one is None or self._one.capacity < source.nnz):
             self._one = (OneRow if self.n_outputs == 1 else OutputsOfRow)(self, max(256, 2 * source.nnz), self.alone)
             self._build_in()
         return float(scores[0]) if self.n_outputs == 1 else scores
