@@ -329,6 +329,12 @@ class Core(Guarded):
             self.race.hold()
             self.moved()
 
+    def keep_slope(self, slope: float) -> None:
+        """Multiply the predictor by a calibration slope that rows held out gave, from now on."""
+        if self.race is not None:
+            self.race.hold(slope)
+            self.moved()
+
     @property
     def averaged(self) -> bool:
         """Whether it keeps an average of its iterates."""

@@ -25,7 +25,7 @@ and begins anew where the other predictor takes the lead. Predictions are clippe
 taken: one target of 1e6 among targets near 1 would make it any line for thousands of rows.
 
 Rows that are learned again say nothing of rows to come: a is 1 from the second pass on, which the caller says or the rows show
-(``repeats.py``).
+(``repeats.py``). Rows held out may give it another value, which it then keeps (``training/few_rows.py``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from onlinear.softmax import Softmax, subtract_level
 from onlinear.solvers.core.experts import MOST, bound, remembered
 
 PLAIN = 4  # numbers of a race without a calibration slope
-SLOPE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, H or D, and whether a stays 1
+SLOPE, CURVED, HELD = range(PLAIN, PLAIN + 3)  # a, H or D, and whether a stays as it is
 RATIO, COUNTED, RESIDUAL = range(HELD + 1, HELD + 4)  # of numbers also r, n and v
 SMALLEST, LARGEST, LARGEST_OF_NUMBERS = 0.125, 8.0, 2.0  # slopes
 AT_FIRST = 30.0  # second derivatives that a = 1 is taken to rest on
@@ -90,10 +90,11 @@ class Race:
         """Whether there is no slope to learn."""
         return not self.calibrated or self.losses.item(HELD) > 0.0
 
-    def hold(self) -> None:
-        """Make the slope 1 from now on."""
+    def hold(self, slope: float = 1.0) -> None:
+        """Make the slope this one from now on."""
         if self.calibrated:
             hold(self.losses)
+            self.losses[SLOPE] = slope
 
     def first_pass(self, rows: Rows, s: np.ndarray) -> int:
         """How many of these rows, of weights s, come before those of a later pass, as far as they show."""

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from onlinear.learner import Learner
 from onlinear.rows import checks, learnable, read
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
+from onlinear.training.few_rows import most_passes
 
 AUTO = "auto"
 SHOWN = 10  # columns that a message lists
-ENOUGH, MOST_PASSES = 20_000, 100  # rows that few rows are learned as often as, and the most passes for it
 
 
 def is_stream(X: Any, y: Any) -> bool:
@@ -145,11 +144,15 @@ def weights_to_score(y: Any, sample_weight: Any) -> np.ndarray | None:
     return None if sample_weight is None else checks.weights(sample_weight, np.shape(y)[0])
 
 
+def is_auto(passes: Any) -> bool:
+    """Whether the rows are to say how many passes they are worth."""
+    return isinstance(passes, str) and passes == AUTO
+
+
 def check_passes(passes: Any, rows: int | None) -> int:
-    """An integer of at least 1; "auto" is so many that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``, and 1
-    where their number is not known."""
-    if isinstance(passes, str) and passes == AUTO:
-        return min(MOST_PASSES, ceil(ENOUGH / max(1, rows))) if rows is not None else 1
+    """An integer of at least 1; for "auto" the most that so many rows may be worth, and 1 where their number is not known."""
+    if is_auto(passes):
+        return 1 if rows is None else most_passes(rows)
     if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:
         raise ValueError(f"passes must be an integer of at least 1, or {AUTO!r}, got {passes!r}.")
     return int(passes)

@@ -77,11 +77,13 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
         average would fill, nor for solvers without a form for it. Without a penalty or a named solver, the losses logistic and
         softmax take ``"adaptive,calibrated=true"``: that times its calibration slope, which makes the probabilities right. It
-        is learned from the scores of rows before they are trained on. It is 1 from a second pass on; where ``partial_fit`` gets
+        is learned from the scores of rows before they are trained on. It is 1 from a second pass on, unless ``passes="auto"`` found another; where ``partial_fit`` gets
         the same rows again, the rows themselves show it.
     passes : int or "auto", default=1
-        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: 20,000 rows
-        in all, in at most 100 passes; a stream that does not know its rows once.
+        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: in at most
+        100 passes, and 20,000 rows in all. How many, rows say that are held out: five models are trained on four fifths each.
+        An average with a calibration slope gets it from these rows too. Solvers and averages that have to know the number of
+        rows, batch solvers, ``tol`` and fewer than 10 rows take the most passes; a stream that does not know its rows one.
     shuffle : bool or "replacement", default=None
         The order of the rows in each pass of ``fit``: as given (False), a new permutation (True), or n uniform draws
         (``"replacement"``). None permutes, except for solvers whose paper draws with replacement.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,10 +100,19 @@ class ScoredBefore:
 def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) -> Iterator[np.ndarray | None]:
     """The order of the rows in each pass, all from one generator; None: as they stand."""
     for _ in range(passes):
-        if not shuffle:
-            yield None
-        else:
-            yield draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+        yield order_of(draw, shuffle, n)
+
+
+def order_of(draw: np.random.Generator, shuffle: bool | str, n: int) -> np.ndarray | None:
+    """The order of n rows in one pass; None: as they stand."""
+    if not shuffle:
+        return None
+    return draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+
+
+def drawn_anew(shuffle: bool | str) -> Callable[[int], np.ndarray | None]:
+    """What gives orders of so many rows, always the same ones, whatever the model draws."""
+    return partial(order_of, np.random.default_rng(0), shuffle)
 
 
 def rows_untold(outputs: int) -> int:

@@ -29,6 +29,7 @@ from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.models.arguments import (
     check_passes,
     fix_scales,
+    is_auto,
     is_blocks,
     is_stream,
     make_generator,
@@ -48,6 +49,7 @@ from onlinear.models.feed import (
     Progress,
     ScoredBefore,
     check_callbacks,
+    drawn_anew,
     orders,
     rows_untold,
     show_bar,
@@ -89,6 +91,7 @@ from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
+from onlinear.training.few_rows import Chosen, choose_passes, rows_of_source
 from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
@@ -164,18 +167,28 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 self._solve(learner, X, y, weights, passes)
                 return self._certify(certified, X, y, weights, predictors_of(learner), passes, tasks)
             source, y, weights = learner.check_input(X, y, weights)
+            source = source.held() if passes > 1 or shuffle else source
+            chosen = Chosen(passes)
+            if certified is None and is_auto(self.passes):
+                chosen = choose_passes(learner, rows_of_source(source, y, weights), drawn_anew(shuffle))
+                passes, learner.total = chosen.passes, source.n * chosen.passes
             if certified is None:
                 start_passes(tasks, passes, source.n)
             self.take(learner)
             self.n_iter_ = passes
-        source = source.held() if passes > 1 or shuffle else source
         feed = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n * passes)
-        scored = ScoredBefore() if passes == 1 and ENOUGH <= source.n < FEW else None
+        scored = ScoredBefore() if self.passes == 1 and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
             return self._certify(certified, X, y, weights, predictors_of(self.learner_), passes, tasks)
+        self._keep_slope(chosen)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
+
+    def _keep_slope(self, chosen: Chosen) -> None:
+        """Have the calibration slope that goes with the passes chosen, where none of them was left out."""
+        if chosen.slope is not None and self.n_iter_ == chosen.passes:
+            self.learner_.keep_slope(chosen.slope)
 
     def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
         """Why the model that ``fit`` made of arrays may be of no use."""
@@ -358,11 +371,14 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if anew:
                 forget(self)
             options = self._options_of_run(stream, classes, passes, anew, shuffled)
+            chosen = self._chosen_of_stream(stream, options, shuffled) if anew and is_auto(self.passes) else Chosen(passes)
+            passes, options = chosen.passes, options._replace(passes=chosen.passes)
             training = Training(stream, options, lambda task: model, shuffled=shuffled, tasks=tasks)
             describe = partial(self._take_over, model, stream, training, before, anew)
             self._start_tasks(tasks, None if options.most is not None else passes, describe)
         total = None if stream.rows is None else training.learner.t + stream.rows * passes
         self._follow(training, callbacks, total, before, describe)
+        self._keep_slope(chosen)
         if anew:
             warn(training.remarks(command=False))
         if options.most is not None:
@@ -370,6 +386,19 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         elif anew and training.rows >= ENOUGH:
             warn(training.doubts(command=False))
         return self
+
+    def _chosen_of_stream(self, stream: Stream, options: Options, shuffled: Shuffled | None) -> Chosen:
+        """How many passes the rows of a stream are worth. It is read once more where they are few; the generator of their order
+        then stands where it stood."""
+        if options.passes == 1 or options.most is not None:
+            return Chosen(options.passes)
+        state = None if shuffled is None else shuffled.state()
+        probe = Training(stream, options._replace(passes=1), lambda task: twin_of(self), shuffled=shuffled)
+        refuse_more_passes(probe.learner, options.passes)
+        chosen = choose_passes(probe.learner, probe.few_rows(), drawn_anew(shuffled is not None))
+        if shuffled is not None and state is not None:
+            shuffled.restore(state)
+        return chosen
 
     def _stream_to_learn(self, blocks: Any, anew: bool) -> Stream:
         """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""

@@ -1,0 +1,213 @@
+"""How many passes few rows are worth, and how sure their model may be: what rows say that were held out (``passes="auto"``).
+
+The rows are dealt into five parts, classes evenly. For each part a learner trains on the other four, and scores the part
+after 1, 2, 5, 10, 20, 50 and 100 passes, as far as there may be so many. So each row has scores of models that never learned it.
+Their loss is smallest at some number of passes. The largest number whose loss is not above that by more than the standard error
+of the difference, over the parts, is taken.
+
+Where the average has a calibration slope, scores are first multiplied by the slope of their smallest loss. The model keeps that
+slope: from the second pass on, scores of its own rows could give it none (``learner/race.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from math import ceil, exp, inf, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onlinear.errors import DivergenceError
+from onlinear.learner import Learner, stored_learner
+from onlinear.learner.loss_sums import LossSum
+from onlinear.learner.race import LARGEST, SMALLEST
+from onlinear.losses import Logistic
+from onlinear.rows import Source
+from onlinear.softmax import Softmax
+from onlinear.streams import Block
+from onlinear.streams.blocks import joined
+from onlinear.training.intake import Intake, drop_held
+
+ENOUGH, MOST_PASSES = 20_000, 100  # rows that few rows are learned as often as, and the most passes for it
+COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
+PARTS = 5  # of the rows, each held out once
+FEWEST = 2 * PARTS  # rows that can be dealt
+
+Order = Callable[[int], "np.ndarray | None"]  # of so many rows, the places in which a pass learns them; None: as they stand
+Pieces = Iterator[tuple[slice, Source]]
+
+
+class FewRows(NamedTuple):
+    """Checked rows that are held in memory, of so many columns, with their targets (n, K) and weights.
+
+    ``pieces`` gives the rows of some places as a learner takes them.
+    """
+
+    columns: int
+    y: np.ndarray
+    weights: np.ndarray
+    pieces: Callable[[Learner, np.ndarray], Pieces]
+
+    @property
+    def n(self) -> int:
+        """How many."""
+        return len(self.weights)
+
+
+class Chosen(NamedTuple):
+    """What the rows are worth: ``passes``, and the calibration slope of the model, None where it has its own or none."""
+
+    passes: int
+    slope: float | None = None
+
+
+def most_passes(rows: int) -> int:
+    """So many passes that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``."""
+    return min(MOST_PASSES, ceil(ENOUGH / max(1, rows)))
+
+
+def rows_of_source(source: Source, y: np.ndarray, weights: np.ndarray) -> FewRows:
+    """The rows of arrays."""
+    return FewRows(source.width, y, weights, lambda learner, which: iter([(slice(None), source.take(which))]))
+
+
+def rows_of_blocks(blocks: Iterator[Block], intake: Intake) -> FewRows:
+    """The rows of a stream, of which there are few, without those that are held out."""
+    block = joined([drop_held(block) for block in blocks])
+
+    def pieces(learner: Learner, which: np.ndarray) -> Pieces:
+        own = intake.of(learner)
+        return own.sources(own.check(block.take(which)))
+
+    return FewRows(max(1, block.size), intake.targets(block).learned, block.importance, pieces)
+
+
+def choose_passes(learner: Learner, rows: FewRows, order: Order) -> Chosen:
+    """How many passes of such a learner, which has learned nothing, over rows in the order of each are best for others.
+
+    Rows that are too few to be dealt get the most passes. So does a learner whose steps follow from the number of all of them.
+    """
+    most, columns = most_passes(rows.n), max(learner.size, rows.columns)
+    if most == 1 or rows.n < FEWEST or _follows_total(learner, columns):
+        return Chosen(most)
+    counts = [count for count in COUNTS if count < most] + [most]
+    scores = np.full((len(counts), *rows.y.shape), np.nan)
+    parts = _deal(rows.y)
+    for part in range(PARTS):
+        with suppress(DivergenceError):
+            _score_part(_unlearned(learner, columns), rows, parts == part, counts, order, scores)
+    losses, slopes = zip(*(_judge(learner, of_count, rows, parts) for of_count in scores), strict=True)
+    best = _most_among_best(_in_units(learner.loss, np.array(losses)))
+    return Chosen(1) if best is None else Chosen(counts[best], slopes[best])
+
+
+def _most_among_best(losses: np.ndarray) -> int | None:
+    """The last count whose losses (counts, parts) are not above the smallest by more than the standard error of the difference;
+    None where none is finite."""
+    sums = losses.sum(axis=1)
+    apart = losses[np.isfinite(sums)] - losses[np.argmin(sums)]
+    near = apart.mean(axis=1) <= apart.std(axis=1, ddof=1) / sqrt(PARTS)
+    return int(np.flatnonzero(np.isfinite(sums))[near][-1]) if len(apart) else None
+
+
+def _follows_total(learner: Learner, columns: int) -> bool:
+    """Whether its steps or its average follow from the number of rows that it will learn."""
+    settings = stored_learner.settings(stored_learner.header_of(learner)) | {"total": None}
+    try:
+        Learner(**learner.spec, **settings, n_features=columns)
+    except ValueError:
+        return True
+    return False
+
+
+def _unlearned(learner: Learner, columns: int) -> Learner:
+    """A learner of the same settings and scales that has learned nothing."""
+    other = learner.unlearned(columns)
+    if learner.scaler is not None and other.scaler is not None and learner.scaler.kind == "standard":
+        other.scaler.fix(*learner.scaler.moments)
+    return other
+
+
+def _deal(y: np.ndarray) -> np.ndarray:
+    """The part of each row, of all targets y (n, K) about equally many: the rows of a class, or numbers side by side, go to
+    different parts."""
+    drawn = np.random.default_rng(0).permutation(len(y))
+    by_target = drawn[np.lexsort(y[drawn].T)]
+    parts = np.empty(len(y), dtype=np.intp)
+    parts[by_target] = np.arange(len(y)) % PARTS
+    return parts
+
+
+def _score_part(learner: Learner, rows: FewRows, held: np.ndarray, counts: list[int], order: Order, scores: np.ndarray) -> None:
+    """Train on the rows that are not ``held``, and score those that are after each of ``counts`` passes, into ``scores``."""
+    learned, judged = np.flatnonzero(~held), np.flatnonzero(held)
+    for made in range(1, counts[-1] + 1):
+        places = order(len(learned))
+        _learn(learner, rows, learned if places is None else learned[places])
+        if made == 1:
+            learner.end_first_pass()
+        if made in counts:
+            _score(learner, rows, judged, scores[counts.index(made)])
+
+
+def _learn(learner: Learner, rows: FewRows, which: np.ndarray) -> None:
+    y, weights = np.asfortranarray(rows.y[which]), rows.weights[which]
+    for part, source in rows.pieces(learner, which):
+        learner.learn_checked(source, np.asfortranarray(y[part]), weights[part])
+
+
+def _score(learner: Learner, rows: FewRows, which: np.ndarray, scores: np.ndarray) -> None:
+    for part, source in rows.pieces(learner, which):
+        scores[which[part]] = learner.predict(source).reshape(source.n, -1)
+
+
+# --- losses ----------------------------------------------------------------------------------------------------------
+
+
+def _judge(learner: Learner, scores: np.ndarray, rows: FewRows, parts: np.ndarray) -> tuple[np.ndarray, float | None]:
+    """The losses (PARTS, K) of scores (n, K), in equal shares where outputs have one loss; and the slope of the scores."""
+    loss, y, weights = learner.loss, rows.y, rows.weights
+    outputs, slope = y.shape[1], None
+    if not np.all(np.isfinite(scores)):
+        return np.full((PARTS, outputs), inf), None
+    if not isinstance(loss, (Logistic, Softmax)):
+        which = [parts == part for part in range(PARTS)]
+        sums = [[_sum_of_losses(loss, scores[p, k], y[p, k], weights[p]) for k in range(outputs)] for p in which]
+        return np.array(sums), None
+    if learner.calibrates:
+        slope = _best_slope(lambda slope: float(log_losses(loss, slope * scores, y, weights).sum()))
+    found = log_losses(loss, scores if slope is None else slope * scores, y, weights)
+    return np.tile(np.bincount(parts, found, PARTS)[:, None] / outputs, outputs), slope
+
+
+def _sum_of_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    found = LossSum(loss)
+    found.add(scores[:, None], y[:, None], weights)
+    return found.value
+
+
+def log_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """-s log p of each row's own class (n,), for scores (n, K), targets (n, K) and weights s."""
+    if y.shape[1] == 1:
+        return weights * np.logaddexp(0.0, -y[:, 0] * scores[:, 0])
+    sizes = scores if isinstance(loss, Softmax) else -np.logaddexp(0.0, -scores)
+    own = np.take_along_axis(sizes, np.argmax(y, axis=1)[:, None], axis=1)[:, 0]
+    return weights * (np.logaddexp.reduce(sizes, axis=1) - own)
+
+
+def _best_slope(loss_at: Callable[[float], float]) -> float:
+    """The slope of the smallest loss."""
+    from scipy.optimize import minimize_scalar  # which takes a tenth of a second to import
+
+    found = minimize_scalar(lambda size: loss_at(exp(size)), bounds=(log(SMALLEST), log(LARGEST)), method="bounded")
+    return exp(float(found.x))
+
+
+def _in_units(loss: Any, losses: np.ndarray) -> np.ndarray:
+    """The losses (counts, parts) of all outputs of (counts, parts, K). Outputs of numbers have units of their own: theirs are
+    relative to the smallest."""
+    if getattr(loss, "labels", "real") != "signs":
+        smallest = losses.sum(axis=1).min(axis=0)
+        losses = losses / np.where((smallest > 0.0) & np.isfinite(smallest), smallest, 1.0)
+    return losses.sum(axis=2)
