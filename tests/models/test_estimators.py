@@ -1231,19 +1231,6 @@ def test_what_is_told_of_a_missing_value_in_a_frame_of_numbers_trains():
     assert model.predict(frame).shape == (4,)
 
 
-@pytest.mark.parametrize(("rows", "passes"), [(30, 100), (450, 45), (1000, 20), (25_000, 1)])
-def test_few_rows_are_learned_more_often(rows, passes):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((rows, 2))
-    y = np.where(X[:, 0] + rng.standard_normal(rows) > 0.0, 1, -1)
-    auto = OnlineClassifier(passes="auto", random_state=0).fit(X, y)
-    assert (auto.n_iter_, auto.t_) == (passes, passes * rows)
-    np.testing.assert_array_equal(auto.coef_, OnlineClassifier(passes=passes, random_state=0).fit(X, y).coef_)
-    assert OnlineClassifier(passes="auto").fit([(X, y)]).n_iter_ == OnlineClassifier().fit([(X, y)]).n_iter_
-    with pytest.raises(ValueError, match="at least 1, or 'auto'"):
-        OnlineClassifier(passes="all").fit(X, y)
-
-
 @pytest.mark.filterwarnings("ignore:The loss was still falling")
 @pytest.mark.parametrize("mean", [0.02, 1.0, 1e6])
 @pytest.mark.parametrize("settings", [{}, {"l1": 1e-6}, {"l2": 1e-6}, {"average": "adaptive"}, {"eta": 2.0}, {"scale": "rms"}])

@@ -77,8 +77,8 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         average, or the last iterate while that predicts the recent rows better. There is none with l1 or tv, whose zeros an
         average would fill, nor for solvers without a form for it. Without a penalty or a named solver, the losses logistic and
         softmax take ``"adaptive,calibrated=true"``: that times its calibration slope, which makes the probabilities right. It
-        is learned from the scores of rows before they are trained on. It is 1 from a second pass on, unless ``passes="auto"`` found another; where ``partial_fit`` gets
-        the same rows again, the rows themselves show it.
+        is learned from the scores of rows before they are trained on. From a second pass on it is 1, or what ``passes="auto"``
+        has found; where ``partial_fit`` gets the same rows again, the rows themselves show it.
     passes : int or "auto", default=1
         Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: in at most
         100 passes, and 20,000 rows in all. How many, rows say that are held out: five models are trained on four fifths each.

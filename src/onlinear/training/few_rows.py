@@ -1,18 +1,20 @@
 """How many passes few rows are worth, and how sure their model may be: what rows say that were held out (``passes="auto"``).
 
 The rows are dealt into five parts, classes evenly. For each part a learner trains on the other four, and scores the part
-after 1, 2, 5, 10, 20, 50 and 100 passes, as far as there may be so many. So each row has scores of models that never learned it.
-Their loss is smallest at some number of passes. The largest number whose loss is not above that by more than the standard error
-of the difference, over the parts, is taken.
+after 1, 2, 5, 10, 20, 50 and 100 passes, as far as there may be so many. So each row has scores of models that never learned
+it. Their loss is smallest at some number of passes. The largest number whose loss is not above that by more than the standard
+error of the difference, over the parts, is taken.
 
-Where the average has a calibration slope, scores are first multiplied by the slope of their smallest loss. The model keeps that
-slope: from the second pass on, scores of its own rows could give it none (``learner/race.py``).
+Where the average has a calibration slope, scores are first multiplied by the slope a at which their loss is smallest, with
+(log a)^2 added where a is above 1. That is worth about one row; without it, separable classes would have the largest slope of
+all. The model keeps the slope: from the second pass on, scores of its own rows could give it none (``learner/race.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from math import ceil, exp, inf, log, sqrt
 from typing import Any, NamedTuple
 
@@ -41,13 +43,13 @@ Pieces = Iterator[tuple[slice, Source]]
 class FewRows(NamedTuple):
     """Checked rows that are held in memory, of so many columns, with their targets (n, K) and weights.
 
-    ``pieces`` gives the rows of some places as a learner takes them.
+    ``pieces`` gives the rows of some places, centred where the scale is ``standard``.
     """
 
     columns: int
     y: np.ndarray
     weights: np.ndarray
-    pieces: Callable[[Learner, np.ndarray], Pieces]
+    pieces: Callable[[np.ndarray], Pieces]
 
     @property
     def n(self) -> int:
@@ -69,18 +71,18 @@ def most_passes(rows: int) -> int:
 
 def rows_of_source(source: Source, y: np.ndarray, weights: np.ndarray) -> FewRows:
     """The rows of arrays."""
-    return FewRows(source.width, y, weights, lambda learner, which: iter([(slice(None), source.take(which))]))
+    return FewRows(source.width, y, weights, lambda which: iter([(slice(None), source.take(which))]))
 
 
 def rows_of_blocks(blocks: Iterator[Block], intake: Intake) -> FewRows:
     """The rows of a stream, of which there are few, without those that are held out."""
     block = joined([drop_held(block) for block in blocks])
-
-    def pieces(learner: Learner, which: np.ndarray) -> Pieces:
-        own = intake.of(learner)
-        return own.sources(own.check(block.take(which)))
-
+    pieces = partial(_pieces_of_block, block, intake)
     return FewRows(max(1, block.size), intake.targets(block).learned, block.importance, pieces)
+
+
+def _pieces_of_block(block: Block, intake: Intake, which: np.ndarray) -> Pieces:
+    return intake.sources(intake.check(block.take(which)))
 
 
 def choose_passes(learner: Learner, rows: FewRows, order: Order) -> Chosen:
@@ -113,20 +115,19 @@ def _most_among_best(losses: np.ndarray) -> int | None:
 
 def _follows_total(learner: Learner, columns: int) -> bool:
     """Whether its steps or its average follow from the number of rows that it will learn."""
-    settings = stored_learner.settings(stored_learner.header_of(learner)) | {"total": None}
     try:
-        Learner(**learner.spec, **settings, n_features=columns)
+        _unlearned(learner, columns, total=None)
     except ValueError:
         return True
     return False
 
 
-def _unlearned(learner: Learner, columns: int) -> Learner:
-    """A learner of the same settings and scales that has learned nothing."""
-    other = learner.unlearned(columns)
-    if learner.scaler is not None and other.scaler is not None and learner.scaler.kind == "standard":
-        other.scaler.fix(*learner.scaler.moments)
-    return other
+def _unlearned(learner: Learner, columns: int, **others: Any) -> Learner:
+    """A learner of the same settings, but for ``others``, that has learned nothing and takes rows that are centred already."""
+    settings = stored_learner.settings(stored_learner.header_of(learner)) | others
+    if learner.centres_rows:
+        settings["scale"] = "none"
+    return Learner(**learner.spec, **settings, n_features=columns)
 
 
 def _deal(y: np.ndarray) -> np.ndarray:
@@ -153,12 +154,12 @@ def _score_part(learner: Learner, rows: FewRows, held: np.ndarray, counts: list[
 
 def _learn(learner: Learner, rows: FewRows, which: np.ndarray) -> None:
     y, weights = np.asfortranarray(rows.y[which]), rows.weights[which]
-    for part, source in rows.pieces(learner, which):
+    for part, source in rows.pieces(which):
         learner.learn_checked(source, np.asfortranarray(y[part]), weights[part])
 
 
 def _score(learner: Learner, rows: FewRows, which: np.ndarray, scores: np.ndarray) -> None:
-    for part, source in rows.pieces(learner, which):
+    for part, source in rows.pieces(which):
         scores[which[part]] = learner.predict(source).reshape(source.n, -1)
 
 
@@ -176,7 +177,7 @@ def _judge(learner: Learner, scores: np.ndarray, rows: FewRows, parts: np.ndarra
         sums = [[_sum_of_losses(loss, scores[p, k], y[p, k], weights[p]) for k in range(outputs)] for p in which]
         return np.array(sums), None
     if learner.calibrates:
-        slope = _best_slope(lambda slope: float(log_losses(loss, slope * scores, y, weights).sum()))
+        slope = _best_slope(lambda a: float(log_losses(loss, a * scores, y, weights).sum()) / np.mean(weights[weights > 0.0]))
     found = log_losses(loss, scores if slope is None else slope * scores, y, weights)
     return np.tile(np.bincount(parts, found, PARTS)[:, None] / outputs, outputs), slope
 
@@ -197,10 +198,11 @@ def log_losses(loss: Any, scores: np.ndarray, y: np.ndarray, weights: np.ndarray
 
 
 def _best_slope(loss_at: Callable[[float], float]) -> float:
-    """The slope of the smallest loss."""
+    """The slope a that makes loss + max(0, log a)^2 smallest."""
     from scipy.optimize import minimize_scalar  # which takes a tenth of a second to import
 
-    found = minimize_scalar(lambda size: loss_at(exp(size)), bounds=(log(SMALLEST), log(LARGEST)), method="bounded")
+    bounds = log(SMALLEST), log(LARGEST)
+    found = minimize_scalar(lambda size: loss_at(exp(size)) + max(0.0, size) ** 2, bounds=bounds, method="bounded")
     return exp(float(found.x))
 
 

@@ -1,0 +1,189 @@
+"""``passes="auto"``: rows that are held out say how many passes few rows are worth, and how sure their model may be."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris, make_classification
+from sklearn.metrics import log_loss
+
+from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.training.few_rows import COUNTS, MOST_PASSES
+
+pytestmark = pytest.mark.filterwarnings("ignore:The loss was still falling")
+
+
+def classes(n=120, d=5, noise=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.where(X[:, 0] + noise * rng.standard_normal(n) > 0.0, 1, -1)
+
+
+def numbers(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    return X, X @ [1.0, -2.0, 0.0, 0.5] + rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "hinge", "modified-huber"])
+@pytest.mark.parametrize("penalty", ["none", "l1=1e-3"])
+def test_the_model_is_that_of_so_many_passes_times_its_slope(loss, penalty):
+    X, y = load_iris(return_X_y=True)
+    for labels in (y, y % 2):
+        auto = OnlineClassifier(loss, penalty=penalty, passes="auto", random_state=3).fit(X, labels)
+        assert auto.n_iter_ in (*COUNTS, MOST_PASSES)
+        assert auto.t_ == auto.n_iter_ * len(y) == auto.learner_.total
+        same = OnlineClassifier(loss, penalty=penalty, passes=max(2, auto.n_iter_), random_state=3).fit(X, labels)
+        slope = auto.learner_.calibration_slope
+        assert (slope != 1.0) == (penalty == "none" and loss in ("logistic", "softmax"))
+        if auto.n_iter_ > 1:
+            np.testing.assert_allclose(auto.coef_, slope * same.coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "most"), [(2, 100), (9, 100), (11, 100), (450, 45), (19_999, 2), (20_000, 1), (25_000, 1)])
+def test_rows_are_learned_20_000_times_at_most(rows, most):
+    X, y = classes(rows)
+    y[:2] = -1, 1
+    found = OnlineClassifier(passes="auto", random_state=0).fit(X, y).n_iter_
+    assert found <= most
+    if rows < 10 or most == 1:
+        assert found == most
+
+
+def test_noise_is_not_learned_by_heart():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((500, 20)), rng.integers(2, size=500)
+        held = X[200:], y[200:]
+        auto, most = (OnlineClassifier(passes=p, random_state=0).fit(X[:200], y[:200]) for p in ("auto", 100))
+        found = [log_loss(held[1], model.predict_proba(held[0])) for model in (auto, most)]
+        assert found[0] < 1.03 * np.log(2.0) < found[1]
+
+
+def test_probabilities_of_few_rows_are_neither_too_sure_nor_too_cautious():
+    """One pass over few separable rows is too cautious, and a hundred are too sure of noise."""
+    X, y = make_classification(600, 60, n_informative=5, flip_y=0.1, random_state=1)
+    found = {
+        passes: log_loss(y[200:], OnlineClassifier(passes=passes, random_state=0).fit(X[:200], y[:200]).predict_proba(X[200:]))
+        for passes in ("auto", 1, 100)
+    }
+    assert found["auto"] < min(found[1], found[100])
+    X, y = load_iris(return_X_y=True)
+    auto, one = (OnlineClassifier(passes=p, random_state=0).fit(X[::2], y[::2]) for p in ("auto", 1))
+    held = y[1::2]
+    assert log_loss(held, auto.predict_proba(X[1::2])) < 0.6 * log_loss(held, one.predict_proba(X[1::2]))
+
+
+@pytest.mark.parametrize("make", [OnlineClassifier, OnlineRegressor])
+def test_every_container_has_the_same_passes_and_weights(make):
+    X, y = classes() if make is OnlineClassifier else numbers()
+    X[np.abs(X) < 0.3] = 0.0
+    frame = pd.DataFrame(X, columns=list("abcdefgh")[: X.shape[1]])
+    wanted = make(passes="auto", shuffle=False).fit(X, y)
+    for given in (sp.csr_array(X), sp.csc_array(X), np.asfortranarray(X), frame):
+        found = make(passes="auto", shuffle=False).fit(given, y)
+        assert found.n_iter_ == wanted.n_iter_
+        np.testing.assert_array_equal(found.coef_, wanted.coef_)
+    streamed = make(passes="auto").fit(streams.open(frame.assign(y=y), target="y"))
+    assert streamed.n_iter_ == wanted.n_iter_
+    np.testing.assert_array_equal(streamed.coef_, wanted.coef_)
+
+
+def test_a_table_with_text_and_a_stream_are_asked_too():
+    X, y = load_iris(return_X_y=True)
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"]).assign(wide=np.where(X[:, 1] > 3.0, "yes", "no"))
+    table = OnlineClassifier(passes="auto", random_state=0).fit(frame, y)
+    stream = OnlineClassifier(passes="auto").fit(streams.open("iris"), classes=[0, 1, 2])
+    for model in (table, stream):
+        assert model.n_iter_ > 1
+        assert model.learner_.calibration_slope > 1.0
+    assert table.score(frame, y) > 0.93
+    unknown = OnlineClassifier(passes="auto").fit([(X, y)], classes=[0, 1, 2])  # an iterable of blocks does not know its rows
+    assert unknown.n_iter_ == 1
+    np.testing.assert_array_equal(unknown.coef_, OnlineClassifier().fit([(X, y)], classes=[0, 1, 2]).coef_)
+
+
+def test_class_weights_and_weights_of_rows_count():
+    X, y = classes(noise=3.0)
+    weights = np.where(np.arange(len(y)) < 60, 1.0, 0.0)
+    weighted = OnlineClassifier(passes="auto", random_state=0).fit(X, y, sample_weight=weights)
+    scaled = OnlineClassifier(passes="auto", random_state=0).fit(X, y, sample_weight=1e6 * weights)
+    assert weighted.n_iter_ == scaled.n_iter_
+    y[60:] = 1  # rows without weight decide nothing
+    y[60:90] = -1
+    assert OnlineClassifier(passes="auto", random_state=0).fit(X, y, sample_weight=weights).n_iter_ in (*COUNTS, MOST_PASSES)
+    assert OnlineClassifier(passes="auto", class_weight="balanced").fit(X, y).n_iter_ in (*COUNTS, MOST_PASSES)
+
+
+def test_the_unit_of_an_output_decides_nothing():
+    X, y = numbers()
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal(len(y))
+    for units in ((1e6, 1.0), (1.0, 1e6)):
+        found = OnlineRegressor(passes="auto", random_state=0).fit(X, np.column_stack([y, noise]) * units)
+        assert found.n_iter_ == OnlineRegressor(passes="auto", random_state=0).fit(X, np.column_stack([y, noise])).n_iter_
+
+
+def test_the_slope_stays_with_the_model(tmp_path):
+    X, y = classes()
+    model = OnlineClassifier(passes="auto", random_state=0).fit(X, y)
+    slope = model.learner_.calibration_slope
+    assert slope != 1.0
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for each in (model, again):
+        each.partial_fit(*classes(seed=1))
+        assert each.learner_.calibration_slope == slope
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    one = model.predict_proba_one((np.arange(X.shape[1]), X[0]))
+    np.testing.assert_allclose(list(one.values()), model.predict_proba(X[:1])[0], rtol=1e-12)
+
+
+def test_the_generator_of_the_model_is_drawn_from_for_its_own_passes_alone():
+    X, y = classes()
+    auto, fixed = np.random.default_rng(5), np.random.default_rng(5)
+    found = OnlineClassifier(passes="auto", random_state=auto).fit(X, y)
+    OnlineClassifier(passes=found.n_iter_, random_state=fixed).fit(X, y)
+    assert auto.bit_generator.state == fixed.bit_generator.state
+    frame = pd.DataFrame(X).rename(columns=str).assign(text="a")
+    auto, fixed = np.random.default_rng(5), np.random.default_rng(5)
+    found = OnlineClassifier(passes="auto", random_state=auto).fit(frame, y)
+    OnlineClassifier(passes=found.n_iter_, random_state=fixed).fit(frame, y)
+    assert auto.bit_generator.state == fixed.bit_generator.state
+
+
+@pytest.mark.parametrize("settings", [{"average": "suffix,alpha=0.5"}, {"solver": "epoch-gd", "penalty": "l2=0.1"}])
+def test_where_the_number_of_rows_must_be_known_it_is_that_of_the_most_passes(settings):
+    X, y = classes()
+    model = OnlineClassifier("hinge", passes="auto", random_state=0, **settings).fit(X, y)
+    if "average" in settings:
+        assert model.n_iter_ == 100
+    assert model.t_ == model.n_iter_ * len(y)
+
+
+@pytest.mark.filterwarnings("ignore::onlinear.QualityWarning")
+def test_passes_that_diverge_are_not_chosen():
+    X, y = numbers()
+    settings = {"solver": "sgd,eta=4,schedule=constant", "scale": "none", "average": "none", "clip": False}
+    found = OnlineRegressor(passes="auto", random_state=0, **settings)
+    with suppress(ArithmeticError):
+        found.fit(1e3 * X, y)
+    assert not hasattr(found, "n_iter_") or found.n_iter_ == 1
+
+
+def test_standard_scales_are_those_of_all_rows():
+    X, y = classes()
+    model = OnlineClassifier(passes="auto", scale="standard", random_state=0).fit(1e3 * X + 5e4, y)
+    same = OnlineClassifier(passes="auto", scale="standard", random_state=0).fit(X, y)
+    assert model.n_iter_ == same.n_iter_
+    np.testing.assert_allclose(1e3 * model.coef_, same.coef_, rtol=1e-8)
+
+
+def test_what_else_passes_may_be():
+    X, y = classes()
+    with pytest.raises(ValueError, match="at least 1, or 'auto'"):
+        OnlineClassifier(passes="all").fit(X, y)
