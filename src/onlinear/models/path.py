@@ -140,6 +140,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
         """Train every model from the start, in the estimator's ``passes`` over the same rows in the same order.
 
+        ``passes="auto"`` is the most that so many rows may be worth: the models share their passes, and no rows are held out.
+
         Parameters
         ----------
         X : array-like, sparse container or data frame of shape (n, d)
