@@ -102,9 +102,27 @@ def test_a_table_with_text_and_a_stream_are_asked_too():
         assert model.n_iter_ > 1
         assert model.learner_.calibration_slope > 1.0
     assert table.score(frame, y) > 0.93
-    unknown = OnlineClassifier(passes="auto").fit([(X, y)], classes=[0, 1, 2])  # an iterable of blocks does not know its rows
-    assert unknown.n_iter_ == 1
-    np.testing.assert_array_equal(unknown.coef_, OnlineClassifier().fit([(X, y)], classes=[0, 1, 2]).coef_)
+    blocks = [(X[:100], y[:100]), (X[100:], y[100:])]
+    once = OnlineClassifier(passes="auto").fit(iter(blocks), classes=[0, 1, 2])
+    assert once.n_iter_ == 1
+    np.testing.assert_array_equal(once.coef_, OnlineClassifier().fit(blocks, classes=[0, 1, 2]).coef_)
+    again, arrays = OnlineClassifier(passes="auto"), OnlineClassifier(passes="auto", shuffle=False).fit(X, y)
+    np.testing.assert_array_equal(again.fit(blocks, classes=[0, 1, 2]).coef_, arrays.coef_)
+
+
+@pytest.mark.parametrize(("rows", "few"), [(300, True), (19_999, True), (20_000, False), (30_000, False)])
+def test_a_file_is_read_until_its_rows_are_many(tmp_path, rows, few):
+    X, y = classes(rows, d=2)
+    file = tmp_path / "rows.csv"
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(file, index=False)
+    stream = streams.open(file, target="y")
+    assert stream.rows is None
+    found = OnlineClassifier(passes="auto").fit(stream)
+    assert (found.n_iter_ > 1) <= few
+    assert found.t_ == found.n_iter_ * rows
+    wanted = OnlineClassifier(passes="auto", shuffle=False).fit(X, y)
+    assert found.n_iter_ == wanted.n_iter_
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
 
 
 def test_class_weights_and_weights_of_rows_count():

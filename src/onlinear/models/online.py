@@ -91,7 +91,7 @@ from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
 from onlinear.text.warned import warn_caller
 from onlinear.training.events import Certified as Reached
-from onlinear.training.few_rows import Chosen, choose_passes, rows_of_source
+from onlinear.training.few_rows import Chosen, choose_passes, most_passes, rows_of_source
 from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
@@ -388,17 +388,20 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         return self
 
     def _chosen_of_stream(self, stream: Stream, options: Options, shuffled: Shuffled | None) -> Chosen:
-        """How many passes the rows of a stream are worth. It is read once more where they are few; the generator of their order
-        then stands where it stood."""
-        if options.passes == 1 or options.most is not None:
+        """How many passes the rows of a stream are worth, as far as they are few and can be read once more. The generator of
+        their order then stands where it stood."""
+        many = stream.rows is not None and options.passes == 1
+        if many or options.most is not None or not stream.rereadable:
             return Chosen(options.passes)
         state = None if shuffled is None else shuffled.state()
         probe = Training(stream, options._replace(passes=1), lambda task: twin_of(self), shuffled=shuffled)
-        refuse_more_passes(probe.learner, options.passes)
-        chosen = choose_passes(probe.learner, probe.few_rows(), drawn_anew(shuffled is not None))
+        rows = probe.few_rows()
         if shuffled is not None and state is not None:
             shuffled.restore(state)
-        return chosen
+        if rows is None:
+            return Chosen(1)
+        refuse_more_passes(probe.learner, most_passes(rows.n))
+        return choose_passes(probe.learner, rows, drawn_anew(shuffled is not None))
 
     def _stream_to_learn(self, blocks: Any, anew: bool) -> Stream:
         """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""

@@ -12,7 +12,7 @@ all. The model keeps the slope: from the second pass on, scores of its own rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from math import ceil, exp, inf, log, sqrt
@@ -74,9 +74,19 @@ def rows_of_source(source: Source, y: np.ndarray, weights: np.ndarray) -> FewRow
     return FewRows(source.width, y, weights, lambda which: iter([(slice(None), source.take(which))]))
 
 
-def rows_of_blocks(blocks: Iterator[Block], intake: Intake) -> FewRows:
-    """The rows of a stream, of which there are few, without those that are held out."""
-    block = joined([drop_held(block) for block in blocks])
+def few_blocks(blocks: Iterable[Block]) -> list[Block] | None:
+    """The blocks without rows that are held out; None, and no more are read, once they have ``ENOUGH`` rows."""
+    found: list[Block] = []
+    for block in map(drop_held, blocks):
+        found.append(block)
+        if sum(block.n for block in found) >= ENOUGH:
+            return None
+    return found
+
+
+def rows_of_blocks(blocks: Sequence[Block], intake: Intake) -> FewRows:
+    """The rows of a stream."""
+    block = joined(blocks)
     pieces = partial(_pieces_of_block, block, intake)
     return FewRows(max(1, block.size), intake.targets(block).learned, block.importance, pieces)
 

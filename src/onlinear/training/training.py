@@ -32,7 +32,7 @@ from onlinear.streams.labels import Labels
 from onlinear.streams.marks import remarks
 from onlinear.streams.weighted import ClassWeighted
 from onlinear.training.events import Certified, Held, Interrupted, Report, Written
-from onlinear.training.few_rows import FewRows, rows_of_blocks
+from onlinear.training.few_rows import FewRows, few_blocks, rows_of_blocks
 from onlinear.training.held_out import Best, HeldOut
 from onlinear.training.intake import Intake, drop_held, refuse_wide, rows_to_compile_with
 from onlinear.training.offsets import ROWS, SHOWN, Offset, far_from_zero, remark, too_small
@@ -214,10 +214,11 @@ class Training:
         self._next_rows = self._next_checkpoint()
         self._checkpoint_time = time.monotonic()
 
-    def few_rows(self) -> FewRows:
-        """All rows of the stream, which are few, as the learner would take them."""
+    def few_rows(self) -> FewRows | None:
+        """All rows of the stream as the learner would take them; None where they are not few."""
         self._place.restart()
-        return rows_of_blocks(self._place.blocks(), self._intake)
+        blocks = few_blocks(self._place.blocks())
+        return None if blocks is None else rows_of_blocks(blocks, self._intake)
 
     def warm_up(self) -> None:
         """Compile what the run needs, so that its time is that of learning: another learner learns a few rows."""
