@@ -24,6 +24,8 @@ from onlinear.streams.holdout import Marked
 from onlinear.streams.labels import scan
 from onlinear.streams.weighted import balanced_weights, typed
 from onlinear.text.names import printable
+from onlinear.training.auto_passes import with_passes
+from onlinear.training.few_rows import AUTO
 from onlinear.training.options import CLASSIFY, Options
 from onlinear.training.trainable import Trainable
 from onlinear.training.training import Training
@@ -60,7 +62,6 @@ def resume(saved: Saved, checkpoints: Checkpoints | None) -> Training:
 
 def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved | None) -> Training:
     if checkpoints is not None:
-        checkpoints.keep(settings)
         writing.clean(checkpoints.path)  # a run that was killed may have left its last one half written
     start = None if settings.start is None else _trained(settings)
     reader = _open(settings) if start is None else open_labelled(list(settings.source), settings.reading, start)
@@ -74,7 +75,7 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
         window = reader.rows or 0 if isinstance(reader, Bundled) else 0
     shuffled = streams.Shuffled(stream, window, settings.seed) if window else None
     options = Options(
-        settings.passes,
+        1 if isinstance(settings.passes, str) else settings.passes,
         settings.task if start is None else start.task,
         settings.loss,
         classes,
@@ -84,6 +85,7 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
         start is not None,
         settings.early_stop,
         settings.max_passes if settings.tol is not None or names_certified(settings.solver) else None,
+        slope=settings.slope,
     )
 
     def make(task: str) -> Trainable:
@@ -92,8 +94,13 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
             return start
         return estimator(settings, task, reader) if saved is None else load(saved.path)
 
-    state = None if saved is None else saved.state
-    return Training(Ahead(shuffled or stream), options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
+    state, ahead = None if saved is None else saved.state, Ahead(shuffled or stream)
+    if settings.passes == AUTO:
+        options = with_passes(ahead, options, make, shuffled)
+        settings = settings._replace(passes=options.passes, slope=options.slope)
+    if checkpoints is not None:
+        checkpoints.keep(settings)
+    return Training(ahead, options, make, shuffled=shuffled, keeper=checkpoints, saved=state)
 
 
 def _open(settings: Settings) -> Stream:

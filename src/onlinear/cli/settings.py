@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from onlinear.cli.header_rules import OPTIONAL_TEXT, Rule, is_flag, is_mapping, is_text, or_none, within
 from onlinear.files import trust
+from onlinear.learner.race import LARGEST, SMALLEST
 from onlinear.rows import LARGEST_COLUMN
 from onlinear.streams.hashing import MOST_BITS
 from onlinear.training.options import TASKS
@@ -22,7 +23,7 @@ class Settings(NamedTuple):
     average: str | None = None
     scale: str | None = None
     intercept: bool = True
-    passes: int = 1
+    passes: int | str = 1  # or AUTO, before rows have said how many
     shuffle_rows: int | None = None  # None: all of a bundled set, none of a file
     seed: int = 0
     task: str = "auto"
@@ -38,6 +39,7 @@ class Settings(NamedTuple):
     tol: float | None = None  # the certified gap at which the run ends
     max_passes: int = 100
     rounds: int | None = None  # over shards, instead of a certified gap
+    slope: float | None = None  # the calibration slope that goes with passes that rows held out gave
     start: str | None = None  # the model file that training continues from
 
 
@@ -66,6 +68,7 @@ SETTINGS: dict[str, Rule] = {
     "tol": lambda tol: tol is None or (trust.real(tol, finite=True) and 0.0 < tol < 1.0),
     "max_passes": within(1),
     "rounds": or_none(within(1)),
+    "slope": or_none(lambda slope: trust.real(slope, finite=True) and SMALLEST <= slope <= LARGEST),
     "start": lambda path: path is None,  # a run that continues from a model has no checkpoints
 }
 _NAMES = or_none(trust.texts)

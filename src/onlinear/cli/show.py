@@ -352,6 +352,8 @@ class TableDisplay(Display):
             self.say(f"state: {held} for {width:,} columns so far ({training.bytes_per_feature} bytes each)")
         for remark in training.remarks(command=True):
             self.tell(remark)
+        if training.options.auto:
+            self.say(f"passes: {training.options.passes} (auto)")
         if resumed is not None:
             self.tell(f"resumed from {printable(resumed)}: {rows_in_words(training.rows)} learned, pass {training.number + 1}")
         began = time.perf_counter()

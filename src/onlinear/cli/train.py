@@ -63,6 +63,26 @@ onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 DEFAULT_INTERVAL = "60s"  # between checkpoints
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
 MAY_CHANGE_ON_RESUME = ("max_errors",)  # it decides which rows are refused, not what is learned from the others
+AGAINST_AUTO = {
+    "early_stop": "each finds the passes in its own way",
+    "tol": "a run to a certified gap ends by the gap alone",
+    "start": "scores of rows that the model may have learned say nothing of others",
+}  # options that leave no room for --passes auto, and why
+
+
+def as_passes(given: str) -> int | str:
+    """The value of --passes."""
+    try:
+        passes = int(given)
+    except ValueError:
+        from onlinear.training.few_rows import AUTO
+
+        passes = 0
+        if given == AUTO:
+            return AUTO
+    if passes < 1:
+        raise typer.BadParameter("it must be a whole number of at least 1, or auto")
+    return passes
 
 
 @app.command(epilog=EPILOG)
@@ -161,7 +181,15 @@ def train(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    passes: Annotated[int, typer.Option(help="Passes over the rows.", min=1, rich_help_panel=RUN)] = 1,
+    passes: Annotated[
+        Any,
+        typer.Option(
+            help="Passes over the rows; auto: so many as few rows are worth, which rows held out say.",
+            parser=as_passes,
+            metavar="N|auto",
+            rich_help_panel=RUN,
+        ),
+    ] = 1,
     tol: Annotated[
         float | None,
         typer.Option(
@@ -388,10 +416,16 @@ def _refuse_unused(given: dict[str, Any]) -> None:
     """Raise UsageError for options that a run from its first row has no use for."""
     from onlinear.cli.settings import Settings
     from onlinear.models.certifying import names_certified
+    from onlinear.training.few_rows import AUTO
     from onlinear.training.options import REGRESS
 
     if given["task"] == REGRESS and (given["classes"] is not None or given["scan"]):
         raise UsageError("--classes and --scan are for classes, and --task regress takes labels as numbers.")
+    if given["passes"] == AUTO:
+        for name, why in AGAINST_AUTO.items():
+            if given[name] is not None:
+                option = "from" if name == "start" else name.replace("_", "-")
+                raise UsageError(f"--passes auto and --{option} exclude each other: {why}.")
     if given["early_stop"] is not None and given["passes"] == 1:
         raise UsageError("--early-stop is for several passes, and there is one: give --passes N.")
     certifies = given["tol"] is not None or names_certified(given["solver"])

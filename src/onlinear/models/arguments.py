@@ -15,9 +15,8 @@ from onlinear.learner import Learner
 from onlinear.rows import checks, learnable, read
 from onlinear.rows.scaling import ColumnMoments
 from onlinear.streams import Block, Stream
-from onlinear.training.few_rows import most_passes
+from onlinear.training.few_rows import AUTO, most_passes
 
-AUTO = "auto"
 SHOWN = 10  # columns that a message lists
 
 

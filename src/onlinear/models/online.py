@@ -90,8 +90,9 @@ from onlinear.streams.expansions import has_counts
 from onlinear.streams.labels import label_array, scan
 from onlinear.streams.pairs import Pairs
 from onlinear.text.warned import warn_caller
+from onlinear.training.auto_passes import with_passes
 from onlinear.training.events import Certified as Reached
-from onlinear.training.few_rows import Chosen, choose_passes, most_passes, rows_of_source
+from onlinear.training.few_rows import Chosen, choose_passes, rows_of_source
 from onlinear.training.offsets import SHOWN, too_small
 from onlinear.training.options import CLASSIFY, REGRESS, Options
 from onlinear.training.quality import ENOUGH, FEW, Advice, QualityWarning, Trained, doubts_of_arrays, falling
@@ -181,14 +182,10 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
             return self._certify(certified, X, y, weights, predictors_of(self.learner_), passes, tasks)
-        self._keep_slope(chosen)
+        if chosen.slope is not None and self.n_iter_ == passes:  # none was left out
+            self.learner_.keep_slope(chosen.slope)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
         return self
-
-    def _keep_slope(self, chosen: Chosen) -> None:
-        """Have the calibration slope that goes with the passes chosen, where none of them was left out."""
-        if chosen.slope is not None and self.n_iter_ == chosen.passes:
-            self.learner_.keep_slope(chosen.slope)
 
     def _doubts(self, X: Any, feed: Feed, scored: ScoredBefore | None, *, ordered: bool) -> list[str]:
         """Why the model that ``fit`` made of arrays may be of no use."""
@@ -371,14 +368,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if anew:
                 forget(self)
             options = self._options_of_run(stream, classes, passes, anew, shuffled)
-            chosen = self._chosen_of_stream(stream, options, shuffled) if anew and is_auto(self.passes) else Chosen(passes)
-            passes, options = chosen.passes, options._replace(passes=chosen.passes)
+            if anew and is_auto(self.passes) and options.most is None:
+                options = with_passes(stream, options, lambda task: twin_of(self), shuffled)
             training = Training(stream, options, lambda task: model, shuffled=shuffled, tasks=tasks)
             describe = partial(self._take_over, model, stream, training, before, anew)
-            self._start_tasks(tasks, None if options.most is not None else passes, describe)
-        total = None if stream.rows is None else training.learner.t + stream.rows * passes
+            self._start_tasks(tasks, None if options.most is not None else options.passes, describe)
+        total = None if stream.rows is None else training.learner.t + stream.rows * options.passes
         self._follow(training, callbacks, total, before, describe)
-        self._keep_slope(chosen)
         if anew:
             warn(training.remarks(command=False))
         if options.most is not None:
@@ -386,22 +382,6 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         elif anew and training.rows >= ENOUGH:
             warn(training.doubts(command=False))
         return self
-
-    def _chosen_of_stream(self, stream: Stream, options: Options, shuffled: Shuffled | None) -> Chosen:
-        """How many passes the rows of a stream are worth, as far as they are few and can be read once more. The generator of
-        their order then stands where it stood."""
-        many = stream.rows is not None and options.passes == 1
-        if many or options.most is not None or not stream.rereadable:
-            return Chosen(options.passes)
-        state = None if shuffled is None else shuffled.state()
-        probe = Training(stream, options._replace(passes=1), lambda task: twin_of(self), shuffled=shuffled)
-        rows = probe.few_rows()
-        if shuffled is not None and state is not None:
-            shuffled.restore(state)
-        if rows is None:
-            return Chosen(1)
-        refuse_more_passes(probe.learner, most_passes(rows.n))
-        return choose_passes(probe.learner, rows, drawn_anew(shuffled is not None))
 
     def _stream_to_learn(self, blocks: Any, anew: bool) -> Stream:
         """The stream, read ahead; pairs of an iterable as one, of the columns that are known where it is not ``anew``."""

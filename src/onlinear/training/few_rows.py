@@ -31,6 +31,7 @@ from onlinear.streams import Block
 from onlinear.streams.blocks import joined
 from onlinear.training.intake import Intake, drop_held
 
+AUTO = "auto"  # what asks the rows
 ENOUGH, MOST_PASSES = 20_000, 100  # rows that few rows are learned as often as, and the most passes for it
 COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once

@@ -30,6 +30,8 @@ class Options(NamedTuple):
     continues: bool = False  # whether the model was trained before: its history and its count of passes stay
     patience: int | None = None  # passes without a better loss of the held-out rows before the run ends; None: never early
     most: int | None = None  # with a model that ends at a certified gap: the most readings of all rows; None: no certificate
+    auto: bool = False  # whether the rows were asked for the passes
+    slope: float | None = None  # the calibration slope that the model keeps after its last pass, where rows held out gave one
     reports: bool = True  # whether the run reports on its rows, which takes a look at every weight
 
 

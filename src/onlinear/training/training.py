@@ -442,6 +442,8 @@ class Training:
         passes = self.number if best is None else best.number
         passes = passes if self.reading is None else self.reading.iterations
         self.model.end_passes(None if self.options.continues else passes, None if best is None else self.learner)
+        if self.options.slope is not None and passes == self.options.passes:
+            self.learner.keep_slope(self.options.slope)
         self.describe_rows()
 
     # --- what is known -----------------------------------------------------------------------------------------------
