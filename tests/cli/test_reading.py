@@ -611,3 +611,30 @@ def test_names_that_are_not_utf_8(folder, tmp_path):
     run("report", f"{home}/m", tmp_path / "two.svm", "-o", f"{home}/r.html")
     assert b"\\udcff" in Path(home, "r.html").read_bytes()
     assert r"\udcff: expected the name of a folder in UTF-8" in run("train", home, "--target", "y", code=2)
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "explain", "train --from"])
+def test_options_that_contradict_the_model_are_refused_by_name(folder, command):
+    given = [*command.split(), folder / "shop", folder / "shop.csv"]
+    wanted = "missing: expected 'error' as the model's encoding has it, got 'omit'; leave missing out (in the"
+    assert wanted in run(*given, "--missing", "omit", code=2)
+    run(*given, "--categories", "one-hot")
+
+
+def test_rows_beside_the_training_rows_are_read_with_the_same_options(tmp_path, folder):
+    options = [
+        "--target",
+        "bought",
+        "--exclude",
+        "a,b",
+        "--missing",
+        "omit",
+        "--hash-bits",
+        "9",
+        "--bins",
+        "c:4",
+        "--text",
+        "colour",
+    ]
+    made = ["--interactions", "c:colour", "--numbers", "d", "--scan", "-q", "-m", tmp_path / "m"]
+    run("train", folder / "shop.csv", *options, *made, "--holdout", folder / "shop.parquet")

@@ -8,16 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 from onlinear import streams
 from onlinear.streams import Stream, StreamError
+from onlinear.streams.decided import DECIDED
 from onlinear.streams.encoding import ONE_HOT
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.pairs import Pairs
 from onlinear.text.names import printable
-
-# Options that an encoding decides.
-DECIDED = (
-    *("base", "features", "exclude", "text", "numbers", "categories", "hash_bits"),
-    *("interactions", "ngrams", "bins", "missing", "dates"),
-)
 
 
 class Shard(Protocol):

@@ -18,6 +18,7 @@ from onlinear.streams import encoding as _encoding
 from onlinear.streams import formats
 from onlinear.streams.blocks import Block, Stream, StreamError
 from onlinear.streams.bundled import BUNDLED, Bundled
+from onlinear.streams.decided import must_have_bits, must_hold_namespaces
 from onlinear.streams.files import STDIN, is_pipe
 from onlinear.streams.formats import FORMATS
 from onlinear.streams.frames import NAME, as_arrow, is_table
@@ -112,7 +113,8 @@ def open(
     unlabelled : bool, optional
         Whether rows may lack a target; their y is nan. Default: only with an encoding and without a target.
     encoding : mapping, optional
-        The ``encoding`` of another stream or of a model, whose columns the features get.
+        The ``encoding`` of another stream or of a model, whose columns the features get. Options that ask for other columns are
+        refused.
     max_errors : int, default 0
         Wrong rows of a pass that are skipped; the next one raises.
     block_bytes : int
@@ -173,6 +175,8 @@ def open(
 
     bits = _encoding.bits_of({"hash_bits": hash_bits} if encoding is None else encoding)
     pairs = pairs_of_namespaces(interactions) if encoding is None else _encoding.crosses_of(encoding)
+    must_have_bits(bits, hash_bits)
+    must_hold_namespaces(pairs, interactions)
     lacking = encoding is not None if unlabelled is None else unlabelled
     return Vowpal(
         tuple(paths),
@@ -196,7 +200,7 @@ def _open_tables(
     from onlinear.streams.converted_reader import Converted
 
     places = _places(paths)
-    if formats.hold_converted_rows(places, kind, options):
+    if formats.hold_converted_rows(places, kind, options, shared["hash_bits"]):
         return Converted(tuple(place.path for place in places))
     formats.must_have_named_columns(kind, encoding)
     return _columns(places, kind, {**options, **shared}, encoding, block_bytes)
@@ -226,8 +230,8 @@ def _open_memory(
 def _columns(
     places: Sequence[Any], kind: str, options: Mapping[str, Any], encoding: Mapping[str, Any] | None, block_bytes: int
 ) -> Stream:
-    from onlinear.streams.column_plan import TableOptions
     from onlinear.streams.columns import Columns
+    from onlinear.streams.table_options import TableOptions
 
     own = {name: value for name, value in options.items() if name in TableOptions._fields and value is not None}
     return Columns(places, kind, TableOptions(**own), encoding, block_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,14 @@ import pyarrow as pa
 from onlinear.streams import encoding as enc
 from onlinear.streams.bins import edges_between
 from onlinear.streams.blocks import StreamError
+from onlinear.streams.decided import must_hold_table
 from onlinear.streams.delimiters import delimiter_within, typed
-from onlinear.streams.encoding import BOOLEAN, DATE, ERROR, HASH, NUMBER, TEXT, Encoding, Feature
+from onlinear.streams.encoding import BOOLEAN, DATE, NUMBER, TEXT, Encoding, Feature
 from onlinear.streams.expansions import bins_of_columns, words_of_columns
 from onlinear.streams.interactions import pairs_of_columns
-from onlinear.streams.marks import NULLS
 from onlinear.streams.row_errors import OF_FEATURES, OF_MODELS
 from onlinear.streams.table import Table
+from onlinear.streams.table_options import TableOptions
 from onlinear.text.form import unknown
 from onlinear.text.hints import MISSING_IN_TABLE
 
@@ -29,30 +30,6 @@ _TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), TEXT: pa.string()}
 
 # takes features, and gives the values that each has in the first rows
 FirstValues = Callable[[Sequence[Feature]], Mapping[str, np.ndarray]]
-
-
-class TableOptions(NamedTuple):
-    """The options of ``streams.open`` that concern tables."""
-
-    target: str | None = None
-    weight: str | None = None
-    features: Iterable[str] | None = None
-    exclude: Iterable[str] = ()
-    text: Iterable[str] = ()
-    numbers: Iterable[str] = ()
-    categories: str = HASH
-    hash_bits: int | None = None
-    interactions: Iterable[Any] = ()
-    ngrams: Any = ()
-    bins: Any = ()
-    missing: str | Mapping[str, str] = ERROR
-    dates: str | None = None
-    classes: Sequence[str] | None = None
-    nulls: Sequence[str] = NULLS
-    delimiter: str | None = None
-    decimal: str | None = None
-    unlabelled: bool | None = None
-    max_errors: int = 0
 
 
 class Plan:
@@ -89,6 +66,8 @@ class Plan:
         _refuse_repeated(first)
         if options.weight is not None and options.weight not in first.schema.names:
             raise _no_column("weight", options.weight, first.schema.names)
+        if given is not None:
+            must_hold_table(given, options, first.schema.names)
         self.unlabelled = given is not None and options.target is None if options.unlabelled is None else options.unlabelled
         self.target = self._choose_target(first, None if given is None else given.target)
         self.encoding = self._plan_features(first, first_values) if given is None else given

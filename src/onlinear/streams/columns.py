@@ -21,7 +21,7 @@ from onlinear.streams.bins import FIRST_ROWS
 from onlinear.streams.blocks import Block, Reader, StreamError
 from onlinear.streams.column_arrays import ArrayReader
 from onlinear.streams.column_blocks import BlockMaker
-from onlinear.streams.column_plan import Plan, TableOptions
+from onlinear.streams.column_plan import Plan
 from onlinear.streams.column_values import known_values
 from onlinear.streams.encoding import ONE_HOT, Feature
 from onlinear.streams.files import is_pipe
@@ -29,6 +29,7 @@ from onlinear.streams.places import Place
 from onlinear.streams.row_errors import RowErrors
 from onlinear.streams.suffixes import CSV
 from onlinear.streams.table import Table, TableSettings
+from onlinear.streams.table_options import TableOptions
 from onlinear.streams.tables import open_table
 
 MOST_ROWS = 1 << 16  # of a block

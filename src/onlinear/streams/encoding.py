@@ -460,8 +460,13 @@ def match_columns(columns: Sequence[str], patterns: Iterable[str], argument: str
     """The columns that names or patterns fit; raises ValueError for one that fits none."""
     found: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        matched = [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]
+        matched = columns_that_fit(columns, pattern)
         if not matched:
             raise unknown(f"{argument}: the {what}", pattern, columns)
         found.update(matched)
     return found
+
+
+def columns_that_fit(columns: Sequence[str], pattern: str) -> list[str]:
+    """The column of this name; where there is none, those that it fits as a pattern."""
+    return [name for name in columns if name == pattern] or [name for name in columns if fnmatchcase(name, pattern)]

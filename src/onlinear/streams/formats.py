@@ -96,7 +96,7 @@ def must_have_named_columns(kind: str, encoding: Mapping[str, Any] | None) -> No
         raise ValueError(f"encoding: expected one of {kind} input, got one of vw.")
 
 
-def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, Any]) -> bool:
+def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, Any], hash_bits: int | None) -> bool:
     """Whether the files hold sparse rows, as ``onlinear convert`` writes them, and not columns with names.
 
     Raises ValueError where only some do, and for options that such rows do not have.
@@ -111,7 +111,10 @@ def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, 
     other = next((place for place in places if place not in found), None)
     if other is not None:
         raise ValueError(f"source: expected files of one kind, got {found[0].name} (converted rows) and {other.name}.")
-    refuse_options(options, f"is for columns with names; {found[0].name} holds converted rows, which have none.")
+    why = f"is for columns with names; {found[0].name} holds converted rows, which have none."
+    refuse_options(options, why)
+    if hash_bits is not None:
+        raise ValueError(f"hash_bits {why}")
     return True
 
 
