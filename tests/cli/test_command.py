@@ -559,6 +559,20 @@ def test_options_of_other_programs_are_answered_with_those_of_train():
     assert "Possible options" in run("predict", "m", "x.svm", "--output-file", "x", code=2)
 
 
+@pytest.mark.parametrize(("pair", "crosses"), [("ab", "a*:b*"), ("a:", "a*:*"), ("::", "*:*")])
+def test_pairs_of_namespaces_behind_vowpal_wabbits_option_are_answered(rows, pair, crosses):
+    advice = f"no file at '{pair}'. -q is --quiet here; for Vowpal Wabbit's -q {pair} write --interactions '{crosses}'."
+    assert advice in run("train", rows, "-q", pair, code=2)
+    assert advice in run("train", "-q", pair, rows, "--workers", 1, "--rounds", 2, code=2)
+    assert run("train", rows, pair, code=1) == f"onlinear: no file at '{pair}'.\n"
+
+
+def test_a_file_of_two_letters_is_a_source(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("ab").write_bytes(Path(rows).read_bytes())
+    run("train", rows, "-q", "ab")
+
+
 def test_every_option_on_the_page_of_other_tools_is_answered():
     page = (Path(__file__).parents[2] / "docs" / "other-tools.md").read_text()
     commands = page[page.index("## From Vowpal") : page.index("## From River")] + page[page.index("## From LIBLINEAR") :]

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -408,8 +409,19 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
         raise UsageError("--from excludes --checkpoint and --resume: a run that continues from a model keeps no checkpoints.")
     if given["quiet"] and given["json"]:
         raise UsageError("--quiet and --json exclude each other.")
+    if given["quiet"]:
+        _refuse_pairs(given["source"] or ())
     if given["resume"] is None:
         _refuse_unused(given)
+
+
+def _refuse_pairs(source: Iterable[str]) -> None:
+    """Raise UsageError for a source that is no file and looks like what Vowpal Wabbit's -q takes."""
+    from onlinear.text.hints import advise_on_pair
+
+    for name in source:
+        if (advice := advise_on_pair(name)) is not None and not os.path.exists(name):
+            raise UsageError(f"no file at {name!r}. {advice}")
 
 
 def _refuse_unused(given: dict[str, Any]) -> None:

@@ -221,6 +221,15 @@ def advise_on_option(name: str) -> str | None:
     return _OPTIONS.get(name)
 
 
+def advise_on_pair(name: str) -> str | None:
+    """The suggestion for a source that may be Vowpal Wabbit's pair of namespaces behind ``-q``: the first letter of each, or
+    ``:`` for any. None for other names."""
+    if re.fullmatch(r"[A-Za-z0-9_:]{2}", name) is None:
+        return None
+    first, second = ("*" if letter == ":" else f"{letter}*" for letter in name)
+    return f"-q is --quiet here; for Vowpal Wabbit's -q {name} write --interactions '{first}:{second}'."
+
+
 def advise(kind: str, name: str, known: list[str]) -> str | None:
     """The suggestion for a solver, loss, penalty, average, scale, schedule or setting that is called ``name`` elsewhere."""
     if kind != "setting":
