@@ -471,6 +471,11 @@ def test_the_command(tmp_path):
     listed = command.invoke(app, ["reproduce", "--list"])
     assert listed.exit_code == 0
     assert "p5/fig2a-low" in listed.output
+    assert command.invoke(app, ["reproduce", "p5", "--list"], env={"ONLINEAR_DATA": str(tmp_path)}).exit_code == 0
+    for option in (["--quick"], ["--out", "report"], ["--data-dir", str(tmp_path)], ["--download"], ["-j", "2"]):
+        unused = command.invoke(app, ["reproduce", "--list", *option])
+        assert unused.exit_code == 2
+        assert "is for runs, and --list runs nothing." in unused.output
     wrong = command.invoke(app, ["reproduce", "p5/fig9", "--out", str(tmp_path)])
     assert wrong.exit_code == 2
     assert "experiment 'p5/fig9' is not known" in wrong.output

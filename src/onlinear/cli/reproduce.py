@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, guarded, usage
+from onlinear.cli.command import FAILURE, INTERRUPTED, UsageError, app, fail, given_in, guarded, usage
 from onlinear.text.names import printable
 
 if TYPE_CHECKING:
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from onlinear.papers.outcome import Outcome
 
 
+OF_RUNS = ("quick", "out", "data_dir", "download", "jobs")  # options that a list has no use for
+
+
 @app.command()
 @guarded
 def reproduce(
+    ctx: typer.Context,
     names: Annotated[
         list[str] | None, typer.Argument(help="Papers (p5) or experiments (p5/fig3). Default: all.", show_default=False)
     ] = None,
@@ -41,6 +45,9 @@ def reproduce(
     """Run the experiments of the five papers and judge every claim."""
     from onlinear.papers import experiments
 
+    for name in OF_RUNS if listing else ():
+        if given_in(ctx, name):
+            raise UsageError(f"--{name.replace('_', '-')} is for runs, and --list runs nothing.")
     with usage():
         chosen = experiments.choose(names or [])
         if data_dir is not None and not data_dir.is_dir():

@@ -73,6 +73,8 @@ def _training(settings: Settings, checkpoints: Checkpoints | None, saved: Saved 
     window = settings.shuffle_rows
     if window is None:
         window = reader.rows or 0 if isinstance(reader, Bundled) else 0
+    if not window and settings.seed != Settings._field_defaults["seed"] and saved is None:
+        raise ValueError("--seed is of the shuffle, and these rows are learned in their order: give --shuffle-rows N.")
     shuffled = streams.Shuffled(stream, window, settings.seed) if window else None
     options = Options(
         1 if isinstance(settings.passes, str) else settings.passes,

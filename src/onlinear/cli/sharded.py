@@ -44,7 +44,7 @@ CONNECT = 10.0  # seconds within which a scheduler answers
 ONE_PLACE = {
     "start": "a fit over shards begins at its own first pass",
     "passes": "the rows are read until the gap is small enough",
-    "shuffle_rows": "each file is read in its order",
+    **dict.fromkeys(("shuffle_rows", "seed"), "each file is read in its order"),
     "holdout": "keep rows in a file of their own, and give it to evaluate",
     "early_stop": "it ends at the certified gap",
     "forget": "a certificate is about all rows alike",
