@@ -450,6 +450,34 @@ def test_balanced_needs_rows_that_can_be_read_twice():
     assert "--class-weight 0=1,1=20" in result.stderr
 
 
+# --- few rows ---------------------------------------------------------------------------------------------------------
+
+RAN_AWAY = {
+    "averaged": {"solver": "pegasos", "penalty": "l2=0.01", "average": "uniform,masked=true", "scale": "standard"},
+    "constant steps": {"solver": "sgd,schedule=constant,eta=0.3", "scale": "none", "average": "none"},
+}
+
+
+@pytest.mark.parametrize("name", RAN_AWAY)
+def test_few_rows_whose_model_ran_away_are_named(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 20))
+    with pytest.warns(QualityWarning, match=r"worse than a constant \(loss (inf|.*e\+)"):
+        OnlineRegressor(**RAN_AWAY[name]).fit(X, X @ rng.normal(size=20))
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "quantile", "epsilon-insensitive", "poisson"])
+@pytest.mark.parametrize("solver", [None, "sgd,eta=0.1", "rda"])
+def test_few_rows_whose_model_did_not_run_away_are_not(loss, solver):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    for y in (np.zeros(60), np.full(60, 1e-12), 1e-9 * np.arange(60.0), 1e6 + np.arange(60.0)):
+        if loss == "poisson" and y[0] > 1.0 and solver is not None:
+            continue  # steps of this size diverge at counts of a million
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", QualityWarning)
+            OnlineRegressor(loss=loss, solver=solver).fit(X, y)
+
+
 # --- 80 columns -------------------------------------------------------------------------------------------------------
 
 TABLES = {

@@ -21,7 +21,8 @@ from onlinear.losses import Squared
 from onlinear.solvers.core.engine import is_joint
 from onlinear.training.metrics import BINS, bins
 
-ENOUGH = 1000  # rows before which nothing is said of a model's quality
+ENOUGH = 1000  # rows before which nothing is said of a model's quality, unless it ran away
+FAR = 100.0  # times the reach of the targets: a model of numbers that errs so much ran away
 FEW = 10_000  # rows for which more passes cost little
 LEAST = 100  # rows before which a falling loss says nothing
 WORSE = 0.01  # of the constant's loss: so much worse is worse
@@ -420,7 +421,7 @@ class Trained(NamedTuple):
 def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: float, advice: Advice) -> list[str]:
     """Why a model trained on arrays of ``count`` classes may be of no use: its loss on at most 4,096 rows, evenly spaced."""
     n = len(trained.y)
-    if n < ENOUGH:
+    if n < ENOUGH and (trained.classes is not None or has_unit(learner.loss)):
         return []
     which = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
     y, s = trained.y[which], trained.weights[which]
@@ -428,6 +429,8 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
     if not weight > 0.0:
         return []
     scores = learner.predict(trained.rows(which)).reshape(len(which), -1)
+    if n < ENOUGH and not ran_away(scores, y, s):
+        return []
     if trained.classes is None:
         points = Points(list(y.T), [s] * y.shape[1], None)
     else:
@@ -448,6 +451,22 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
     if constant is not None:
         found.append(worse(learner.loss, mean_loss(learner.loss, scores, y, s), constant.loss, advice))
     return [text for text in found if text]
+
+
+def ran_away(scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether the scores of an output are off by far more than its targets reach, 0 included, where models begin."""
+    used = weights > 0.0
+    y = targets[used]
+    reach = np.maximum(y.max(axis=0), 0.0) - np.minimum(y.min(axis=0), 0.0)
+    with np.errstate(over="ignore"):
+        off = np.average(np.abs(scores[used] - y), axis=0, weights=weights[used])
+    return not bool(np.all(off <= FAR * reach))
+
+
+def has_unit(loss: Any) -> bool:
+    """Whether the steps of a loss have a size of their own, which is far too large for small targets: they are bounded, or the
+    targets are classes or counts."""
+    return getattr(loss, "labels", "real") != "real" or bend_of(loss) is not None
 
 
 def worse(kind: Any, loss: float, constant: float, advice: Advice) -> str:
