@@ -5,7 +5,7 @@ import pytest
 
 from onlinear.rows import tidying
 from onlinear.rows.records import Rows
-from onlinear.rows.tidying import Owned
+from onlinear.rows.tidying import ALL_OWNED, Owned
 
 LARGEST = 2**31 - 2
 
@@ -78,7 +78,7 @@ def test_rows_of_any_length_beside_each_other(columns):
             assert ours.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("owned", [Owned(values=True), Owned(indices=True), Owned(indices=True, values=True)], ids=str)
+@pytest.mark.parametrize("owned", [Owned(values=True), Owned(indices=True), ALL_OWNED], ids=str)
 @pytest.mark.parametrize("entries", [1, 16, tidying.BLOCK_ENTRIES])
 def test_rows_are_made_tidy_in_their_own_memory(entries, owned, monkeypatch):
     monkeypatch.setattr(tidying, "BLOCK_ENTRIES", entries)

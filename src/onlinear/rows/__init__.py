@@ -25,16 +25,16 @@ from onlinear.rows.records import (
     unlearnable,
 )
 from onlinear.rows.scanning import Scan, scan
-from onlinear.rows.tidying import Owned, sorted_rows
+from onlinear.rows.tidying import ALL_OWNED, sorted_rows
 
 __all__ = [
+    "ALL_OWNED",
     "BLOCK",
     "LARGEST_COLUMN",
     "LARGEST_VALUE",
     "ArrayRows",
     "InOrder",
     "NotFinite",
-    "Owned",
     "Rows",
     "Scan",
     "Source",

@@ -14,7 +14,7 @@ from onlinear.rows.checks import refuse_missing
 from onlinear.rows.records import LARGEST_COLUMN, LARGEST_VALUE, Rows, Source, plain, row_of, unlearnable
 from onlinear.rows.regrouping import ascends, by_row, columns_by_row, starts_of
 from onlinear.rows.scanning import Found, look_over
-from onlinear.rows.tidying import Owned, tidy
+from onlinear.rows.tidying import ALL_OWNED, Owned, tidy
 from onlinear.text.hints import MISSING_IN_TABLE
 
 
@@ -179,7 +179,7 @@ def _read_csc(X: Any, name: str) -> Source:
         used = np.flatnonzero(begins[1:] != begins[:-1])
         lengths = (begins[used + 1] - begins[used]).astype(np.int64)
         rows, found = by_row(starts, lines, np.repeat(used.astype(np.uint64), lengths), values)
-    return _checked(rows, width, name, Owned(indices=True, values=True), found)
+    return _checked(rows, width, name, ALL_OWNED, found)
 
 
 def _read_coo(X: Any, name: str) -> Source:
@@ -197,7 +197,7 @@ def _read_coo(X: Any, name: str) -> Source:
         at = int(np.argmax(columns >= min(width, LARGEST_COLUMN + 1)))
         raise _wrong_column(width, columns[at], int(lines[at]), name)
     rows, found = by_row(starts, lines, columns, values)
-    return _checked(rows, width, name, Owned(indices=True, values=True), found)
+    return _checked(rows, width, name, ALL_OWNED, found)
 
 
 def _compressed(X: Any, lines: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -31,6 +31,9 @@ class Owned(NamedTuple):
     values: bool = False
 
 
+ALL_OWNED = Owned(indices=True, values=True)
+
+
 def tidy(rows: Rows, width: int, facts: tuple[int, float, bool], name: str, owned: Owned) -> Source:
     """The rows with columns ascending, repeated ones summed in float64 in the order they are stored, zeros left out.
 

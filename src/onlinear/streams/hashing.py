@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from onlinear.compiled import function, kept_function, kernel
-from onlinear.rows import Owned, Rows, sorted_rows
+from onlinear.rows import ALL_OWNED, Rows, sorted_rows
 
 SEED = 0
 BITS = 18  # the default: 262,144 columns
@@ -133,4 +133,4 @@ def hash_texts(keys, starts, text, ends, present, hashes, signs):  # type: ignor
 def tidy(rows: Rows) -> Rows:
     """The rows, changed in place: columns ascending, repeated ones summed in the order they stand, no entry equal to 0."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return sorted_rows(rows, int(rows.indices.max(initial=0)), Owned(indices=True, values=True))[0]
+        return sorted_rows(rows, int(rows.indices.max(initial=0)), ALL_OWNED)[0]
