@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from onlinear import Learner, OnlineClassifier, load, streams
 from onlinear.cli import app
+from onlinear.cli.as_typed import as_typed
 from onlinear.cli.interrupts import Interrupts
 from onlinear.text import hints
 from onlinear.training.events import Interrupted
@@ -198,6 +199,45 @@ def test_wrong_labels_name_their_line(tmp_path, labels, options, message):
 def test_wrong_options_are_a_usage_error(rows, options, message):
     error = re.sub(r"[│╭╮╰╯─\s]+", " ", run("train", rows, *options, code=2))
     assert message in error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--solver", "pegasos"), "must be above 0; e.g. --penalty 'l2=1e-4'."),
+        (
+            ("--solver", "odrs", "--forget", "100"),
+            "use --solver 'implicit-ftrl', 'ftrl', 'rda' or 'adagrad-rda' with --forget.",
+        ),
+        (("--solver", "epoch-gd", "--penalty", "l2=1", "--average", "uniform"), "complete epoch; --average must be none."),
+        (("--tol", "1e-3", "--penalty", "l2=1", "--uncertainty"), "--uncertainty and --tol exclude each other"),
+        (("--scale", "centred", "--no-intercept"), "--scale 'centred' needs --intercept"),
+        (("--solver", "sdca", "--penalty", "l2=1", "--passes", "3", "--max-passes", "3"), "--max-passes 3 leaves no pass"),
+        (("--workers", "1", "--rounds", "2", "--average", "uniform"), "--average 'uniform' has no form in rounds"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_refusals_name_options_as_they_are_typed(rows, options, message):
+    assert message in run("train", rows, *options, code=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the solver 'prox-newton,tol=0.1' has no such setting: it is eta= here.",
+        "expected a number, got 'loss=3'.",
+        "--class-weight 0=1,1=20, in Python class_weight={0: 1, 1: 20}",
+        "open it with streams.open(name, scale='none', tol=1)",
+        "give the number of columns (--n-features, n_features=)",
+    ],
+)
+def test_settings_calls_and_quoted_text_stay(text):
+    assert as_typed(text) == text
+
+
+def test_switches_and_negative_numbers_are_options_too():
+    text = "clip=True or clip=False, fit_intercept=False (passes= counts), max_passes=-1 and tol=."
+    assert as_typed(text) == "--clip or --no-clip, --no-intercept (--passes counts), --max-passes -1 and --tol."
 
 
 def test_lists_and_switches_may_be_given_again(tmp_path):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onlinear.cli.as_typed import as_typed
 from onlinear.cli.command import (
     FAILURE,
     INTERRUPTED,
@@ -298,9 +299,12 @@ def train(
         from onlinear.cli.advice import advice_on
 
         advice = None if given["resume"] is not None else advice_on(ctx, reading, given)
-        if advice is None:
+        said = as_typed(str(error)) if isinstance(error, UsageError) else str(error)
+        raise type(error)(said if advice is None else f"{said}\n{advice}") from None
+    except ValueError as error:
+        if type(error) is not ValueError:  # of a file
             raise
-        raise type(error)(f"{error}\n{advice}") from None
+        raise ValueError(as_typed(str(error))) from None
 
 
 def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
@@ -474,7 +478,8 @@ def _run(training: Training, shown: Display, keeper: Checkpoints | None, model: 
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
         were = "was" if training.rows == 1 else "were"
         learned = f" {rows_in_words(training.rows)} {were} learned before it." if training.rows else ""
-        message, code = f"{words(error)}{learned}", FAILURE
+        said = as_typed(words(error)) if type(error) is ValueError else words(error)
+        message, code = f"{said}{learned}", FAILURE
         if keeper is None and isinstance(error, StreamError):
             raise StreamError(f"{message}{_save_partial(training, model)}") from None  # ``train`` adds what to type
     if keeper is None:
