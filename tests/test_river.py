@@ -9,13 +9,14 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 checks = pytest.importorskip("river.checks", reason="River is not installed: pip install onlinear[river]")
-from river import datasets, feature_extraction, linear_model, metrics, preprocessing, stream  # noqa: E402
+from river import datasets, feature_extraction, linear_model, metrics, multiclass, preprocessing, stream  # noqa: E402
 from river import evaluate as progressive  # noqa: E402
 
-from onlinear.river import Classifier, Regressor  # noqa: E402
+from onlinear.river import Classifier, Regressor, rows_of_frame  # noqa: E402
 
 PAGE = Path(__file__).parent.parent / "docs" / "one-by-one.md"
 FTRL = {"solver": "ftrl", "average": "none"}
@@ -161,3 +162,91 @@ def test_threads_learn_each_of_the_first_rows_once():
             assert model.model.t_ == 15
     finally:
         sys.setswitchinterval(before)
+
+
+def frames(kind, rows=130):
+    """Batches of rows whose columns come and go, with their targets and weights; of text, numbers and other names."""
+    draw = np.random.default_rng(3)
+    names = [["a", "b"], ["b", "a", 7, ("n", "gram")], ["c"], [], ["a", "b", "c", 7, ("n", "gram"), "site"]]
+    for first in range(0, rows, 13):
+        chosen = names[first // 13 % len(names)]
+        X = pd.DataFrame({name: draw.normal(size=13) for name in chosen}, index=np.arange(first, first + 13) * 2)
+        if "site" in X:
+            X["site"] = draw.choice(["x", "y"], 13)
+        score = draw.normal(size=13) + X.get("a", 0.0)
+        target = {"regress": score, "bools": score > 0.0, "texts": np.where(score > 0.0, "yes", "no")}[kind]
+        yield X, pd.Series(target, X.index, name="clicked"), pd.Series(draw.random(13), X.index)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["regress", "bools", "texts"])
+def test_batches_are_learned_as_their_rows(kind, weighted):
+    make = Regressor if kind == "regress" else Classifier
+    one, many = make(), make()
+    for X, y, w in frames(kind):
+        rows = X.to_dict("records") if len(X.columns) else [{}] * len(X)
+        predicted = many.predict_many(X)
+        assert predicted.index.equals(X.index)
+        assert predicted.tolist() == [one.predict_one(row) for row in rows]
+        if kind != "regress":
+            chances = many.predict_proba_many(X)
+            assert chances.index.equals(X.index)
+            assert chances.to_dict("records") == [one.predict_proba_one(row) for row in rows]
+        for row, target, weight in zip(rows, y.tolist(), w.tolist(), strict=True):
+            one.learn_one(row, target, **({"w": weight} if weighted else {}))
+        many.learn_many(X, y, **({"w": w} if weighted else {}))
+        assert many.predict_many(X).name == "clicked"
+    assert many.model.coef_.tobytes() == one.model.coef_.tobytes()
+    assert np.array_equal(many.model.intercept_, one.model.intercept_)
+    assert many.model.get_feature_names_out().tolist() == one.model.get_feature_names_out().tolist()
+
+
+def test_batches_run_in_pipelines_of_river():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
+    y = X["a"] > X["b"]
+    several = multiclass.OneVsRestClassifier(Classifier())
+    for model, target in ((Classifier(), y), (several, y.map({True: "up", False: "down"}))):
+        piped = preprocessing.StandardScaler() | model
+        for first in range(0, 200, 50):
+            piped.learn_many(X[first : first + 50], target[first : first + 50])
+        assert (piped.predict_many(X) == target).mean() > 0.9
+        assert piped.predict_proba_many(X).sum(axis=1).to_numpy() == pytest.approx(1.0)
+    words = feature_extraction.BagOfWords() | Classifier()
+    texts = pd.Series(["good nice movie", "bad dull movie"] * 20)
+    words.learn_many(texts, pd.Series([True, False] * 20))
+    assert words.predict_many(texts).tolist() == [True, False] * 20
+
+
+def test_sparse_columns_have_no_zeros():
+    X = pd.DataFrame({"a": [1.0, 0.0], "b": [0.0, 2.0]}).astype(pd.SparseDtype(float, 0.0)).assign(c=[0.0, 3.0])
+    assert rows_of_frame(X) == [{"a": 1.0, "c": 0.0}, {"b": 2.0, "c": 3.0}]
+
+
+def test_no_rows_change_nothing():
+    X, y = pd.DataFrame({"a": []}), pd.Series([], dtype=bool)
+    for model in (Classifier(), Regressor()):
+        model.learn_many(X, y)
+        assert len(model.predict_many(X)) == 0
+        assert not model.model.is_fitted
+    assert Classifier().predict_proba_many(X).columns.tolist() == [False, True]
+
+
+def test_wrong_batches_are_refused_and_teach_nothing():
+    X, y = pd.DataFrame({"a": [1.0, 2.0, 3.0]}), pd.Series([True, False, True])
+    model = Classifier()
+    model.learn_many(X, y)
+    held = model.model.coef_.copy(), model.model.t_
+    with pytest.raises(ValueError, match="X has 3 rows, y 2 and w 3; expected as many"):
+        model.learn_many(X, y[:2])
+    with pytest.raises(TypeError, match="X must be a pandas DataFrame, got ndarray"):
+        model.learn_many(X.to_numpy(), y)
+    with pytest.raises(ValueError, match="X has two columns 'a'"):
+        model.learn_many(pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"]), y)
+    with pytest.raises(ValueError, match="two names whose text is '0'"):
+        model.learn_many(pd.DataFrame([[1.0, 2.0]] * 3, columns=[0, "0"]), y)
+    with pytest.raises(ValueError, match="nan"):
+        model.learn_many(pd.DataFrame({"a": [1.0, float("nan"), 3.0], "new": 1.0}), y)
+    with pytest.raises(ValueError, match=r"Name all with classes=\["):
+        model.learn_many(X, pd.Series([True, 2, 3]))
+    assert model.model.coef_.tobytes() == held[0].tobytes()
+    assert model.model.t_ == held[1]

@@ -1,4 +1,5 @@
-"""The estimators as models of River: ``learn_one``, ``predict_one``, ``predict_proba_one`` on rows as dicts.
+"""The estimators as models of River: ``learn_one``, ``predict_one``, ``predict_proba_one`` on rows as dicts, ``learn_many``,
+``predict_many``, ``predict_proba_many`` on pandas data frames.
 
     from river import evaluate, metrics, preprocessing
     model = preprocessing.StandardScaler() | onlinear.river.Classifier()
@@ -10,13 +11,17 @@ appear, and can be cloned with other settings. Importing this module imports Riv
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from river import base
 
 from onlinear.models.classifier import OnlineClassifier
 from onlinear.models.regressor import OnlineRegressor
 from onlinear.models.turns import TURN, lock_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Classifier", "Regressor"]
 MOST_WAITING = 10_000  # rows that are kept until a second label appears
@@ -37,16 +42,83 @@ def named_by_text(x: dict[Any, Any]) -> dict[Any, Any]:
     return found
 
 
-class _Sized:
-    """A model that River asks for its size in memory."""
+def rows_of_frame(X: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The rows of a data frame as ``learn_one`` takes them. Zeros of sparse columns are no entries, as in the rows of River's
+    extractors.
+
+    Raises TypeError for what is no pandas data frame, and ValueError for names that are not told apart.
+    """
+    import pandas as pd
+
+    if not isinstance(X, pd.DataFrame):
+        raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}.")
+    if not X.columns.is_unique:
+        raise ValueError(f"X has two columns {X.columns[X.columns.duplicated()][0]!r}; names must be told apart.")
+    names = list(named_by_text(dict.fromkeys(X.columns)))
+    columns = [X.iloc[:, place].tolist() for place in range(len(names))]
+    sparse = {name for name, held in zip(names, X.dtypes, strict=True) if isinstance(held, pd.SparseDtype)}
+    rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)) if names else ({} for _ in range(len(X)))
+    return [{name: v for name, v in row.items() if name not in sparse or v != 0} if sparse else row for row in rows]
+
+
+class _RiverModel:
+    """What River asks of both models: their size, and batches of rows, each of which is learned and predicted as by itself."""
+
+    model: Any
+    learn_one: Any
+    predict_one: Any
+    _y_name: Any = None  # what predictions are called: as the targets that came last
 
     @property
     def _raw_memory_usage(self) -> int:
         """Bytes of the model as a pickle: from its compiled code River's own walk over objects would reach all of Numba."""
         return len(pickle.dumps(self))
 
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
+        """Train on the rows of a data frame, one after the other.
 
-class Classifier(_Sized, base.Classifier):
+        The model is that of ``learn_one`` of each row, bit for bit. Where a row is wrong none is learned, but for those that
+        began the model. Rows that are dicts already are learned faster by ``learn_one``.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+            A column for each name. Further calls may have other columns.
+        y : pandas.Series
+            The targets, by their places.
+        w : float or pandas.Series, default=1.0
+            What multiplies the loss of each row.
+
+        Raises
+        ------
+        TypeError
+            For an X that is no pandas DataFrame.
+        ValueError
+            For another number of targets or weights, and for rows that ``learn_one`` refuses.
+        """
+        rows, targets = rows_of_frame(X), np.asarray(y).tolist()
+        weights = [float(w)] * len(rows) if np.ndim(w) == 0 else np.asarray(w, np.float64).tolist()
+        if not len(rows) == len(targets) == len(weights):
+            raise ValueError(f"X has {len(rows)} rows, y {len(targets)} and w {len(weights)}; expected as many.")
+        given = zip(rows, targets, weights, strict=True)
+        while not self.model.is_fitted and (first := next(given, None)) is not None:
+            self.learn_one(*first)
+        if rest := list(given):
+            self._learn_rest(*map(list, zip(*rest, strict=True)))
+        self._y_name = getattr(y, "name", None)
+
+    def _learn_rest(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+        """Train on rows where there is a model."""
+        raise NotImplementedError
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """The prediction of each row of a data frame, as ``predict_one`` gives it, under the index of X."""
+        import pandas as pd
+
+        return pd.Series([self.predict_one(row) for row in rows_of_frame(X)], index=X.index, name=self._y_name)
+
+
+class Classifier(_RiverModel, base.MiniBatchClassifier):
     """A linear classifier of two classes, or of the several that are named.
 
     Parameters
@@ -144,15 +216,25 @@ class Classifier(_Sized, base.Classifier):
             self._waiting = []
 
     def _learn_known(self, x: dict[Any, Any], y: Any, w: float) -> None:
-        """Train on one row; the error of a class that is not known says how it can be."""
+        """Train on one row where there is a model."""
         try:
             self.model.learn_one(x, y, w)
         except ValueError as error:
-            if y in self.model.classes_.tolist():
-                raise
-            raise ValueError(
-                f"{error} Name all with classes=[...], or take one model for each: river.multiclass.OneVsRestClassifier."
-            ) from None
+            raise self._explained(error, [y]) from None
+
+    def _learn_rest(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+        try:
+            self.model.partial_fit(rows, y, sample_weight=w)
+        except ValueError as error:
+            raise self._explained(error, y) from None
+
+    def _explained(self, error: ValueError, y: list[Any]) -> ValueError:
+        """The error; that of a class that is not known says how it can be."""
+        if set(y) <= set(self.model.classes_.tolist()):
+            return error
+        return ValueError(
+            f"{error} Name all with classes=[...], or take one model for each: river.multiclass.OneVsRestClassifier."
+        )
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """The class of one row; before the first row False, or the only class so far."""
@@ -171,8 +253,15 @@ class Classifier(_Sized, base.Classifier):
         classes = [False, True] if self.classes is None else self.classes
         return dict.fromkeys(classes, 1.0 / len(classes))
 
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The probability of each class for each row of a data frame, under the index of X."""
+        import pandas as pd
 
-class Regressor(_Sized, base.Regressor):
+        found = [self.predict_proba_one(row) for row in rows_of_frame(X)]
+        return pd.DataFrame(found, index=X.index, columns=list(found[0] if found else self.predict_proba_one({})))
+
+
+class Regressor(_RiverModel, base.MiniBatchRegressor):
     """A linear regression.
 
     Parameters
@@ -229,3 +318,6 @@ class Regressor(_Sized, base.Regressor):
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction of one row; 0 before the first row."""
         return self.model.predict_one(named_by_text(x)) if self.model.is_fitted else 0.0
+
+    def _learn_rest(self, rows: list[Any], y: list[Any], w: list[float]) -> None:
+        self.model.partial_fit(rows, y, sample_weight=w)
