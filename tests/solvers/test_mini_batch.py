@@ -409,3 +409,34 @@ def test_a_step_size_that_is_huge_is_no_danger_for_batches_of_text(data):
 def test_inexact_steps_say_why_they_take_no_batches():
     with pytest.raises(ValueError, match="slope of a row at z"):
         Learner("iodrs,batch=4", "logistic")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # where kernels run interpreted
+@pytest.mark.parametrize(
+    ("settings", "outputs", "largest"),
+    [
+        ({"solver": "sgd,schedule=constant,eta=1e9,batch=8", "loss": "squared"}, 1, 1.0),
+        ({"solver": "sgd,schedule=constant,eta=1e6,batch=7", "loss": "squared", "scale": "rms"}, 3, 1e3),
+        ({"solver": "comid,schedule=constant,eta=1e308,batch=7", "loss": "poisson"}, 3, 1e3),
+        ({"solver": "ftrl,eta=1e308,batch=8", "loss": "poisson"}, 1, 1.0),
+        ({"solver": "rda,gamma=1e-308", "loss": "poisson", "average": "uniform"}, 3, 1e3),
+    ],
+    ids=lambda value: value["solver"] if isinstance(value, dict) else "",
+)
+def test_the_rows_of_a_run_that_diverged_do_not_depend_on_the_cut(settings, outputs, largest):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 6))
+    targets = np.abs(np.round(rows @ rng.normal(size=6)))[:, None] * [[1.0, 0.0, largest][:outputs]]
+    targets = targets[:, 0] if outputs == 1 else targets + np.array([0.0, 1.0, 0.0])
+
+    def learn(learner, cut):
+        for k in range(0, 200, cut):
+            learner.learn(rows[k : k + cut], targets[k : k + cut])
+
+    def rows_learned(cut):
+        learner = Learner(**settings, n_features=6, n_outputs=outputs)
+        with pytest.raises(DivergenceError):
+            learn(learner, cut)
+        return learner.t
+
+    assert len({rows_learned(cut) for cut in (200, 1, 3, 8, 50)}) == 1

@@ -262,8 +262,8 @@ class Core(Guarded):
 
     @property
     def t(self) -> int:
-        """Rows learned, over all calls."""
-        return self.states[0].rows
+        """Rows learned, over all calls; of a learner that has diverged the rows of whole steps that every output took."""
+        return self.states[0].rows if self.stopped is None else min(state.t * state.batch for state in self.states)
 
     def __repr__(self) -> str:
         """The parts, and how much has been learned, without a look at the weights."""
