@@ -96,6 +96,20 @@ def test_lines_that_end_with_cr_alone(tmp_path, form):
         read(tmp_path, form, content)
 
 
+@pytest.mark.parametrize("form", ["svm", "vw"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_cr_within_the_first_line_is_of_that_line_however_blocks_are_cut(tmp_path, form, end):
+    first = {"svm": "1 1:2\r3", "vw": "one\rtwo | a:1"}[form]
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(f"{first}\n{FORMATS[form][0].rstrip()}{end}".encode())
+    for block_bytes in (1, 5, len(first), len(first) + 1, 40, 1 << 20):
+        stream = streams.open(path, block_bytes=block_bytes, max_errors=1)
+        assert sum(block.n for block in stream) == len(ROWS)
+        (error,) = stream.errors
+        assert f"a.{form}:1: " in error
+        assert "CR alone" not in error
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_nul_bytes_are_no_numbers(tmp_path, form):
     text = FORMATS[form][0].encode()

@@ -191,6 +191,7 @@ class WholeLines(NamedTuple):
     lines: int
     done: int  # bytes taken from the disk, of all files so far
     bytes: int  # bytes of text, of all files so far
+    whole: bool = False  # whether they are all lines of the file
 
 
 def read_lines(
@@ -229,7 +230,7 @@ def _cut_lines(
         rest = store[stop:end]
         if stop or last:
             lines = count_byte(np.frombuffer(store, np.uint8, stop), NEWLINE)
-            yield WholeLines(file.name, store, stop, line, lines, file.position, fresh)
+            yield WholeLines(file.name, store, stop, line, lines, file.position, fresh, whole=last and line == 1)
             line, fresh = line + lines, 0
         del store  # a long line is held once
         if file.error is not None:

@@ -166,11 +166,20 @@ _FOREIGN = {
 
 
 def refuse_foreign(name: str, expected: str, head: bytes) -> None:
-    """Raise StreamError for a file that begins as one of another kind does, or whose lines end with CR alone."""
+    """Raise StreamError for a file that begins as one of another kind does."""
     for mark, kind in _FOREIGN.items():
         if head.startswith(mark):
             raise StreamError(f"{name}:1: expected {expected} text, got what looks like {kind}.")
-    if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head.rstrip(b"\r\n") and expected != "CSV":
+
+
+def refuse_foreign_lines(piece: WholeLines, expected: str) -> None:
+    """Raise StreamError where the first lines of a file are of another kind, and for a file whose lines end with CR alone: it
+    is one line, however it is cut."""
+    if piece.line > 1:
+        return
+    head = bytes(piece.store[: min(piece.end, HEAD)])
+    refuse_foreign(piece.name, expected, head)
+    if piece.whole and piece.lines == 1 and b"\r" in head.rstrip(b"\r\n"):
         raise StreamError(
-            f"{name}:1: expected {expected} text, got lines that end with CR alone (tr '\\r' '\\n' converts them)."
+            f"{piece.name}:1: expected {expected} text, got lines that end with CR alone (tr '\\r' '\\n' converts them)."
         )

@@ -24,14 +24,13 @@ from onlinear.streams.encoding import describe_numbering
 from onlinear.streams.files import WholeLines, count_byte
 from onlinear.streams.lines import (
     BLOCK_BYTES,
-    HEAD,
     Lines,
     ParsedLines,
     block_of,
     drop_rows,
     infinite_entries,
     quote_token,
-    refuse_foreign,
+    refuse_foreign_lines,
     token_at,
 )
 from onlinear.streams.numbers import (
@@ -259,8 +258,7 @@ class Svmlight(Lines):
     def parse_lines(self, piece: WholeLines) -> ParsedLines:
         began = perf_counter()
         name, store, end, line, *_ = piece
-        if line == 1:
-            refuse_foreign(name, "svmlight", bytes(store[: min(end, HEAD)]))
+        refuse_foreign_lines(piece, "svmlight")
         text = np.frombuffer(store, np.uint8)
         arrays = make_arrays(text[:end], piece.lines, self.max_errors + 1)
         with np.errstate(over="ignore"):

@@ -24,7 +24,6 @@ from onlinear.streams.files import WholeLines, count_byte, read_lines
 from onlinear.streams.hashing import TOP_BIT, absorb, absorb_bytes, finish, tidy
 from onlinear.streams.lines import (
     BLOCK_BYTES,
-    HEAD,
     LONGEST_LINE,
     Lines,
     ParsedLines,
@@ -32,7 +31,7 @@ from onlinear.streams.lines import (
     drop_rows,
     infinite_entries,
     quote_token,
-    refuse_foreign,
+    refuse_foreign_lines,
     token_at,
 )
 from onlinear.streams.namespace_crosses import MOST_CROSSED, NamespaceCrosses
@@ -293,8 +292,7 @@ class Vowpal(Lines):
     def parse_lines(self, piece: WholeLines) -> ParsedLines:
         began = perf_counter()
         name, store, end, line, *_ = piece
-        if line == 1:
-            refuse_foreign(name, "Vowpal Wabbit", bytes(store[: min(end, HEAD)]))
+        refuse_foreign_lines(piece, "Vowpal Wabbit")
         text, crosses = np.frombuffer(store, np.uint8), self._crosses
         mask = np.uint64((1 << (32 if crosses else self.hash_bits)) - 1)
         arrays = _make_arrays(text[:end], piece.lines, self.max_errors + 1, crosses is not None)
