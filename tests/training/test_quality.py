@@ -462,8 +462,18 @@ RAN_AWAY = {
 def test_few_rows_whose_model_ran_away_are_named(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 20))
+    y = X @ rng.normal(size=20)
     with pytest.warns(QualityWarning, match=r"worse than a constant \(loss (inf|.*e\+)"):
-        OnlineRegressor(**RAN_AWAY[name]).fit(X, X @ rng.normal(size=20))
+        OnlineRegressor(**RAN_AWAY[name]).fit(X, y)
+
+
+def test_few_rows_of_a_file_whose_model_ran_away_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 20))
+    path = write(tmp_path / "rows.svm", X, X @ rng.normal(size=20))
+    options = ("--task", "regress", "--scale", "none", "--average", "none")
+    assert "worse than a constant" in command("train", path, *options, "--solver", "sgd,schedule=constant,eta=0.3")
+    assert "worse than a constant" not in command("train", path, *options)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "quantile", "epsilon-insensitive", "poisson"])

@@ -305,8 +305,10 @@ class Quality:
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
         end = self._mark_at(rows, loss, weight)
         found = [self._one_class(advice), self._sorted(rows, advice)]
-        if rows >= ENOUGH and end.weight > since.weight:
+        if end.weight > since.weight and rows >= ENOUGH:
             found += [self._out_of_reach(since, end, rows, advice), self._worse(since, end, advice)]
+        elif end.weight > since.weight and self._ran_away(since, end):
+            found.append(self._worse(since, end, advice))
         doubts = [text for text in found if text]
         more = "" if doubts else self._falling(end, passes, advice)  # more passes help none of these
         return [*doubts, more] if more else doubts
@@ -319,6 +321,16 @@ class Quality:
             return ""
         earlier = (middle.loss - first.loss) / (middle.weight - first.weight)
         return falling(end.rows, passes, earlier, (end.loss - middle.loss) / (end.weight - middle.weight), advice)
+
+    def _ran_away(self, since: Mark, end: Mark) -> bool:
+        """Whether few rows lost more than rows do of which every score is off by far more than the targets reach."""
+        loss = self.learner.loss
+        if self.targets.classes is not None or has_unit(loss):
+            return False
+        far = FAR * reach_of(self.targets.first[:1, : self.targets.rows].T)
+        return not (end.loss - since.loss) / (end.weight - since.weight) <= mean_loss(
+            loss, far[None], np.zeros((1, 1)), np.ones(1)
+        )
 
     def _worse(self, since: Mark, end: Mark, advice: Advice) -> str:
         constants = self.constant(since), self.constant()
@@ -456,11 +468,15 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
 def ran_away(scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> bool:
     """Whether the scores of an output are off by far more than its targets reach, 0 included, where models begin."""
     used = weights > 0.0
-    y = targets[used]
-    reach = np.maximum(y.max(axis=0), 0.0) - np.minimum(y.min(axis=0), 0.0)
     with np.errstate(over="ignore"):
-        off = np.average(np.abs(scores[used] - y), axis=0, weights=weights[used])
-    return not bool(np.all(off <= FAR * reach))
+        off = np.average(np.abs(scores[used] - targets[used]), axis=0, weights=weights[used])
+    return not bool(np.all(off <= FAR * reach_of(targets[used])))
+
+
+def reach_of(targets: np.ndarray) -> np.ndarray:
+    """The range of each output's targets and 0."""
+    found: np.ndarray = np.maximum(targets.max(axis=0), 0.0) - np.minimum(targets.min(axis=0), 0.0)
+    return found
 
 
 def has_unit(loss: Any) -> bool:
