@@ -388,7 +388,7 @@ Class weights move the share of predicted positives as far as in models that are
 
 [Tables that nobody chose](benchmarks-method.md#tables-that-nobody-chose) compare the defaults with models that are solved to the end. On
 750 tasks one pass is worse than a constant in 8. At the median it is within 2 % of the solved model for classes and numbers, and
-`passes="auto"` is within .3 %.
+`passes="auto"` is level with it.
 
 In this paragraph l1 means l1 or the elastic net, without bounds. With l1 the model also has fewer non-zeros than one of release 0.1: on
 text a tenth to two fifths with `l1=1e-3`, half to nearly as many with `l1=1e-5` ([below](#fresh-orders)). Regressions with l1 take adaptive
