@@ -19,6 +19,7 @@ from onlinear.averages import room_for_steps
 from onlinear.compiled import COMPILED, Held, first_number, follow_lengths, function, kept_function, opened, rooms
 from onlinear.compiled.calls import EXACT
 from onlinear.compiled.objects import NEWLY, TYPE_ADDRESSES, TYPES, AnyObject, Book, Names, given_by, name_new, way_of
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.learner.clip import clip_row, widen_row
 from onlinear.learner.core import Core
 from onlinear.learner.loss_sums import add_loss
@@ -246,7 +247,7 @@ def learned_or_forgotten(book: Book, known: int, learn: Callable[[], Any]) -> An
     """What ``learn`` gives for a row; where that is None or an error, the names beyond the first ``known`` are dropped."""
     try:
         found = learn()
-    except Exception:
+    except BaseException:
         book.forget_after(known)
         raise
     if found is None:
@@ -358,10 +359,11 @@ class RowRoom(ABC):
 
     def _settle(self, indices: Any, values: Any, y: Any) -> Any:
         """``_look``; the row's new names lose their columns where it is not learned."""
-        new = self._report.item(NEW)
-        if not new:
-            return self._look(indices, values, y)
-        return learned_or_forgotten(values.book, values.book.count - new, lambda: self._look(indices, values, y))
+        with uninterrupted():
+            new = self._report.item(NEW)
+            if not new:
+                return self._look(indices, values, y)
+            return learned_or_forgotten(values.book, values.book.count - new, lambda: self._look(indices, values, y))
 
     @abstractmethod
     def _look(self, indices: Any, values: Any, y: Any) -> Any:

@@ -8,6 +8,7 @@ a block of one row gives, to the bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 
 from onlinear.compiled import Held, function, opened
 from onlinear.compiled.objects import AnyObject
+from onlinear.compiled.uninterrupted import uninterrupted
+from onlinear.errors import DivergenceError
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.learn_one import (
     ARRAY,
@@ -44,7 +47,7 @@ from onlinear.solvers.packs.team import Call
 def take_row(here, first, second):  # type: ignore[no-untyped-def]
     """Check a row and its targets, and put it in its scales: its largest absolute value, or -1 where ``report`` says why it is
     not learned. ``start`` is what Held.compile is given."""
-    limits, rows, scales, (target, y), units, now, report = opened(here)
+    limits, rows, scales, (target, y), units, now, report, steps = opened(here)
     report[REASON], report[NEW] = REFUSED, 0
     for k in range(y.shape[0]):
         if not allowed(y[k, 0], limits[RULE]):
@@ -52,20 +55,29 @@ def take_row(here, first, second):  # type: ignore[no-untyped-def]
     largest = start(limits, rows, scales, target, now, report, (first, second), y[0, 0])  # type: ignore[name-defined]  # noqa: F821
     if largest < 0.0 or not in_units(units, largest, target, report):
         return -1.0
+    steps[:] = WAITS
+    steps[0] = largest
     return largest
 
 
 def learn_outputs(here, largest):  # type: ignore[no-untyped-def]
     """Whether outputs have learned the row and stayed finite; ``learn`` is what Held.compile is given."""
-    rows, rest = opened(here)
+    rows, step, rest = opened(here)
     done, _ = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
+    step[0] = done
     return done == 1
 
 
 def learn_output(here, largest):  # type: ignore[no-untyped-def]
     """``learn_outputs`` for an output that is trained alone."""
-    rows, rest = opened(here)
-    return learn(rows, largest, *rest) == 1  # type: ignore[name-defined]  # noqa: F821
+    rows, step, rest = opened(here)
+    step[0] = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
+    return step[0] == 1
+
+
+# The steps of a row: first the largest absolute value of one that is being learned, then 1 of each call that has learned it. Code
+# that is compiled says so itself: Ctrl-C comes between a call and what Python does next.
+ENDED = WAITS = -1.0
 
 
 @function
@@ -81,8 +93,9 @@ def add_row(race, loss, last, means, y, s, losses, t):  # type: ignore[no-untype
 
 def end_row(here):  # type: ignore[no-untyped-def]
     """Add the losses of the row that was learned."""
-    loss, last, means, y, s, losses, race, report = opened(here)
+    loss, last, means, y, s, losses, race, report, steps = opened(here)
     add_row(race, loss, last, means, y, s, losses, report[BEFORE])
+    steps[0] = ENDED
 
 
 class OutputsOfRow(RowRoom):
@@ -93,6 +106,8 @@ class OutputsOfRow(RowRoom):
         self._joint = is_joint(core.loss)
         self._y, self._own = np.empty((core.n_outputs, 1)), np.zeros(1, np.int64)
         self._scores = np.empty((1 if core.race is None else 2, core.n_outputs, 1))
+        self._read = np.empty_like(self._scores) if self._joint else self._scores  # as losses take them
+        self._steps = np.full(1, ENDED)
         self._compiled: dict[Any, Any] = {}
         plain = core.units is None or not (core.units.targets or core.units.clip)
         self._serves = plain and self._calls(self._rows) is not None  # whether kernels alone learn all outputs
@@ -110,22 +125,45 @@ class OutputsOfRow(RowRoom):
         self._y[:, 0] = y
         if self._joint:
             self._own[0] = y.argmax()
-        largest = self._take(self._held.here, indices, values)
-        if largest < 0.0:
-            return self._settle(indices, values, y)  # type: ignore[no-any-return]
         try:
-            finite = all(run(held.here, largest) for run, held in self._packs)
+            largest = self._take(self._held.here, indices, values)
+            if largest < 0.0:
+                return self._settle(indices, values, y)  # type: ignore[no-any-return]
+            if not self._go_on(largest, self._packs):
+                self._report[REASON] = DIVERGED
+                self._settle(indices, values, y)
+        except BaseException:
+            with uninterrupted():
+                self._end_stopped()
+            raise
+        return self._read[0, :, 0].copy()
+
+    def _go_on(self, largest: float, packs: list[tuple[Any, Held]]) -> bool:
+        """Learn a row that was taken, by these outputs, and add its losses; False where the state did not stay finite."""
+        try:
+            finite = all(run(held.here, largest) for run, held in packs)
         except NO_NUMBER:
             finite = False
         if not finite:
-            self._report[REASON] = DIVERGED
-            self._settle(indices, values, y)
+            self._steps[0] = ENDED
+            return False
         if self._joint:
-            self._scores[...] = as_taken(core.loss, self._scores, 1)
+            self._read[...] = as_taken(self._core.loss, self._scores, 1)
         run, held = self._end
         run(held.here)
         self._turn_scales()
-        return self._scores[0, :, 0].copy()
+        return True
+
+    def _end_stopped(self) -> None:
+        """Learn a row to its end, of which Ctrl-C has stopped the learning; where no row is being learned nothing changes."""
+        largest = self._steps.item(0)
+        if largest < 0.0:
+            self._turn_scales()
+            return
+        packs = [pack for pack, step in zip(self._packs, self._steps[1:], strict=True) if step == WAITS]
+        if not self._go_on(largest, packs):
+            with suppress(DivergenceError):  # the next row raises it
+                self._core.diverge("", self._report.item(BEFORE) + 1)
 
     def _look(self, indices: Any, values: Any, y: np.ndarray) -> np.ndarray | None:
         report = self._report.item(REASON)
@@ -162,16 +200,18 @@ class OutputsOfRow(RowRoom):
         state, by_row = core.states[0], self._y.T
         limits = self._limits(inf)
         race = None if core.race is None else (core.race.rules(core.n_outputs), core.race.losses)
-        taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report
-        ended = self._scores[0], self._scores[-1], by_row, self._s, core.loss_sums, race, self._report
+        steps = np.full(1 + len(calls), ENDED)
+        taken = (self._target, self._y), self._ways_of_moves(by_row), state.now, self._report, steps
+        ended = self._read[0], self._read[-1], by_row, self._s, core.loss_sums, race, self._report, steps
         try:
             self._held = Held(limits, self._ready, scales, *taken)
             self._end = self._run(Held(core.raw_loss, *ended), end_row, {})
-            self._packs = [self._run_call(call) for call in calls]
+            self._packs = [self._run_call(call, steps[k:]) for k, call in enumerate(calls, 1)]
         except TypeError:
             self._serves = False
             return False
         self._take, _ = self._run(self._held, take_row, {"start": self._begin}, AnyObject(), AnyObject())
+        self._steps = steps
         self._hold_anew()
         return True
 
@@ -179,10 +219,10 @@ class OutputsOfRow(RowRoom):
     def all_held(self) -> list[Held]:
         return [self._held, self._end[1], *(held for _, held in self._packs)]
 
-    def _run_call(self, call: Call) -> tuple[Any, Held]:
-        """The code that learns a row by a kernel, and what it is held by."""
+    def _run_call(self, call: Call, steps: np.ndarray) -> tuple[Any, Held]:
+        """The code that learns a row by a kernel, which says so in the first of the steps, and what it is held by."""
         text = learn_output if call.alone else learn_outputs
-        return self._run(Held(self._ready, call.args[2:]), text, {"learn": call.kernel}, 1.0)
+        return self._run(Held(self._ready, steps, call.args[2:]), text, {"learn": call.kernel}, 1.0)
 
     def _run(self, held: Held, text: Any, functions: dict[str, Any], *others: Any) -> tuple[Any, Held]:
         """The code for what is held, and this."""

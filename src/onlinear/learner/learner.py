@@ -13,6 +13,7 @@ from onlinear.certified import refuse_uncertified
 from onlinear.compiled import Lengths
 from onlinear.compiled.calls import TAKES_CALLS
 from onlinear.compiled.objects import READABLE
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.files import model_file
 from onlinear.learner import row_calls, stored_learner
 from onlinear.learner.arguments import count, one_row, only_one, plain_row
@@ -193,12 +194,16 @@ class Learner(Core):
         """Learn checked rows. Give the scores before each step, (2, K, n): of the last iterate, and of what predicted. Where
         predictions are clipped (4, K, n): then both before the clip."""
         self.refuse_if_diverged()
-        self.make_room(source)
-        before = self.t
-        scores = self.alone().learn(source, y, weights)
-        if self.spread is not None:
+        with uninterrupted():
+            self.make_room(source)
+            alone = self.alone()
+        if self.spread is None:
+            return alone.learn(source, y, weights)
+        with uninterrupted():  # the copies learn the same rows
+            before = self.t
+            scores = alone.learn(source, y, weights)
             self.spread.follow(source, y, weights, scores[1], before)
-        return scores
+            return scores
 
     def learn_single(self, source: Source, y: np.ndarray, weights: np.ndarray) -> bool:
         """Learn a checked row as ``learn_one`` does, in a fifth of the time of a block. False, and nothing is learned, where it
@@ -249,15 +254,11 @@ class Learner(Core):
         >>> learner.learn_one(np.array([0, 7]), np.array([1.0, 2.0]), 1.0)
         0.0
         """
-        lock = self.lock
-        lock.acquire()  # in half the time of a with statement
-        try:
+        with self.lock:
             one = self._one
             if one is None or (score := one.learn(indices, values, y)) is None:
                 return self._learn_any(indices, values, y)
             return score
-        finally:
-            lock.release()
 
     def grow(self, size: int) -> None:
         """Grow to ``size`` columns. Arrays that the code for single rows holds grow in place while there is room; else it is
@@ -293,12 +294,8 @@ class Learner(Core):
     def learn_taken(self, row: Any, names: Any, y: Any) -> Any:
         """Learn a dict, whose columns ``names`` knows, and give its score as ``learn_one`` does. Give None, and learn nothing,
         for a dict that needs a slower way."""
-        lock = self.lock
-        lock.acquire()
-        try:
+        with self.lock:
             return None if self._one is None else self._one.learn(row, names, y)
-        finally:
-            lock.release()
 
     def _learn_any(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn any row, by the way that blocks of rows take."""
@@ -664,14 +661,12 @@ class Learner(Core):
             found = held.take(held.here, first, second)
             if found == found:
                 return found
-        lock = self.lock
-        lock.acquire()
-        before, self.reads_only = self.reads_only, True
-        try:
-            return self._score_given(first, second)
-        finally:
-            self.reads_only = before
-            lock.release()
+        with self.lock:
+            before, self.reads_only = self.reads_only, True
+            try:
+                return self._score_given(first, second)
+            finally:
+                self.reads_only = before
 
     def _score_given(self, first: Any, second: Any) -> Any:
         """The score of a row by one compiled call; None where that is not possible."""

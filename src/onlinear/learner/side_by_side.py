@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.learner.clip import clip_between
 from onlinear.learner.core import NO_NUMBER, Core
 from onlinear.learner.loss_sums import as_taken
@@ -33,11 +34,20 @@ class SideBySide:
         """
         lead, alone = self._cores[0], self._team is None
         scales, anywhere = (lead.scales_in_loop, lead.reads_anywhere) if alone else (None, False)
-        blocks = [
-            self._learn_block(rows, source.largest, y[which], weights[which], which.start, scales)
-            for which, rows in self._by_passes(lead.pieces(source, scales, anywhere), weights)
-        ]
+        pieces = self._by_passes(lead.pieces(source, scales, anywhere), weights)
+        blocks: list[np.ndarray] = []
+        while (scores := self._learn_next(pieces, source.largest, y, weights, scales)) is not None:
+            blocks.append(scores)
         return blocks[0] if len(blocks) == 1 else np.concatenate([self._no_scores(0), *blocks], axis=2)
+
+    def _learn_next(
+        self, pieces: Iterator[tuple[slice, Any]], largest: float, y: np.ndarray, weights: np.ndarray, scales: Any
+    ) -> np.ndarray | None:
+        """Learn the next piece, all of it or, before Ctrl-C, none: its scores; None where there is none."""
+        with uninterrupted():
+            for which, rows in pieces:
+                return self._learn_block(rows, largest, y[which], weights[which], which.start, scales)
+        return None
 
     def _by_passes(self, pieces: Iterable[tuple[slice, Any]], weights: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """The pieces, one of which is cut where its rows show that a later pass has begun: the cores are told there."""

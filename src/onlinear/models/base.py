@@ -451,7 +451,7 @@ class Model(Certifying, ABC):
         names = self.names_of_numbers()
         described: Header = {
             "params": store_params(self.settings() | (self._begun or {})),
-            "features": self.n_features_in_,
+            "features": max(1, learner.size),  # columns that single rows have just brought are not in ``n_features_in_`` yet
             "names": names,
             "passes": self.n_iter_,
             "history": self.history_,

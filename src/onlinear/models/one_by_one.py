@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onlinear.compiled.objects import Names
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.learner.arguments import one_row
 from onlinear.models import dict_calls
 from onlinear.models.dict_calls import FOLLOWED, LEARNED, SCORED
@@ -59,14 +60,21 @@ class QuickRows:
             return False
         last = self._learned
         if last is None or learn(row, last, target) is None:
-            names, known = self._reader.names_held(row, True), self._reader.count
-            if names is None or names is last or learn(row, names, target) is None:
-                return False
-            if last is None or self._reader.count == known:
-                self._hold_learned(names)
-            else:
-                names.book.note(row)  # rows to come may have its order
+            with uninterrupted():
+                if not self._learn_other(row, last, target):
+                    return False
         self._follow(model)
+        return True
+
+    def _learn_other(self, row: Any, last: Any, target: Any) -> bool:
+        """``learn`` for a row of other names than the last one."""
+        names, known = self._reader.names_held(row, True), self._reader.count
+        if names is None or names is last or self._learn_taken(row, names, target) is None:  # type: ignore[misc]
+            return False
+        if last is None or self._reader.count == known:
+            self._hold_learned(names)
+        else:
+            names.book.note(row)  # rows to come may have its order
         return True
 
     def _hold_learned(self, names: Names) -> None:
@@ -227,7 +235,7 @@ class OneByOne:
     def _learn_dict(self, row: Mapping[str, Any], target: Any, weight: float) -> None:
         """Learn a dict."""
         learner, reader = self.learner_, self._reader()
-        with learner.lock:
+        with learner.lock, uninterrupted():
             known = reader.count
             try:
                 self._learn_entries(*reader.arrays(row, True), target, weight)
@@ -280,7 +288,7 @@ class OneByOne:
         known = reader.count
         try:
             yield self.dicts_as_rows(rows, grow=True)
-        except Exception:
+        except BaseException:
             reader.forget_after(known)
             raise
 

@@ -435,7 +435,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
                 for event in training:
                     if shown is not None and isinstance(event, Reached):
                         shown(event)
-            except Exception as error:
+            except BaseException as error:
                 if not training.rows:
                     put_back(self, before)
                 elif isinstance(error, StreamError):

@@ -27,6 +27,7 @@ from onlinear.certified import shortfall
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
 from onlinear.files.model_file import arrays_below
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
@@ -321,11 +322,12 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
             for model in self._models:
                 model.learner_.end_first_pass()
         for source, y, weights in blocks:
-            scores = self._together().learn(source, y, weights)
-            if not seen and isinstance(self.estimator, OnlineClassifier):
-                own, true = best_class(scores, axis=1), best_class(y, axis=1)
-                tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)
-                tally.counted += int(np.count_nonzero(weights))
+            with uninterrupted():  # so that all models have learned the same rows
+                scores = self._together().learn(source, y, weights)
+                if not seen and isinstance(self.estimator, OnlineClassifier):
+                    own, true = best_class(scores, axis=1), best_class(y, axis=1)
+                    tally.wrong += np.count_nonzero((own != true) & (weights > 0.0), axis=1)
+                    tally.counted += int(np.count_nonzero(weights))
         if seen:
             with np.errstate(invalid="ignore"):  # of sums that have overflown
                 tally.later_loss += self._sums() - before

@@ -52,11 +52,12 @@ def twin_of(estimator: Estimator) -> Estimator:
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Put the estimator's attributes back where the block raises: wrong input leaves the model as it was."""
+    """Put the estimator's attributes back where the block raises: wrong input, and Ctrl-C before the first row, leave the
+    model as it was."""
     before = dict(vars(estimator))
     try:
         yield
-    except Exception:
+    except BaseException:
         put_back(estimator, before)
         raise
 

@@ -1,0 +1,186 @@
+"""Ctrl-C at any moment leaves a model of whole rows: all outputs, sums and scales have learned the same ones."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlinear import Learner, OnlineClassifier, OnlineRegressor, PenaltyPath, load
+
+RNG = np.random.default_rng(3)
+N, D = 40, 6
+X = RNG.standard_normal((N, D))
+Y = RNG.standard_normal((N, 9))
+CLASSES = np.arange(N) % 3
+COLUMNS = np.arange(D)
+
+
+@pytest.fixture(autouse=True)
+def raises() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, whatever the process that runs the tests has set."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def stopped_at(moment: int, run: Callable[[], Any]) -> bool:
+    """Whether Ctrl-C has stopped ``run``, at the moment of so many calls and returns of functions."""
+    left = moment
+    passed = sys.getprofile()
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        sys.setprofile(count)
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(passed)
+    return False
+
+
+def all_moments(run: Callable[[int], Callable[[], Any]], most: int = 400) -> Iterator[int]:
+    """The moments at which a call can be stopped, or ``most`` of them; ``run`` gives the call of a new model."""
+    total = 0
+
+    def count(*_: Any) -> None:
+        nonlocal total
+        total += 1
+
+    call, passed = run(0), sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(passed)
+    yield from range(1, total, 1 + total // most)  # the last one is that of ``setprofile``
+
+
+def kept(model: Any, path: Any) -> bytes:
+    model.save(path)
+    load(path)
+    return path.read_bytes()
+
+
+def outputs(solver: str, loss: str, **settings: Any) -> Callable[[], Learner]:
+    return lambda: Learner(solver, loss, n_outputs=3, fit_intercept=True, n_features=D, **settings)
+
+
+LEARNERS = {
+    "one": lambda: Learner("comid,eta=0.5", "squared", "l1=1e-4", average="weighted-t1", scale="rms", fit_intercept=True),
+    "several": lambda: Learner("fiol", "squared", "l1=1e-4", n_outputs=9, fit_intercept=True),
+    "packs": lambda: Learner("implicit-ftrl", "squared", n_outputs=9, average="adaptive", scale="centred", fit_intercept=True),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_block_is_learned_whole_or_not_at_all(name: str, tmp_path: Any) -> None:
+    make = LEARNERS[name]
+    y = Y[:, 0] if name == "one" else Y
+
+    def begun(moment: int) -> Learner:
+        return make().learn(X[:10], y[:10])
+
+    before, after = (kept(make().learn(X[:n], y[:n]), tmp_path / "other") for n in (10, N))
+    found = set()
+    for moment in all_moments(lambda moment: (lambda model=begun(moment): model.learn(X[10:], y[10:]))):
+        model = begun(moment)
+        assert stopped_at(moment, lambda model=model: model.learn(X[10:], y[10:]))
+        assert model.lock.acquire(blocking=False)
+        model.lock.release()
+        found.add(kept(model, tmp_path / "model"))
+    assert found == {before, after}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [LEARNERS["several"], LEARNERS["packs"], outputs("ftrl", "softmax", scale="rms")],
+    ids=["several", "packs", "softmax"],
+)
+def test_a_single_row_is_learned_by_all_outputs_or_by_none(make: Callable[[], Learner], tmp_path: Any) -> None:
+    def target(row: int, learner: Learner) -> Any:
+        return Y[row] if learner.n_outputs == 9 else np.where(np.arange(3) == CLASSES[row], 1.0, -1.0)
+
+    def learned(rows: int) -> Learner:
+        learner = make()
+        for row in range(rows):
+            learner.learn_one(COLUMNS, X[row], target(row, learner))
+        return learner
+
+    before, after = (kept(learned(rows), tmp_path / "other") for rows in (N - 1, N))
+    found = set()
+    for moment in all_moments(lambda moment: (lambda model=learned(N - 1): model.learn_one(COLUMNS, X[-1], target(-1, model)))):
+        model = learned(N - 1)
+        assert stopped_at(moment, lambda model=model: model.learn_one(COLUMNS, X[-1], target(-1, model)))
+        assert model.lock.acquire(blocking=False)
+        model.lock.release()
+        found.add(kept(model, tmp_path / "model"))
+    assert found == {before, after}
+
+
+def named(row: int) -> dict[str, float]:
+    """A dict that brings a new name."""
+    return {f"new {row}": 1.0, "x": float(X[row, 0]), "y": float(X[row, 1])}
+
+
+ESTIMATORS = {
+    "numbers": (OnlineRegressor, lambda model, row: model.learn_one(named(row), float(row < N - 1))),
+    "two classes": (OnlineClassifier, lambda model, row: model.learn_one(named(row), bool(row % 2))),
+    "classes": (OnlineClassifier, lambda model, row: model.learn_one(named(row), int(row % 3), classes=[0, 1, 2])),
+    "rows of arrays": (OnlineClassifier, lambda model, row: model.partial_fit(X[row : row + 1], CLASSES[row : row + 1], [0, 1, 2])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_rows_of_estimators_are_learned_or_not_and_their_names_known_or_not(name: str, tmp_path: Any) -> None:
+    make, learn = ESTIMATORS[name]
+
+    def learned(rows: int) -> Any:
+        model = make()
+        for row in range(rows):
+            learn(model, row)
+        return model
+
+    states = [kept(learned(rows), tmp_path / "other") for rows in (N - 1, N)]
+    for moment in all_moments(lambda moment: (lambda model=learned(N - 1): learn(model, N - 1))):
+        model = learned(N - 1)
+        assert stopped_at(moment, lambda model=model: learn(model, N - 1))
+        assert kept(model, tmp_path / "model") in states
+        if model.t_ < N:
+            learn(model, N - 1)
+        assert kept(model, tmp_path / "model") == states[1]
+
+
+def test_a_fit_that_was_stopped_before_its_first_row_leaves_the_model_as_it_was(tmp_path: Any) -> None:
+    model = OnlineClassifier(random_state=0).fit(X, CLASSES)
+    before = kept(model, tmp_path / "before")
+    wide = np.hstack([X, X])
+    for moment in range(1, 250, 7):
+        assert stopped_at(moment, lambda: model.fit(wide, CLASSES % 2))
+        if model.n_features_in_ == 2 * D:
+            break
+        assert kept(model, tmp_path / "model") == before
+    else:
+        moment = 250
+    assert moment > 100
+
+
+def test_models_of_a_path_have_learned_the_same_rows() -> None:
+    def begun() -> PenaltyPath:
+        return PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-3", "l1=1e-2", "l2=0.1"]).partial_fit(X, CLASSES, [0, 1, 2])
+
+    for moment in all_moments(lambda moment: (lambda path=begun(): path.partial_fit(X, CLASSES)), most=100):
+        path = begun()
+        assert stopped_at(moment, lambda path=path: path.partial_fit(X, CLASSES))
+        assert len({model.learner_.t for model in path._models}) == 1
