@@ -50,7 +50,7 @@ def stopped_at(moment: int, run: Callable[[], Any]) -> bool:
     return False
 
 
-def all_moments(run: Callable[[int], Callable[[], Any]], most: int = 400) -> Iterator[int]:
+def all_moments(run: Callable[[int], Callable[[], Any]], most: int = 60) -> Iterator[int]:
     """The moments at which a call can be stopped, or ``most`` of them; ``run`` gives the call of a new model."""
     total = 0
 
@@ -180,7 +180,7 @@ def test_models_of_a_path_have_learned_the_same_rows() -> None:
     def begun() -> PenaltyPath:
         return PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-3", "l1=1e-2", "l2=0.1"]).partial_fit(X, CLASSES, [0, 1, 2])
 
-    for moment in all_moments(lambda moment: (lambda path=begun(): path.partial_fit(X, CLASSES)), most=100):
+    for moment in all_moments(lambda moment: (lambda path=begun(): path.partial_fit(X, CLASSES))):
         path = begun()
         assert stopped_at(moment, lambda path=path: path.partial_fit(X, CLASSES))
         assert len({model.learner_.t for model in path._models}) == 1

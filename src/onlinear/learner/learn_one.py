@@ -33,7 +33,8 @@ from onlinear.rows.scaling import BEHIND, scale_row
 from onlinear.solvers.core.engine import VISIT, Examples, LastRow, State, T
 
 REFUSED, WIDER, OVERDUE, DIVERGED, ENDED, MOVED, SIZED, NAMELESS = range(8)  # why there is no score to give at once
-RULE, LIMIT = 3, 4  # of the limits: the rule of the targets, and the rows learned at which the arrays change
+# Of the limits: the learner's words, the rule of the targets, and the rows learned at which the arrays change.
+WORDS, RULE, LIMIT = 2, 3, 4
 REASON, BEFORE, NEW = range(3)  # of a report: one of these, the rows learned before, and the names that the row has brought
 RULES = ("real", "counts", "signs")
 ARRAY, DOUBLE = np.ndarray, np.float64
@@ -221,7 +222,10 @@ def learn_row(here, first, second, y):  # type: ignore[no-untyped-def]
     limits, rows, scales, (loss, score, target, s, now, losses, report) = opened(here)[:4]
     largest = start(limits, rows, scales, target, now, report, (first, second), y)  # type: ignore[name-defined]  # noqa: F821
     kept, units, others, rest = opened(here)[4:]  # which may have grown
-    if largest < 0.0 or not in_units(units, largest, target, report):
+    if largest < 0.0:
+        return nan
+    if not in_units(units, largest, target, report):
+        limits[WORDS][LEARNING] = -1  # no other row before this one, see ``end_waiting``
         return nan
     keep(rows, *kept)  # type: ignore[name-defined]  # noqa: F821
     done = learn(rows, largest, *rest)  # type: ignore[name-defined]  # noqa: F821
@@ -270,6 +274,7 @@ class RowRoom(ABC):
         self._report = np.zeros(3, np.int64)
         self.count = np.zeros(1, np.int64)  # columns that there is room for
         self._rule = RULES.index(getattr(core.loss, "labels", "real"))
+        self._ready = self._rows  # where the row stands when it is learned
         self._seen = -1  # of the moves of the state's arrays
 
     def _ways_of_scales(self) -> tuple[Any, Rows, Any]:
@@ -373,14 +378,26 @@ class RowRoom(ABC):
     def learn(self, indices: Any, values: Any, y: Any) -> Any:
         """Learn a row and give what it scored before the step; None, and nothing is learned, where it needs another way."""
 
-    def _learn_moved(self, y: np.ndarray, sized: bool, ready: Rows) -> np.ndarray:
-        """Learn the row, which is ready, of targets (1, K), by new step sizes or a new range: the scores before the step."""
-        core, units = self._core, self._core.units
+    def end_waiting(self) -> None:
+        """Learn a row that Ctrl-C has stopped where it had moved scales and units, and was to be learned by new step sizes."""
+        report, core = self._report, self._core
+        if report.item(REASON) in (MOVED, SIZED) and report.item(BEFORE) == core.t and core.stopped is None:
+            with uninterrupted():
+                self._learn_moved()
+
+    @property
+    @abstractmethod
+    def _targets(self) -> np.ndarray:
+        """The targets of the row, (1, K)."""
+
+    def _learn_moved(self) -> np.ndarray:
+        """Learn the row, which is ready, by new step sizes or a new range: the scores before the step."""
+        core, units, y = self._core, self._core.units, self._targets
         assert units is not None
-        ranges = units.follow_ranges(y, self._s)
+        ranges, sized = units.follow_ranges(y, self._s), self._report[REASON] == SIZED
         units.move(y[0], self._report.item(BEFORE), sized, None if ranges is None else ranges[:, 0])
         core.moved()
-        scores = self._alone().learn_rows(ready, float(self._size[0]), y, self._s, 0, ranges)[0, :, 0]
+        scores = self._alone().learn_rows(self._ready, float(self._size[0]), y, self._s, 0, ranges)[0, :, 0]
         self._turn_scales()
         return scores
 
@@ -411,6 +428,7 @@ class OneRow(RowRoom):
         kind = type(y)
         if kind is not float and kind is not DOUBLE and (kind is not int or abs(y) > EXACT):
             return None
+        self.end_waiting()
         if self._core.moves != self._seen and not self._bind():
             return None
         try:
@@ -448,7 +466,7 @@ class OneRow(RowRoom):
         if report == WIDER:
             return self.learn(indices, values, y) if self._widened() else None
         if report in (MOVED, SIZED):
-            return float(self._learn_moved(self._target[:, None], report == SIZED, self._ready)[0]) + self._zero
+            return float(self._learn_moved()[0]) + self._zero
         if report == DIVERGED:
             self._core.diverge("", self._report.item(BEFORE) + 1)
         self._give()
@@ -500,6 +518,10 @@ class OneRow(RowRoom):
         self._hold_anew()
         self._tell()
         return True
+
+    @property
+    def _targets(self) -> np.ndarray:
+        return self._target[:, None]
 
     def _tell(self) -> None:
         """Let built-in functions learn by what is held."""

@@ -158,6 +158,7 @@ class OutputsOfRow(RowRoom):
         """Learn a row to its end, of which Ctrl-C has stopped the learning; where no row is being learned nothing changes."""
         largest = self._steps.item(0)
         if largest < 0.0:
+            self.end_waiting()
             self._turn_scales()
             return
         packs = [pack for pack, step in zip(self._packs, self._steps[1:], strict=True) if step == WAITS]
@@ -176,8 +177,12 @@ class OutputsOfRow(RowRoom):
         if report == NAMELESS:
             return self._learn_named(indices, values, y)  # type: ignore[no-any-return]
         if report in (MOVED, SIZED):
-            return self._learn_moved(self._y.T, report == SIZED, self._ready)
+            return self._learn_moved()
         return None
+
+    @property
+    def _targets(self) -> np.ndarray:
+        return self._y.T
 
     def _calls(self, rows: Rows) -> list[Call] | None:
         """What learns a row that stands there."""

@@ -195,6 +195,7 @@ class Learner(Core):
         predictions are clipped (4, K, n): then both before the clip."""
         self.refuse_if_diverged()
         with uninterrupted():
+            self._end_waiting()
             self.make_room(source)
             alone = self.alone()
         if self.spread is None:
@@ -204,6 +205,11 @@ class Learner(Core):
             scores = alone.learn(source, y, weights)
             self.spread.follow(source, y, weights, scores[1], before)
             return scores
+
+    def _end_waiting(self) -> None:
+        """Learn a single row of which Ctrl-C has stopped the learning."""
+        if self._one is not None:
+            self._one.end_waiting()
 
     def learn_single(self, source: Source, y: np.ndarray, weights: np.ndarray) -> bool:
         """Learn a checked row as ``learn_one`` does, in a fifth of the time of a block. False, and nothing is learned, where it
@@ -863,6 +869,7 @@ class Learner(Core):
         DivergenceError
             Where the state is not finite.
         """
+        self._end_waiting()
         self.weights()
         self.refuse_unreadable()
         if self.average is not None:
