@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,21 +51,24 @@ def stopped_at(moment: int, run: Callable[[], Any]) -> bool:
     return False
 
 
-def all_moments(run: Callable[[int], Callable[[], Any]], most: int = 60) -> Iterator[int]:
-    """The moments at which a call can be stopped, or ``most`` of them; ``run`` gives the call of a new model."""
+def stopped_models(make: Callable[[], Any], learn: Callable[[Any], Any], most: int = 60) -> Iterator[Any]:
+    """Models that learned until Ctrl-C came, at each moment of the call or at ``most`` of them."""
     total = 0
 
     def count(*_: Any) -> None:
         nonlocal total
         total += 1
 
-    call, passed = run(0), sys.getprofile()
+    call, passed = partial(learn, make()), sys.getprofile()
     sys.setprofile(count)
     try:
         call()
     finally:
         sys.setprofile(passed)
-    yield from range(1, total, 1 + total // most)  # the last one is that of ``setprofile``
+    for moment in range(1, total, 1 + total // most):  # the last one is that of ``setprofile``
+        model = make()
+        assert stopped_at(moment, partial(learn, model))
+        yield model
 
 
 def kept(model: Any, path: Any) -> bytes:
@@ -89,14 +93,9 @@ def test_a_block_is_learned_whole_or_not_at_all(name: str, tmp_path: Any) -> Non
     make = LEARNERS[name]
     y = Y[:, 0] if name == "one" else Y
 
-    def begun(moment: int) -> Learner:
-        return make().learn(X[:10], y[:10])
-
     before, after = (kept(make().learn(X[:n], y[:n]), tmp_path / "other") for n in (10, N))
     found = set()
-    for moment in all_moments(lambda moment: (lambda model=begun(moment): model.learn(X[10:], y[10:]))):
-        model = begun(moment)
-        assert stopped_at(moment, lambda model=model: model.learn(X[10:], y[10:]))
+    for model in stopped_models(lambda: make().learn(X[:10], y[:10]), lambda model: model.learn(X[10:], y[10:])):
         assert model.lock.acquire(blocking=False)
         model.lock.release()
         found.add(kept(model, tmp_path / "model"))
@@ -120,9 +119,7 @@ def test_a_single_row_is_learned_by_all_outputs_or_by_none(make: Callable[[], Le
 
     before, after = (kept(learned(rows), tmp_path / "other") for rows in (N - 1, N))
     found = set()
-    for moment in all_moments(lambda moment: (lambda model=learned(N - 1): model.learn_one(COLUMNS, X[-1], target(-1, model)))):
-        model = learned(N - 1)
-        assert stopped_at(moment, lambda model=model: model.learn_one(COLUMNS, X[-1], target(-1, model)))
+    for model in stopped_models(lambda: learned(N - 1), lambda model: model.learn_one(COLUMNS, X[-1], target(-1, model))):
         assert model.lock.acquire(blocking=False)
         model.lock.release()
         found.add(kept(model, tmp_path / "model"))
@@ -138,8 +135,8 @@ ESTIMATORS = {
     "numbers": (OnlineRegressor, lambda model, row: model.learn_one(named(row), float(row < N - 1))),
     "two classes": (OnlineClassifier, lambda model, row: model.learn_one(named(row), bool(row % 2))),
     "classes": (OnlineClassifier, lambda model, row: model.learn_one(named(row), int(row % 3), classes=[0, 1, 2])),
-    "rows of arrays": (OnlineClassifier, lambda model, row: model.partial_fit(X[row : row + 1], CLASSES[row : row + 1], [0, 1, 2])),
-}  # fmt: skip
+    "rows of arrays": (OnlineClassifier, lambda model, row: model.partial_fit(X[[row]], CLASSES[[row]], [0, 1, 2])),
+}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -153,9 +150,7 @@ def test_rows_of_estimators_are_learned_or_not_and_their_names_known_or_not(name
         return model
 
     states = [kept(learned(rows), tmp_path / "other") for rows in (N - 1, N)]
-    for moment in all_moments(lambda moment: (lambda model=learned(N - 1): learn(model, N - 1))):
-        model = learned(N - 1)
-        assert stopped_at(moment, lambda model=model: learn(model, N - 1))
+    for model in stopped_models(lambda: learned(N - 1), lambda model: learn(model, N - 1)):
         assert kept(model, tmp_path / "model") in states
         if model.t_ < N:
             learn(model, N - 1)
@@ -178,9 +173,8 @@ def test_a_fit_that_was_stopped_before_its_first_row_leaves_the_model_as_it_was(
 
 def test_models_of_a_path_have_learned_the_same_rows() -> None:
     def begun() -> PenaltyPath:
-        return PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-3", "l1=1e-2", "l2=0.1"]).partial_fit(X, CLASSES, [0, 1, 2])
+        path = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-3", "l1=1e-2", "l2=0.1"])
+        return path.partial_fit(X, CLASSES, [0, 1, 2])
 
-    for moment in all_moments(lambda moment: (lambda path=begun(): path.partial_fit(X, CLASSES))):
-        path = begun()
-        assert stopped_at(moment, lambda path=path: path.partial_fit(X, CLASSES))
+    for path in stopped_models(begun, lambda path: path.partial_fit(X, CLASSES)):
         assert len({model.learner_.t for model in path._models}) == 1

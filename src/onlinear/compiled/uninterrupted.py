@@ -1,9 +1,12 @@
-"""Ctrl-C waits: while Numba loads or compiles, for once it was stopped at that, it compiles nothing more in the process; and while
-a model learns rows, for stopped among them it would be one of no rows in particular."""
+"""Ctrl-C waits where it would leave things in pieces.
+
+While Numba loads or compiles: once it was stopped at that, it compiles nothing more in the process. While a model learns rows:
+stopped among them, its outputs, sums and scales would have learned different ones.
+"""
 
 from __future__ import annotations
 
-import _signal  # what ``signal`` wraps: a tenth of its time, and a few rows take no longer than that
+import _signal  # type: ignore[import-not-found]  # what ``signal`` wraps: a tenth of its time, and a few rows take no longer than that
 from collections.abc import Callable
 from typing import Any
 

@@ -15,7 +15,25 @@ def outputs_of(classes: int) -> int:
 def one_against_rest(places: np.ndarray, outputs: int, negative: float) -> np.ndarray:
     """The targets (n, K) of rows from their classes' places: 1 for the output's own class, ``negative`` for the others."""
     own = np.arange(outputs) if outputs > 1 else np.arange(1, 2)
-    return np.where(places[:, None] == own, 1.0, negative)
+    return np.where(own[:, None] == places, 1.0, negative).T  # output by output, as kernels take them
+
+
+class OneAgainstRest:
+    """``one_against_rest`` of many rows, made for those that are asked for: all at once they would be n times K numbers."""
+
+    def __init__(self, places: np.ndarray, outputs: int, negative: float) -> None:
+        self.places = places
+        self._outputs, self._negative = outputs, negative
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return one_against_rest(self.places[rows], self._outputs, self._negative)
+
+    def take(self, rows: np.ndarray) -> OneAgainstRest:
+        """Those of some rows."""
+        return OneAgainstRest(self.places.take(rows), self._outputs, self._negative)
 
 
 def best_class(scores: np.ndarray, axis: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from onlinear.averages import ADAPTIVE, CALIBRATED, Average, Fading
 from onlinear.compiled import Growing, bind_loss
 from onlinear.errors import DivergenceError
 from onlinear.learner.arguments import count, first_weights
+from onlinear.learner.classes import OneAgainstRest
 from onlinear.learner.limits import COLUMNS_NEEDED, ColumnsNeeded, WideRowError, growth_error, state_limit
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights
 from onlinear.learner.parts import (
@@ -375,7 +376,7 @@ class Core(Guarded):
 
     def check_examples(self, y: Any, sample_weight: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         """The targets and weights of n rows checked; raises ValueError or TypeError for wrong input."""
-        y, weights = self.check_targets(y, n), checks.weights(sample_weight, n)
+        y, weights = y if isinstance(y, OneAgainstRest) else self.check_targets(y, n), checks.weights(sample_weight, n)
         self.engine.check_rows(weights)
         return y, weights
 

@@ -75,8 +75,8 @@ def learn_output(here, largest):  # type: ignore[no-untyped-def]
     return step[0] == 1
 
 
-# The steps of a row: first the largest absolute value of one that is being learned, then 1 of each call that has learned it. Code
-# that is compiled says so itself: Ctrl-C comes between a call and what Python does next.
+# The steps of a row: first the largest absolute value of one that is being learned, then 1 of each call that has learned it.
+# Compiled code says so itself: Ctrl-C comes between a call and what Python does next.
 ENDED = WAITS = -1.0
 
 

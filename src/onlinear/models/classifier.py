@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from onlinear.learner.classes import best_class_of_row, one_against_rest, outputs_of
+from onlinear.learner.classes import OneAgainstRest, best_class_of_row, one_against_rest, outputs_of
 from onlinear.models.base import Classifier, gives_probabilities
 from onlinear.models.class_labels import (
     at_least_two,
@@ -31,6 +31,8 @@ from onlinear.streams import Stream
 from onlinear.streams.frames import is_record
 from onlinear.streams.weighted import balanced_weights
 from onlinear.text.form import check_flag
+
+WHOLE = 1 << 18  # targets that are made at once
 
 
 class IfProbable:
@@ -622,7 +624,7 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     def make_targets(
         self, y: Any, sample_weight: Any, classes: Any, *, first: bool, balance: bool
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+    ) -> tuple[np.ndarray | OneAgainstRest, np.ndarray, int]:
         """Targets (n, K), weights of the rows, and K. ``first``: no rows came before; ``balance``: these are all rows."""
         found = classes_of(y) if balance or first else None
         self.classes_ = found if balance else named_classes(classes, None if first else self.classes_)
@@ -631,15 +633,18 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
 
     def targets_as_fitted(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         targets, weights, _ = self._targets(y, sample_weight, balance=True)
-        return targets, weights
+        return targets[:], weights
 
-    def _targets(self, y: Any, sample_weight: Any, balance: bool, *, known: bool = False) -> tuple[np.ndarray, np.ndarray, int]:
+    def _targets(
+        self, y: Any, sample_weight: Any, balance: bool, *, known: bool = False
+    ) -> tuple[np.ndarray | OneAgainstRest, np.ndarray, int]:
         """Targets, weights and outputs of rows; ``known``: whether their classes are the known ones for sure."""
         places = places_of(self.classes_, y) if known else places_among(self.classes_, y)
         weights = checks.weights(sample_weight, len(y))
         weights = weights * weights_of_classes(self.class_weight, self.classes_, places, weights, balance=balance)[places]
         outputs = outputs_of(len(self.classes_))
-        return one_against_rest(places, outputs, self.negative_target(outputs)), weights, outputs
+        found = OneAgainstRest(places, outputs, self.negative_target(outputs))
+        return found if outputs > 1 and outputs * len(places) > WHOLE else found[:], weights, outputs
 
     def target_places(self, y: np.ndarray, classes: Any, known: Any, anew: bool) -> tuple[np.ndarray, np.ndarray]:
         """The places of labels among the classes, and the classes: those of ``y`` in ``fit``, else those named."""

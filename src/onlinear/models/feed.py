@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onlinear.learner.classes import OneAgainstRest, best_class
 from onlinear.learner.loss_sums import mean_loss
 from onlinear.rows import Source
 from onlinear.training.tasks import BLOCK, PASS, Attributes, Tasks
@@ -47,10 +48,15 @@ class Feed(NamedTuple):
     """Checked rows with the order, block by block, in which they are to be learned."""
 
     source: Source
-    y: np.ndarray
+    y: np.ndarray | OneAgainstRest
     weights: np.ndarray
     orders: Iterator[np.ndarray | None]
     total: int
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The place of each row's class, where the targets tell classes apart."""
+        return self.y.places if isinstance(self.y, OneAgainstRest) else best_class(self.y, axis=1)
 
     def passes(self, tasks: Tasks, rows: int = ROWS) -> Iterator[Blocks]:
         """The blocks of each pass, of so many ``rows``, until ``tasks`` ask for an end."""
@@ -70,7 +76,7 @@ class Feed(NamedTuple):
                 if tasks.end(BLOCK):
                     return
 
-    def _stretches(self, order: np.ndarray | None) -> Blocks:
+    def _stretches(self, order: np.ndarray | None) -> Iterator[tuple[Source, np.ndarray | OneAgainstRest, np.ndarray]]:
         """Rows, targets and weights in order. Those in an order of their own are looked up ``TAKEN`` at a time, while what is
         looked up in stays in the cache: the rows of a block would drive it out."""
         if order is None:
@@ -78,8 +84,12 @@ class Feed(NamedTuple):
             return
         for first in range(0, len(order), TAKEN):
             which = order[first : first + TAKEN]
-            y = np.stack([targets.take(which) for targets in self.y.T])
-            yield self.source.take(which), y.T, self.weights.take(which)
+            yield self.source.take(which), self._targets(which), self.weights.take(which)
+
+    def _targets(self, which: np.ndarray) -> np.ndarray | OneAgainstRest:
+        if isinstance(self.y, OneAgainstRest):
+            return self.y.take(which)
+        return np.stack([targets.take(which) for targets in self.y.T]).T
 
 
 class ScoredBefore:

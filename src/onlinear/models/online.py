@@ -22,7 +22,6 @@ from onlinear import streams
 from onlinear.certified import why_loose
 from onlinear.learner import Learner
 from onlinear.learner.arguments import count
-from onlinear.learner.classes import best_class
 from onlinear.learner.parts import preset_of
 from onlinear.learner.scores import predictors_of
 from onlinear.learner.uncertainty import refuse_more_passes
@@ -156,12 +155,13 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             certified = self.certified_learner(outputs) if self.certifies else None
             start = None if certified is None else self.begin(outputs)
             if certified is not None and (start is not None or self.solver is None or names_certified(self.solver)):
-                return self._certify(certified, X, y, weights, start, 0, tasks)
+                return self._certify(certified, X, y[:], weights, start, 0, tasks)
             learner = self.new_learner(outputs, total=len(y) * passes)
             refuse_more_passes(learner, passes)
             if self.chosen_scale() == "standard":
                 fix_scales(learner, X, weights)
             if learner.engine.batch:
+                y = y[:]  # all at once
                 if certified is None:
                     tasks.start(None, 0)
                     return self._solve(learner, X, y, weights, passes)
@@ -170,8 +170,8 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             source, y, weights = learner.check_input(X, y, weights)
             source = source.held() if passes > 1 or shuffle else source
             chosen = Chosen(passes)
-            if certified is None and is_auto(self.passes):
-                chosen = choose_passes(learner, rows_of_source(source, y, weights), drawn_anew(shuffle))
+            if certified is None and is_auto(self.passes) and passes > 1:
+                chosen = choose_passes(learner, rows_of_source(source, y[:], weights), drawn_anew(shuffle))
                 passes, learner.total = chosen.passes, source.n * chosen.passes
             if certified is None:
                 start_passes(tasks, passes, source.n)
@@ -181,7 +181,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         scored = ScoredBefore() if self.passes == 1 and ENOUGH <= source.n < FEW else None
         self.n_iter_ = self._run(feed, scored, tasks, rows_untold(learner.n_outputs))
         if certified is not None:
-            return self._certify(certified, X, y, weights, predictors_of(self.learner_), passes, tasks)
+            return self._certify(certified, X, y[:], weights, predictors_of(self.learner_), passes, tasks)
         if chosen.slope is not None and self.n_iter_ == passes:  # none was left out
             self.learner_.keep_slope(chosen.slope)
         warn(self._doubts(X, feed, None if tasks.stopped else scored, ordered=not shuffle))
@@ -193,7 +193,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         classes, outputs, negative = getattr(self, "classes_", ()), learner.n_outputs, -1.0
         places = None
         if isinstance(self, Classifier):
-            places, negative = best_class(feed.y, axis=1), self.negative_target(outputs)
+            places, negative = feed.classes, self.negative_target(outputs)
         solver = learner.spec["solver"]
         averaged = learner.average is not None and not learner.racing
         advice = Advice(False, solver if isinstance(solver, str) else "", averaged, tuple(map(str, classes)), source.n)

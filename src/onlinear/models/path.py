@@ -24,10 +24,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
 from onlinear.certified import shortfall
+from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.errors import ModelFileError
 from onlinear.files import model_file
 from onlinear.files.model_file import arrays_below
-from onlinear.compiled.uninterrupted import uninterrupted
 from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty

@@ -50,7 +50,7 @@ class ClassGroup:
     def partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> ClassGroup:
         """Train on rows once, in the order given, as ``OnlineClassifier.partial_fit`` does."""
         targets, weights, _ = self._model.make_targets(y, sample_weight, classes, first=False, balance=False)
-        self.learner.learn_checked(*self.learner.check_input(X, np.asfortranarray(targets[:, self._own]), weights))
+        self.learner.learn_checked(*self.learner.check_input(X, np.asfortranarray(targets[:][:, self._own]), weights))
         return self
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from onlinear.compiled import bind_loss, code_for
 from onlinear.files import trust
 from onlinear.learner import Learner
+from onlinear.learner.classes import OneAgainstRest
 from onlinear.learner.loss_sums import add_losses, factor_of, loss_weights, mean_loss
 from onlinear.losses import Squared
 from onlinear.solvers.core.engine import is_joint
@@ -424,7 +425,7 @@ class Trained(NamedTuple):
     """Rows in memory that a learner was trained on, as it takes them, in the order of the first pass."""
 
     rows: Any
-    y: np.ndarray  # (n, K)
+    y: np.ndarray | OneAgainstRest  # (n, K)
     weights: np.ndarray
     classes: np.ndarray | None  # each row's place among the classes; None: numbers
     ordered: bool  # whether they were trained on in the order in which they stand
@@ -455,7 +456,7 @@ def doubts_of_arrays(learner: Learner, trained: Trained, count: int, negative: f
         found.append(sorted_rows(first, 1.0 - float(np.mean(others)), int(trained.classes[0]), advice))
     elif trained.classes is None and y.shape[1] == 1:
         if trained.ordered:
-            found.append(sorted_targets(trained.y[:ENOUGH, 0], advice))
+            found.append(sorted_targets(trained.y[:ENOUGH][:, 0], advice))
         if (bend := bend_of(learner.loss)) is not None:
             over = scores[:, 0] - y[:, 0]
             below, above = (float(np.sum(s[far])) / weight for far in (over > bend, over < -bend))

@@ -1,0 +1,70 @@
+"""Many classes: their targets are made block by block, and the model is that of all targets at once."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlinear import OnlineClassifier, PenaltyPath
+from onlinear.models import classifier
+
+RNG = np.random.default_rng(4)
+N, CLASSES = 500, 7
+X = RNG.standard_normal((N, 5))
+Y = RNG.integers(0, CLASSES, N)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "in order": {"shuffle": False},
+    "two passes, drawn": {"passes": 2, "shuffle": "replacement"},
+    "targets 1 and 0": {"solver": "adaline", "loss": "squared"},
+    "softmax": {"loss": "softmax"},
+    "batch": {"solver": "batch-drs", "loss": "squared", "penalty": "l1=1e-3", "passes": 3},
+    "certified": {"penalty": "l2=0.1", "tol": 1e-2},
+    "certified after a pass": {"penalty": "l2=0.1", "tol": 1e-2, "solver": "fiol"},
+}
+
+
+def frozen(model: OnlineClassifier) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in model.freeze()[1].items()}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_targets_made_block_by_block_teach_what_they_teach_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, gaps = [], []
+    for whole in (classifier.WHOLE, 0):
+        monkeypatch.setattr(classifier, "WHOLE", whole)
+        model = OnlineClassifier(random_state=0, **SETTINGS[name]).fit(X, Y)
+        if "tol" not in SETTINGS[name] and name != "batch":
+            model.partial_fit(X[:100], Y[:100])
+        found.append(frozen(model))
+        if name == "certified":
+            gaps.append(model.duality_gap(X, Y))
+    assert found[0] == found[1]
+    assert gaps[:1] == gaps[1:]
+
+
+def test_so_do_those_of_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for whole in (classifier.WHOLE, 0):
+        monkeypatch.setattr(classifier, "WHOLE", whole)
+        path = PenaltyPath(OnlineClassifier(random_state=0), ["l1=1e-3", "l2=0.1"]).fit(X, Y).partial_fit(X, Y)
+        found.append([frozen(model) for model in path._models])
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore:The model predicts worse")
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_memory_does_not_hold_rows_times_classes(method: str) -> None:
+    n, classes = 100_000, 50
+    rows, labels = RNG.standard_normal((n, 2)), np.arange(n) % classes
+    settings = {"classes": np.arange(classes)} if method == "partial_fit" else {}
+    OnlineClassifier().partial_fit(rows[:500], labels[:500], np.arange(classes))  # kernels
+    tracemalloc.start()
+    try:
+        getattr(OnlineClassifier(random_state=0), method)(rows, labels, **settings)
+        assert tracemalloc.get_traced_memory()[1] < n * classes * 8
+    finally:
+        tracemalloc.stop()
