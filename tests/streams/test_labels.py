@@ -10,6 +10,7 @@ from onlinear import OnlineClassifier, OnlineRegressor, streams
 from onlinear.rows import Rows
 from onlinear.streams import Block, Stream, StreamError
 from onlinear.streams.labels import Labels, scan, shown
+from onlinear.streams.weighted import balanced_weights
 
 
 class Listed(Stream):
@@ -114,6 +115,17 @@ def test_a_scan_finds_all_labels():
     assert scan(Listed(["b", "a", "b", "c"])) == ("a", "b", "c")
     with pytest.raises(StreamError, match="listed cannot be read twice: name the classes"):
         scan(Listed([1, 2], rereadable=False))
+
+
+def test_labels_that_name_rows_are_no_classes():
+    ids = list(range(10_001))
+    with pytest.raises(StreamError, match="listed: expected classes that have two rows each or more"):
+        scan(Listed(ids, size=1000))
+    with pytest.raises(StreamError, match="got 10,001 different labels in 10,001 rows"):
+        balanced_weights(Listed(ids, size=1000), finds=True)
+    assert len(balanced_weights(Listed(ids, size=1000))) == 10_001
+    assert len(scan(Listed(ids[:10_000], size=1000))) == 10_000
+    assert len(scan(Listed(ids + ids, size=1000))) == 10_001
 
 
 @pytest.mark.parametrize(

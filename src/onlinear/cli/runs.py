@@ -172,7 +172,7 @@ def _classes(settings: Settings, stream: Stream, run: dict[str, Any] | None) -> 
         classes = scan(stream)
     if not balance:
         return classes, named
-    weights = balanced_weights(stream)
+    weights = balanced_weights(stream, finds=settings.scan)
     return tuple(sorted(weights)) if settings.scan else classes, weights
 
 

@@ -13,6 +13,7 @@ from onlinear.streams.marks import among, has_decimal_comma
 from onlinear.text.form import visible
 
 LARGEST_WHOLE = 2.0**53
+MOST_SCANNED = 10_000  # labels of which each may have a row of its own
 
 
 class Labels:
@@ -101,15 +102,29 @@ def refuse_no_classes(stream: Stream, block: Block, found: np.ndarray) -> None:
 
 
 def scan(stream: Stream) -> tuple[Any, ...]:
-    """All labels of a stream, ascending; reads it once. Raises StreamError for one that is no class by itself."""
+    """All labels of a stream, ascending; reads it once. Raises StreamError for one that is no class by itself, and for so many
+    that they name rows instead of classes."""
     if not stream.rereadable:
         raise StreamError(f"{stream.name} cannot be read twice: name the classes instead of scanning for them.")
     found: set[float] = set()
+    rows = 0
     for block in stream:
         labels = np.unique(block.y)
         refuse_no_classes(stream, block, labels)
         found.update(labels.tolist())
+        rows += len(block.y)
+    refuse_names_of_rows(stream, len(found), rows)
     return tuple(sorted(found if stream.labels is None else (stream.labels[int(place)] for place in found)))
+
+
+def refuse_names_of_rows(stream: Stream, labels: int, rows: int) -> None:
+    """Raise StreamError for so many different labels of so many rows that they name the rows."""
+    if labels > MOST_SCANNED and 2 * labels > rows:
+        raise StreamError(
+            f"{stream.name}: expected classes that have two rows each or more on average, got {labels:,} different labels in "
+            f"{rows:,} rows: is this the column to predict? Numbers are for --task regress (in Python OnlineRegressor); so "
+            "many classes must be named (--classes, classes=)."
+        )
 
 
 def label_of(stream: Stream, y: float) -> str:

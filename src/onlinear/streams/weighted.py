@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onlinear.streams.blocks import Block, Stream, StreamError, Wrapped
-from onlinear.streams.labels import Labels, list_classes, shown
+from onlinear.streams.labels import Labels, list_classes, refuse_names_of_rows, shown
 
 
 class ClassWeighted(Wrapped):
@@ -66,10 +66,10 @@ def _number(name: str) -> Any:
     return int(value) if value.is_integer() else value
 
 
-def class_totals(stream: Stream) -> dict[Any, float]:
+def class_totals(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
     """The weight of the rows of each label, by one pass over the stream; rows that are held out weigh nothing.
 
-    Raises StreamError for a stream that cannot be read twice.
+    ``finds``: whether the labels become the classes. Raises StreamError for a stream that cannot be read twice.
     """
     if not stream.rereadable:
         raise StreamError(
@@ -77,18 +77,22 @@ def class_totals(stream: Stream) -> dict[Any, float]:
             "name the weights (--class-weight 0=1,1=20, in Python class_weight={0: 1, 1: 20})."
         )
     found: dict[float, float] = {}
+    rows = 0
     for block in stream:
+        rows += len(block.y)
         s = block.importance if block.held is None else np.where(block.held, 0.0, block.importance)
         labels, places = np.unique(block.y, return_inverse=True)
         sums = np.array([found.get(label, 0.0) for label in labels.tolist()])
         np.add.at(sums, places, s)  # in row order, however the rows come in blocks
         found |= dict(zip(labels.tolist(), sums.tolist(), strict=True))
+    if finds:
+        refuse_names_of_rows(stream, len(found), rows)
     return {label if stream.labels is None else stream.labels[int(label)]: total for label, total in sorted(found.items())}
 
 
-def balanced_weights(stream: Stream) -> dict[Any, float]:
-    """The weight of each label of a stream by which all labels have the same total; one pass over it."""
-    totals = class_totals(stream)
+def balanced_weights(stream: Stream, *, finds: bool = False) -> dict[Any, float]:
+    """The weight of each label of a stream by which all labels have the same total, as ``class_totals``; one pass over it."""
+    totals = class_totals(stream, finds=finds)
     return dict(zip(totals, balanced(totals.values()).tolist(), strict=True))
 
 
