@@ -543,7 +543,7 @@ def test_text_labels_that_end_with_a_zero_resume(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--seed", 10**45),
+        ("--seed", 10**45, "--shuffle-rows", 10),
         ("--shuffle-rows", 10**20),
         ("--max-errors", 10**20),
         ("--max-passes", 10**20, "--tol", 1e-3),
