@@ -118,3 +118,12 @@ def test_a_table_on_standard_input_is_told_the_option_of_the_command():
     assert done.returncode == 2
     assert "(in the command: --format csv)" in done.stderr
     assert onlinear("train", "-", "--target", "y", "--format", "csv", input="y,a\n" + "1,2\n0,1\n" * 3).returncode == 0
+
+
+def test_a_long_row_of_a_csv_file_ends_the_process(tmp_path):
+    """pyarrow's thread was still reading then, and the end of the process waited for it for ever."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("y,t\n1,a\n0,b\n1," + "x" * 20_000_000 + "\n0,c\n")
+    done = subprocess.run([*COMMAND, "train", rows, "--target", "y"], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1
+    assert "rows.csv:4: expected rows of at most 1048576 bytes" in done.stderr

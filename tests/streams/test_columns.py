@@ -1003,3 +1003,16 @@ def test_a_packed_file_of_nothing_but_commas(tmp_path):
     (tmp_path / "b.csv").write_text("y" + ",c" * 100_000 + "\n1" + ",2" * 100_000 + "\n")
     with pytest.raises(StreamError, match="expected each column name once, got 'c' twice"):
         streams.open(tmp_path / "b.csv", target="y")
+
+
+def test_a_csv_file_that_is_left_early_is_not_read_on(tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("y,t\n" + "1,0.123456789\n" * 1_000_000)
+    stream = streams.open(rows, target="y")
+    for _ in range(3):
+        blocks = iter(stream)
+        next(blocks)
+        began = time.perf_counter()
+        blocks.close()
+        assert time.perf_counter() - began < 5.0
+    assert sum(block.n for block in stream) == 1_000_000

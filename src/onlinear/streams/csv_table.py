@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from secrets import token_hex
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +29,7 @@ BLANK = b"\xef\xbb\xbf\r\n"  # bytes that are no name: a mark of UTF-8, ends of 
 TO_UTF_8 = " (of Latin-1 text: iconv -f LATIN1 -t UTF-8)"
 OPEN_QUOTE = "; is a quote left open?"
 NO_ROWS = "expected rows after the line of names, got none"
+IDLE, PATIENCE = 0.1, 1.0  # seconds
 ROWS_AT_ONCE = 64  # of a CSV file, where they are long: each piece costs its columns
 
 
@@ -157,6 +160,8 @@ class CsvTable(Table):
                     held = batch
         except ERRORS as error:
             failure = error
+        finally:
+            self._file.let_go()
         if held is not None:
             yield held if self._ended or self._open_row or failure else held.slice(0, held.num_rows - 1)
         if failure is not None:
@@ -249,6 +254,7 @@ class _Rewindable:
         self.end = b""  # what to give after the last byte
         self.ended = False
         self.closed = False
+        self._left, self._over, self._reads = False, Event(), False  # whether no more is wanted, was given, is being read
 
     def _read_file(self, size: int) -> bytes:
         """The next ``size`` bytes; fewer at the end, or before an error that the next call raises."""
@@ -262,6 +268,28 @@ class _Rewindable:
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes: pyarrow may have room for no more."""
+        self._reads = True
+        try:
+            found = b"" if self._left else self._next(size)
+        finally:
+            self._reads = False
+        if not found:
+            self._over.set()
+        return found
+
+    def let_go(self) -> None:
+        """Give pyarrow's thread nothing more, and wait until it has stopped reading, for ``PATIENCE`` at most.
+
+        The thread needs Python's lock. Whoever drops pyarrow's reader holds that lock and waits for the thread. So does the end
+        of the process. They would wait for ever. A thread that has read the end never reads again. One that does not come for
+        ``IDLE`` has as many blocks as it keeps.
+        """
+        self._left = True
+        end = monotonic() + PATIENCE
+        while not self._over.wait(IDLE) and self._reads and monotonic() < end:
+            pass
+
+    def _next(self, size: int) -> bytes:
         if self._waiting:
             found, self._waiting = bytes(self._waiting[:size]), self._waiting[size:]
             last = self.whole and not self._waiting
