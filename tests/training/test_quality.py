@@ -354,15 +354,15 @@ def test_an_extreme_quantile_is_no_target_out_of_reach():
 
 
 def test_a_loss_that_still_falls_asks_for_more_passes(tmp_path):
-    assert falling(2000, 1, 0.5, 0.3, ADVICE) == "The loss was still falling: more passes may help (--passes 5)."
+    assert falling(2000, 1, 0.5, 0.3, ADVICE) == "The loss was still falling: more passes may help (--passes auto)."
     for rows, passes, earlier, later in ((2000, 2, 0.5, 0.3), (20_000, 1, 0.5, 0.3), (99, 1, 0.5, 0.3), (2000, 1, 0.5, 0.45)):
         assert falling(rows, passes, earlier, later, ADVICE) == ""
     assert falling(2000, 1, -0.5, -0.9, ADVICE) == "", "a loss without a zero says nothing by its ratio"
-    assert "(--passes 5)" in command("train", "digits")
-    assert "(--passes 5)" not in command("train", "digits", "--passes", "2")
+    assert "(--passes auto)" in command("train", "digits")
+    assert "(--passes auto)" not in command("train", "digits", "--passes", "2")
     X, y = load_digits(return_X_y=True)
     (found,) = doubts_of(OnlineClassifier(solver="fiol,eta=5", scale="rms", random_state=0), X, y)
-    assert found == "The loss was still falling: more passes may help (passes=5)."
+    assert found == 'The loss was still falling: more passes may help (passes="auto").'
 
 
 def test_rows_without_weight_say_nothing():

@@ -411,8 +411,8 @@ class Advice(NamedTuple):
         return "--average none" if self.command else 'average="none"'
 
     def more_passes(self) -> str:
-        """Five passes."""
-        return "--passes 5" if self.command else "passes=5"
+        """As many passes as few rows are worth."""
+        return "--passes auto" if self.command else 'passes="auto"'
 
     def shuffle(self) -> str:
         """The rows in another order."""
