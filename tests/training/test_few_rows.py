@@ -137,6 +137,13 @@ def test_class_weights_and_weights_of_rows_count():
     assert OnlineClassifier(passes="auto", class_weight="balanced").fit(X, y).n_iter_ in (*COUNTS, MOST_PASSES)
 
 
+def test_rows_of_no_weight_or_a_huge_one_are_no_error():
+    X, y = classes()
+    for weight, passes in ((0.0, {1}), (1e-300, {*COUNTS, MOST_PASSES}), (1e100, {*COUNTS, MOST_PASSES})):
+        blocks = [(X, y, np.full(len(y), weight))]
+        assert OnlineClassifier(passes="auto").fit(blocks, classes=[-1, 1]).n_iter_ in passes
+
+
 def test_the_unit_of_an_output_decides_nothing():
     X, y = numbers()
     rng = np.random.default_rng(1)

@@ -100,8 +100,11 @@ def choose_passes(learner: Learner, rows: FewRows, order: Order) -> Chosen:
     """How many passes of such a learner, which has learned nothing, over rows in the order of each are best for others.
 
     Rows that are too few to be dealt get the most passes. So does a learner whose steps follow from the number of all of them.
+    Rows without weight teach nothing, and get one.
     """
     most, columns = most_passes(rows.n), max(learner.size, rows.columns)
+    if not np.any(rows.weights):
+        return Chosen(1)
     if most == 1 or rows.n < FEWEST or _follows_total(learner, columns):
         return Chosen(most)
     counts = [count for count in COUNTS if count < most] + [most]
