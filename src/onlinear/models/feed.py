@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from onlinear.learner.classes import OneAgainstRest, best_class
 from onlinear.learner.loss_sums import mean_loss
 from onlinear.rows import Source
+from onlinear.training.few_rows import order_of
 from onlinear.training.tasks import BLOCK, PASS, Attributes, Tasks
 
 ROWS = 1 << 13  # rows between two calls of the callbacks
@@ -111,18 +111,6 @@ def orders(draw: np.random.Generator, n: int, shuffle: bool | str, passes: int) 
     """The order of the rows in each pass, all from one generator; None: as they stand."""
     for _ in range(passes):
         yield order_of(draw, shuffle, n)
-
-
-def order_of(draw: np.random.Generator, shuffle: bool | str, n: int) -> np.ndarray | None:
-    """The order of n rows in one pass; None: as they stand."""
-    if not shuffle:
-        return None
-    return draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
-
-
-def drawn_anew(shuffle: bool | str) -> Callable[[int], np.ndarray | None]:
-    """What gives orders of so many rows, always the same ones, whatever the model draws."""
-    return partial(order_of, np.random.default_rng(0), shuffle)
 
 
 def rows_untold(outputs: int) -> int:

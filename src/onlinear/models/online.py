@@ -48,7 +48,6 @@ from onlinear.models.feed import (
     Progress,
     ScoredBefore,
     check_callbacks,
-    drawn_anew,
     orders,
     rows_untold,
     show_bar,
@@ -171,7 +170,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             source = source.held() if passes > 1 or shuffle else source
             chosen = Chosen(passes)
             if certified is None and is_auto(self.passes) and passes > 1:
-                chosen = choose_passes(learner, rows_of_source(source, y[:], weights), drawn_anew(shuffle))
+                chosen = choose_passes(learner, rows_of_source(source, y[:], weights), shuffle)
                 passes, learner.total = chosen.passes, source.n * chosen.passes
             if certified is None:
                 start_passes(tasks, passes, source.n)
@@ -368,7 +367,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             if anew:
                 forget(self)
             options = self._options_of_run(stream, classes, passes, anew, shuffled)
-            if anew and is_auto(self.passes) and options.most is None:
+            if anew and is_auto(self.passes):
                 options = with_passes(stream, options, lambda task: twin_of(self), shuffled)
             training = Training(stream, options, lambda task: model, shuffled=shuffled, tasks=tasks)
             describe = partial(self._take_over, model, stream, training, before, anew)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from onlinear.learner.uncertainty import refuse_more_passes
 from onlinear.streams import Shuffled, Stream
 from onlinear.training.few_rows import ENOUGH, choose_passes, most_passes
@@ -16,10 +14,12 @@ from onlinear.training.training import Training
 
 def with_passes(stream: Stream, options: Options, make: Callable[[str], Trainable], shuffled: Shuffled | None) -> Options:
     """The options of a run with the passes and the slope that its rows are worth: one pass where they are many, or cannot be
-    read twice.
+    read twice. A run that ends at a certified gap keeps its passes.
 
     ``make`` gives models that begin anew. The generator of a shuffle stands where it stood.
     """
+    if options.most is not None:
+        return options
     options = options._replace(passes=1)
     if not stream.rereadable or (stream.rows is not None and stream.rows >= ENOUGH):
         return options
@@ -31,6 +31,5 @@ def with_passes(stream: Stream, options: Options, make: Callable[[str], Trainabl
     if rows is None:
         return options
     refuse_more_passes(probe.learner, most_passes(rows.n))
-    draw = np.random.default_rng(0)
-    chosen = choose_passes(probe.learner, rows, draw.permutation if shuffled is not None else lambda n: None)
+    chosen = choose_passes(probe.learner, rows, shuffled is not None)
     return options._replace(passes=chosen.passes, auto=True, slope=chosen.slope)

@@ -37,7 +37,6 @@ COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once
 FEWEST = 2 * PARTS  # rows that can be dealt
 
-Order = Callable[[int], "np.ndarray | None"]  # of so many rows, the places in which a pass learns them; None: as they stand
 Pieces = Iterator[tuple[slice, Source]]
 
 
@@ -96,8 +95,16 @@ def _pieces_of_block(block: Block, intake: Intake, which: np.ndarray) -> Pieces:
     return intake.sources(intake.check(block.take(which)))
 
 
-def choose_passes(learner: Learner, rows: FewRows, order: Order) -> Chosen:
-    """How many passes of such a learner, which has learned nothing, over rows in the order of each are best for others.
+def order_of(draw: np.random.Generator, shuffle: bool | str, n: int) -> np.ndarray | None:
+    """The order of n rows in one pass; None: as they stand."""
+    if not shuffle:
+        return None
+    return draw.integers(n, size=n) if shuffle == "replacement" else draw.permutation(n)
+
+
+def choose_passes(learner: Learner, rows: FewRows, shuffle: bool | str) -> Chosen:
+    """How many passes of such a learner, which has learned nothing, are best for other rows. Orders are always the same ones,
+    whatever the model draws.
 
     Rows that are too few to be dealt get the most passes. So does a learner whose steps follow from the number of all of them.
     Rows without weight teach nothing, and get one.
@@ -109,7 +116,7 @@ def choose_passes(learner: Learner, rows: FewRows, order: Order) -> Chosen:
         return Chosen(most)
     counts = [count for count in COUNTS if count < most] + [most]
     scores = np.full((len(counts), *rows.y.shape), np.nan)
-    parts = _deal(rows.y)
+    parts, order = _deal(rows.y), partial(order_of, np.random.default_rng(0), shuffle)
     for part in range(PARTS):
         with suppress(DivergenceError):
             _score_part(_unlearned(learner, columns), rows, parts == part, counts, order, scores)
@@ -154,7 +161,14 @@ def _deal(y: np.ndarray) -> np.ndarray:
     return parts
 
 
-def _score_part(learner: Learner, rows: FewRows, held: np.ndarray, counts: list[int], order: Order, scores: np.ndarray) -> None:
+def _score_part(
+    learner: Learner,
+    rows: FewRows,
+    held: np.ndarray,
+    counts: list[int],
+    order: Callable[[int], np.ndarray | None],
+    scores: np.ndarray,
+) -> None:
     """Train on the rows that are not ``held``, and score those that are after each of ``counts`` passes, into ``scores``."""
     learned, judged = np.flatnonzero(~held), np.flatnonzero(held)
     for made in range(1, counts[-1] + 1):
