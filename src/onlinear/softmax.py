@@ -65,10 +65,9 @@ class Softmax(NamedTuple):
 
     def log_probabilities(self, z: np.ndarray, axis: int) -> np.ndarray:
         """log p_k of scores z whose outputs are along ``axis``; the result has the shape of z."""
-        first = np.moveaxis(np.array(z, dtype=np.float64), axis, 0)
-        found = np.ascontiguousarray(first).reshape(len(first), -1)
-        subtract_levels(found)
-        return np.moveaxis(found.reshape(first.shape), 0, axis)
+        found = np.array(np.swapaxes(z, 0, axis), dtype=np.float64, order="C")
+        subtract_levels(found.reshape(len(found), -1))  # a view
+        return found.swapaxes(0, axis)
 
     def probability(self, s: np.ndarray) -> np.ndarray:
         """P(y = k) = p_k; the outputs are along the last axis."""
