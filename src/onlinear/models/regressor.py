@@ -44,8 +44,9 @@ class OnlineRegressor(RegressorMixin, Online, Regressor):  # type: ignore[misc]
         solver, takes ``"adaptive,calibrated=true"``: that, less the mean of the targets, times its calibration slope. It is
         learned from the predictions of rows before they are trained on, and is 1 from a second pass on.
     passes : int or "auto", default=1
-        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: in at most
-        100 passes, and 20,000 rows in all. How many, rows say that are held out: five models are trained on four fifths each.
+        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns fewer than 20,000 rows more
+        often: in at most 100 passes, and 100,000 rows in all. How many, rows say that are held out: five models are trained on
+        four fifths each.
         Solvers and averages that have to know the number of rows, batch solvers, ``tol`` and fewer than 10 rows take the most
         passes; a stream that cannot be read twice takes one.
     shuffle : bool or "replacement", default=None

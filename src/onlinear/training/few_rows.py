@@ -32,7 +32,8 @@ from onlinear.streams.blocks import joined
 from onlinear.training.intake import Intake, drop_held
 
 AUTO = "auto"  # what asks the rows
-ENOUGH, MOST_PASSES = 20_000, 100  # rows that few rows are learned as often as, and the most passes for it
+ENOUGH = 20_000  # rows that are no longer few
+MOST_PASSES, MOST_ROWS = 100, 100_000  # passes over few rows, and rows in all of them
 COUNTS = (1, 2, 5, 10, 20, 50)  # passes that are compared, beside the most
 PARTS = 5  # of the rows, each held out once
 FEWEST = 2 * PARTS  # rows that can be dealt
@@ -65,8 +66,8 @@ class Chosen(NamedTuple):
 
 
 def most_passes(rows: int) -> int:
-    """So many passes that rows are learned ``ENOUGH`` times in all, at most ``MOST_PASSES``."""
-    return min(MOST_PASSES, ceil(ENOUGH / max(1, rows)))
+    """The most passes over so many rows: ``MOST_PASSES``, of at most ``MOST_ROWS`` in all; one where rows are not few."""
+    return 1 if rows >= ENOUGH else min(MOST_PASSES, ceil(MOST_ROWS / max(1, rows)))
 
 
 def rows_of_source(source: Source, y: np.ndarray, weights: np.ndarray) -> FewRows:
