@@ -368,8 +368,9 @@ What an estimator takes where you name nothing, for one pass:
 
 | | OnlineClassifier | OnlineRegressor |
 | --- | --- | --- |
+| loss | `logistic`; of three or more classes `softmax`, where no penalty, solver, `forget=`, `uncertainty=` or `tol=` is named | `squared` |
 | solver | `implicit-ftrl`: adaptive implicit steps; `fiol` with bounds, and for `softmax` with a penalty; `odrs` with total variation | `implicit-ftrl` with l1, and for the squared loss without a penalty; poisson: `mixture`, with l1 `implicit-ftrl`; else `fiol`, or without a penalty its faster form `implicit-sgd`; with total variation `odrs`, and `comid` where the slope of the loss is bounded |
-| size of adaptive steps | 1 / slope of the loss at a score of 0: 2 for logistic, 1 for hinge; 8 for softmax, whose classes share one size | 2; with an average 8, but not for poisson |
+| size of adaptive steps | 1 / slope of the loss at a score of 0: 2 for logistic, 1 for hinge; sqrt(2 K) for softmax of K classes, which share one size | 2; with an average 8, but not for poisson |
 | size of other steps | 2.4 / slope of the loss at a score of 0, over sqrt t: 4.8 for logistic, 2.4 for hinge | 2.4 over sqrt t; quantile: 1 over sqrt t |
 | scale | `tempered` for adaptive steps without a penalty; else `centred`, which is `rms` less the running mean in columns with an entry in nearly every row; `rms` without an intercept, and with `tol` | the same; `dense` for `mixture` |
 | average | `adaptive`, and `calibrated` for the losses logistic and softmax without a penalty; none with l1 or total variation, because an average would fill their zeros | the same, with `calibrated` for the squared loss of one output; without an average the step size is a fifth |
@@ -474,19 +475,29 @@ of these sets do they change by two standard errors. After targets that ascend t
 cpusmall +.5, and a9a, abalone, space_ga and electricity with less than .1. The least squares slope itself is not taken: one target of 1e6
 among targets near 1 would ruin thousands of rows. Several targets have no common slope, and get none.
 
-`softmax` without a penalty takes these steps and this slope too. All classes share one metric. A metric of a class alone would be small
-where hardly any row is of that class, and its steps too large: on texts of 20 subjects that costs twice the log loss (one order). These are
-progressive log losses over five fresh orders:
+Three or more classes are joined by `softmax`. It takes these steps and this slope too. All classes share one metric, the sum of the squared
+gradients of all. A metric of a class alone would be small where hardly any row is of that class, and its steps too large: on texts of 20
+subjects that costs twice the log loss (one order). The metric of K classes is about K / 2 times as large as that of one against the
+rest. So the step is sqrt(K / 2) times the logistic loss's, sqrt(2 K).
 
-| | one against the rest | one step size for all columns (the default before) | that with the slope | now |
-| --- | ---: | ---: | ---: | ---: |
-| iris | .451 | .363 | .366 | .378 |
-| wine | .211 | .193 | .193 | .207 |
-| digits | .356 | .322 | .319 | .323 |
-| MNIST | .426 | .385 | .363 | .361 |
-| 20 subjects | .100 | .243 | .138 | .075 |
+It was compared with one class against the rest, the default of release 0.1. The numbers are ratios of held-out log losses and errors,
+geometric means over tasks of three to 26 classes. The last column counts the tasks whose log loss is smaller, and larger, by 2 %.
 
-The step of `softmax` was chosen on digits and two generated sets; 32 is 2 to 3 % better on digits and 1 % worse on dense columns.
+| tasks | log loss, one pass | error, one pass | log loss, `passes="auto"` | error, `passes="auto"` | better, worse in one pass |
+| --- | ---: | ---: | ---: | ---: | ---: |
+| 17 sets of KEEL, 5 splits | .87 | .92 | .82 | .91 | 11, 1 |
+| 87 tables of R, 5 splits | .96 | .95 | | | 24, 4 |
+| 64 other tables of R, 3 splits | .92 | .92 | .71 | .85 | 23, 2 |
+| 83 more tables of R, 3 splits, looked at last | .93 | .89 | .86 | .91 | 34, 6 |
+
+The log loss of MNIST is .274 instead of .351, its error 7.9 instead of 8.3 %. On generated texts of three to six topics, whose labels
+are noise in 10 to 30 % of the rows, log losses move by 1.2 % both ways, and errors are up to 3 % larger. Steps of sqrt K and 2 sqrt K were
+tried too. The first has 1.8 % larger log losses on the 87 tables and 1.1 % smaller ones on texts, the second 1.4 % smaller and 1.1 %
+larger.
+
+With a penalty one class against the rest stays. No solver has adaptive implicit steps for `softmax` with l1, and those of one size lose
+more on text than softmax gains. It stays beside `forget`, `uncertainty` and `tol` too, which have no form for `softmax` or were not measured
+with it.
 
 For the choice between average and last iterate these were tried and not kept: half of the average as a third, a temperature for each of
 the two, and an average with weights t^3. That is nearly the average of the last half of the rows. As a third it takes .5 % off spambase's

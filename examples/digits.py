@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from onlinear import OnlineClassifier
 
 X, y = load_digits(return_X_y=True)
-model = OnlineClassifier("softmax", passes=10, random_state=0).fit(X, y)
+model = OnlineClassifier(passes=10, random_state=0).fit(X, y)
 figure, places = plt.subplots(2, 5, figsize=(8, 3.6))
 for digit, (place, weights) in enumerate(zip(places.flat, model.coef_, strict=True)):
     limit = abs(weights).max()

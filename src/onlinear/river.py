@@ -123,8 +123,9 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    loss : str or loss object, default="logistic"
-        The loss; it must give probabilities for ``predict_proba_one``.
+    loss : str or loss object, default=None
+        The loss; it must give probabilities for ``predict_proba_one``. None is the estimators' own: ``"logistic"``, and of more
+        than two classes ``"softmax"``.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``.
     solver : str or solver object, default=None
@@ -156,7 +157,7 @@ class Classifier(_RiverModel, base.MiniBatchClassifier):
 
     def __init__(
         self,
-        loss: Any = "logistic",
+        loss: Any = None,
         penalty: Any = "none",
         solver: Any = None,
         average: Any = None,

@@ -204,9 +204,9 @@ def test_labels_of_any_kind(rows):
 # --- classes and weights ---------------------------------------------------------------------------------------------
 
 
-def test_several_classes_are_one_against_the_rest(three):
+def test_logistic_takes_several_classes_one_against_the_rest(three):
     X, y = three
-    model = OnlineClassifier(random_state=0, passes=2, average="weighted-t1").fit(X, y)
+    model = OnlineClassifier("logistic", random_state=0, passes=2, average="weighted-t1").fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.decision_function(X).shape == (150, 3)
     for k in range(3):

@@ -51,6 +51,61 @@ def test_two_classes_have_the_certificate_of_the_logistic_loss():
         OnlineClassifier("softmax", penalty="l1=1e-2", tol=1e-6).fit(X, Y)
 
 
+LOSSES = ("Logistic", "Softmax")  # of two classes, and of more
+
+
+def losses_of(**settings):
+    """The losses of two classes and of four, where none is named."""
+    models = [OnlineClassifier(random_state=0, **settings).fit(X, y) for y in (Y < "c", Y)]
+    return tuple(type(model.learner_.loss).__name__ for model in models)
+
+
+@pytest.mark.parametrize("settings", [{}, {"passes": "auto"}, {"average": "uniform"}, {"scale": "none"}, {"eta": 1.0}])
+def test_it_is_the_default_of_several_classes(settings):
+    assert losses_of(**settings) == LOSSES
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"penalty": "l1=1e-3"},
+        {"l2": 0.1, "penalty": "l2"},
+        {"solver": "comid"},
+        {"forget": 1000},
+        {"uncertainty": True},
+        {"penalty": "l2=1e-2", "tol": 1e-2},
+    ],
+)
+def test_what_has_no_measured_form_with_it_takes_one_against_the_rest(settings):
+    assert losses_of(**settings) == ("Logistic", "Logistic")
+
+
+def test_the_default_is_the_named_loss_bit_for_bit():
+    for y, loss in ((Y < "c", "logistic"), (Y, "softmax")):
+        default, named = (OnlineClassifier(each, random_state=0).fit(X, y) for each in (None, loss))
+        assert np.array_equal(default.coef_, named.coef_)
+        assert default.loss is None
+
+
+def test_a_default_continues_after_a_file(tmp_path):
+    model = OnlineClassifier().partial_fit(X[:300], Y[:300], classes=np.unique(Y))
+    model.save(tmp_path / "m")
+    back = load(tmp_path / "m")
+    assert back.loss is None
+    for each in (back, model):
+        each.partial_fit(X[300:], Y[300:])
+    assert np.array_equal(back.coef_, model.coef_)
+    assert np.array_equal(model.coef_, OnlineClassifier(shuffle=False).fit(X, Y).coef_)
+    with pytest.raises(ValueError, match="begun with loss=None"):
+        back.set_params(loss="softmax").partial_fit(X, Y)
+
+
+def test_its_steps_grow_like_the_root_of_the_classes():
+    for classes in (3, 8, 50):
+        y = np.arange(len(X)) % classes
+        assert OnlineClassifier().fit(X, y).learner_.spec["solver"] == f"implicit-ftrl,eta={np.sqrt(2 * classes):g}"
+
+
 @pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("penalty", ["none", "l1=1e-3"])
 def test_files_keep_it(tmp_path, penalty, final):

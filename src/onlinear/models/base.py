@@ -49,6 +49,8 @@ from onlinear.streams import encoding
 from onlinear.text.form import check_flag, check_verbose
 from onlinear.training.options import CLASSIFY, REGRESS
 
+LOGISTIC, JOINED = "logistic", "softmax"  # the losses of a classifier that names none: of two classes, and of more
+
 # Settings that a learner is made with: no later row changes them.
 OF_LEARNER = (
     "loss",
@@ -169,18 +171,18 @@ class Model(Certifying, ABC):
     def new_learner(self, outputs: int, total: int | None) -> Learner:
         """A learner of these settings; ``total``: the rows that it will learn, where they are known."""
         self.check_flags()
-        solver, average = self._solver(), self._average(outputs)
+        solver, average = self._solver(outputs), self._average(outputs)
         follows = self._follows(solver, average)
         return Learner(
             solver,
-            self.loss,
+            self.chosen_loss(),
             self.chosen_penalty(),
             average,
             scale=self.chosen_scale(),
             fit_intercept=self.fit_intercept,
             n_features=self.n_features_in_,
             n_outputs=outputs,
-            targets=RELATIVE if follows and self.task == REGRESS and has_units(build_loss(self.loss)) else RAW,
+            targets=RELATIVE if follows and self.task == REGRESS and has_units(self.built_loss()) else RAW,
             weights=RELATIVE if follows else RAW,
             clip=self.clips(follows),
             forget=self.forget,
@@ -207,7 +209,7 @@ class Model(Certifying, ABC):
 
     def check_flags(self) -> None:
         """Raise for settings that no part of the learner takes, or that are of no use where weights begin at 0."""
-        refuse_no_slope(build_loss(self.loss))
+        refuse_no_slope(self.built_loss())
         check_flag("warm_start", self.warm_start)
         check_verbose(self.verbose)
         count("max_passes", self.max_passes)
@@ -220,8 +222,16 @@ class Model(Certifying, ABC):
         """The model with its loss for so many outputs."""
         return self
 
-    def _solver(self) -> Any:
-        """The solver: as named, else implicit steps, adaptive where that was measured to be better."""
+    def chosen_loss(self) -> Any:
+        """The loss, as far as the number of outputs does not decide it."""
+        return self.loss
+
+    def built_loss(self) -> Any:
+        """That loss as an object."""
+        return build_loss(self.chosen_loss())
+
+    def _solver(self, outputs: int) -> Any:
+        """The solver for so many outputs: as named, else implicit steps, adaptive where that was measured to be better."""
         if self.solver is not None:
             return with_step(self.solver, self.eta)
         adapts, name = self._adapts(), self._default_solver()
@@ -230,9 +240,9 @@ class Model(Certifying, ABC):
         if name in ("ftrl", "mixture") or self._fuses():
             return name
         if adapts:
-            eta = adaptive_eta(self.choice, build_loss(self.loss), averaged=not is_none(self._average()))
+            eta = adaptive_eta(self.choice, self.built_loss(), not is_none(self._average()), outputs)
             return f"{name},eta={eta:g}"
-        eta = natural_eta(self.choice, build_loss(self.loss)) * (self.choice.single if is_none(self._average()) else 1.0)
+        eta = natural_eta(self.choice, self.built_loss()) * (self.choice.single if is_none(self._average()) else 1.0)
         return f"{name},eta={eta:g}"
 
     def _default_solver(self) -> str:
@@ -240,9 +250,9 @@ class Model(Certifying, ABC):
         if self._mixes():
             return "mixture"
         if self._adapts():
-            return "ftrl" if self.forget is not None and is_joint(build_loss(self.loss)) else "implicit-ftrl"
+            return "ftrl" if self.forget is not None and is_joint(self.built_loss()) else "implicit-ftrl"
         if self._fuses():
-            return "comid" if self.eta is not None else fused_solver(build_loss(self.loss))
+            return "comid" if self.eta is not None else fused_solver(self.built_loss())
         return "implicit-sgd" if self._is_bare() else "fiol"
 
     def _fuses(self) -> bool:
@@ -252,7 +262,7 @@ class Model(Certifying, ABC):
     def _mixes(self) -> bool:
         """Whether the default is a mixture: for counts, whose best steps differ most from set to set, where nothing is asked
         for that a mixture has no form for."""
-        if self.solver is not None or self.certifies or not self._adapts() or type(build_loss(self.loss)) is not Poisson:
+        if self.solver is not None or self.certifies or not self._adapts() or type(self.built_loss()) is not Poisson:
             return False
         free = self.average is None and self.forget is None and not self.uncertainty
         return free and build_penalty(self.chosen_penalty()).l1 == 0.0 and self.scale in (None, "none", *CENTRED_KINDS)
@@ -270,7 +280,7 @@ class Model(Certifying, ABC):
         """
         if self.forget is not None:
             return True
-        penalty, loss = build_penalty(self.chosen_penalty()), build_loss(self.loss)
+        penalty, loss = build_penalty(self.chosen_penalty()), self.built_loss()
         if is_joint(loss):
             return is_bare(penalty)
         if type(penalty) is not ElasticNet or not hasattr(loss, "theta"):
@@ -308,8 +318,11 @@ class Model(Certifying, ABC):
 
         Not where something is asked for by which the weights should be small, or how far predictions may be off.
         """
-        free = self.solver is None and self.forget is None and not self.uncertainty
-        return free and self._is_bare() and can_calibrate(build_loss(self.loss), outputs)
+        return self._is_free() and can_calibrate(self.built_loss(), outputs)
+
+    def _is_free(self) -> bool:
+        """Whether nothing is asked for by which weights should be small or follow the latest rows, nor a solver, nor copies."""
+        return self.solver is None and self.forget is None and not self.uncertainty and self._is_bare()
 
     def _engine(self, solver: Any, average: Any) -> Engine | None:
         """The engine of these parts, or None where there is none; its parts are checked when the learner is made."""
@@ -319,7 +332,7 @@ class Model(Certifying, ABC):
             kept: Average | Fading | None = build_average(average, total=2)
             if self.forget is not None:
                 built, kept = forgetful(built, "", self.forget), fading(average, kept, self.forget)
-            return built.engine(Problem(build_loss(self.loss), penalty, kept, self.fit_intercept))
+            return built.engine(Problem(self.built_loss(), penalty, kept, self.fit_intercept))
         except (ValueError, TypeError):
             return None
 
@@ -487,7 +500,7 @@ class Model(Certifying, ABC):
 
 
 class Classifier(Model):
-    """A model of classes, several one against the rest."""
+    """A model of classes, several joined by one loss or each against the rest."""
 
     choice = Choice(2.4, 2.4, 2.4, 1.0, CENTRED, 1.0, 1.0)
     task = CLASSIFY
@@ -497,7 +510,7 @@ class Classifier(Model):
     @explain_arguments
     def __init__(
         self,
-        loss: Any = "logistic",
+        loss: Any = None,
         *,
         penalty: Any = "none",
         solver: Any = None,
@@ -552,12 +565,22 @@ class Classifier(Model):
 
     def for_outputs(self, outputs: int) -> Self:
         """The model with its loss for so many outputs: a single one, which tells two classes apart, has no joint loss."""
-        loss = build_loss(self.loss)
-        if outputs > 1 or not is_joint(loss):
+        loss = self._loss_of(outputs)
+        if loss is self.loss:
             return self
         alone = copy(self)
-        alone.loss = loss.of_two()
+        alone.loss = loss
         return alone
+
+    def _loss_of(self, outputs: int) -> Any:
+        if self.loss is None and outputs > 1 and self._is_free() and not self.certifies:
+            return JOINED
+        loss = self.built_loss()
+        return loss.of_two() if outputs == 1 and is_joint(loss) else self.chosen_loss()
+
+    def chosen_loss(self) -> Any:
+        """The loss, as far as the number of outputs does not decide it."""
+        return LOGISTIC if self.loss is None else self.loss
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The classes that scores say, (n,)."""
@@ -586,7 +609,7 @@ class Classifier(Model):
         return (chances / total).tolist() if total > 0.0 else [1.0 / len(chances)] * len(chances)
 
     def new_learner(self, outputs: int, total: int | None) -> Learner:
-        if loss_labels(self.loss) not in ("signs", "real"):
+        if loss_labels(self.chosen_loss()) not in ("signs", "real"):
             known = ", ".join(name for name, loss in ALL_LOSSES.items() if getattr(loss, "labels", "real") in ("signs", "real"))
             raise ValueError(f"loss {self.loss!r} takes counts, not classes. Losses for classes: {known}.")
         alone = self.for_outputs(outputs)
@@ -723,7 +746,7 @@ def gives_probabilities(model: Any) -> bool:
     if not isinstance(model, Classifier):
         return False
     try:
-        loss = model.learner_.loss if hasattr(model, "learner_") else build_loss(model.loss)
+        loss = model.learner_.loss if hasattr(model, "learner_") else model.built_loss()
     except (TypeError, ValueError):
         return False
     return hasattr(loss, "probability")

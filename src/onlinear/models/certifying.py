@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from onlinear.certified import refuse_uncertified
 from onlinear.learner import Learner
-from onlinear.learner.parts import build_loss, build_penalty, preset_of, solver_name
+from onlinear.learner.parts import build_penalty, preset_of, solver_name
 from onlinear.learner.scores import predictors_of
 from onlinear.rows.centring import KIND as CENTRED
 from onlinear.rows.centring import TEMPERED
@@ -22,7 +22,6 @@ def names_certified(solver: Any) -> bool:
 class Certifying:
     """The part of a model that knows ``tol``; the model has the settings."""
 
-    loss: Any
     solver: Any
     scale: Any
     tol: float | None
@@ -33,8 +32,10 @@ class Certifying:
     fit_intercept: bool
     n_features_in_: int | None
     learner_: Any
-    check_flags: Any  # these six: methods of the model
+    check_flags: Any  # these eight: methods of the model
     for_outputs: Any
+    chosen_loss: Any
+    built_loss: Any
     chosen_penalty: Any
     chosen_scale: Any
     new_learner: Any
@@ -53,7 +54,7 @@ class Certifying:
             return alone.certified_learner(outputs, features, online=online)
         self.check_flags()
         self._refuse_unused(online)
-        loss, penalty = build_loss(self.loss), build_penalty(self.chosen_penalty())
+        loss, penalty = self.built_loss(), build_penalty(self.chosen_penalty())
         refuse_uncertified(loss, penalty)
         solver = self.solver
         if not names_certified(solver):
@@ -65,7 +66,7 @@ class Certifying:
             solver = f"{solver_name(solver)},tol={tol!r}" if isinstance(solver, str) else solver._replace(tol=tol)
         return Learner(
             solver,
-            self.loss,
+            self.chosen_loss(),
             self.chosen_penalty(),
             scale=self._certified_scale(),
             fit_intercept=self.fit_intercept,
@@ -81,10 +82,11 @@ class Certifying:
         if self.warm_start:
             raise ValueError("warm_start=True and tol= need the rows as arrays; on a stream the online passes are the start.")
         if not self.certified_learner(outputs, 1, online=True).engine.rounds:
-            use = "use 'prox-newton', or " if hasattr(build_loss(self.loss), "curvature") else ""
+            use = "use 'prox-newton', or " if hasattr(self.built_loss(), "curvature") else ""
             raise ValueError(
                 f"tol= on a stream needs a loss with a second derivative and 'prox-newton', whose passes are sums over rows; "
-                f"loss {self.loss!r} with solver {self.solver!r} keeps a number for each row: {use}give the rows as arrays."
+                f"loss {self.chosen_loss()!r} with solver {self.solver!r} keeps a number for each row: {use}give the rows as "
+                "arrays."
             )
         first = copy(self)
         first.scale = self._certified_scale()

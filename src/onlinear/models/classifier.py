@@ -1,4 +1,4 @@
-"""OnlineClassifier: labels and class weights in front of ``Learner``, one class against the rest."""
+"""OnlineClassifier: labels and class weights in front of ``Learner``."""
 
 from __future__ import annotations
 
@@ -58,20 +58,22 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
     """A linear classifier, trained row by row.
 
     It minimises  mean_i s_i l(<w, x_i> + b, y_i) + r(w)  with the loss l, the penalty r, and s_i the weight of a row times the
-    weight of its class. Several classes are trained one against the rest, or joined by ``loss="softmax"``, all in one pass over
-    the rows.
+    weight of its class. Several classes are joined by the loss ``softmax``, or trained one against the rest, all in one
+    pass over the rows.
 
     Parameters
     ----------
-    loss : str or loss object, default="logistic"
+    loss : str or loss object, default=None
         The loss, as ``"name,key=value,..."``. Losses of numbers (squared, absolute, huber, ...) learn the targets -1 and +1.
-        ``"softmax"`` is one loss over the scores of all classes; for two classes it is the logistic loss.
+        ``"softmax"`` is one loss over the scores of all classes; for two classes it is the logistic loss. None is
+        ``"logistic"`` for two classes and ``"softmax"`` for more. With a penalty, a named solver, ``forget``, ``uncertainty``
+        or ``tol`` it is ``"logistic"``, one class against the rest.
     penalty : str or penalty object, default="none"
         The penalty, such as ``"l1=1e-5"``. It acts on the weights of scaled columns, not on the intercept.
     solver : str or solver object, default=None
         The method, such as ``"rda"`` or ``"comid,eta=0.5"``. None takes adaptive implicit steps, ``implicit-ftrl``, with
-        eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge; 8 for softmax. With bounds, and of
-        ``loss="softmax"`` with a penalty, they are those of ``fiol``: the size of step t is then
+        eta = 1 / (slope of the loss at 0): 2 for the logistic loss, 1 for hinge; sqrt(2 K) for softmax of K classes. With
+        bounds, and of ``loss="softmax"`` with a penalty, they are those of ``fiol``: the size of step t is then
         2.4 / (slope at 0) / sqrt(t), of softmax twice that, and follows the running largest weight of the rows. With total
         variation they are those of ``odrs``, of size 0.3 / sqrt(t).
     average : str or Average, default=None
@@ -82,8 +84,9 @@ class OnlineClassifier(ClassifierMixin, Online, Classifier):  # type: ignore[mis
         is learned from the scores of rows before they are trained on. From a second pass on it is 1, or what ``passes="auto"``
         has found; where ``partial_fit`` gets the same rows again, the rows themselves show it.
     passes : int or "auto", default=1
-        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns few rows more often: in at most
-        100 passes, and 20,000 rows in all. How many, rows say that are held out: five models are trained on four fifths each.
+        Passes of ``fit`` over the rows; for a batch solver its iterations. ``"auto"`` learns fewer than 20,000 rows more
+        often: in at most 100 passes, and 100,000 rows in all. How many, rows say that are held out: five models are trained on
+        four fifths each.
         An average with a calibration slope gets it from these rows too. Solvers and averages that have to know the number of
         rows, batch solvers, ``tol`` and fewer than 10 rows take the most passes; a stream that cannot be read twice takes one.
     shuffle : bool or "replacement", default=None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
+from math import sqrt
 from typing import Any, NamedTuple
 
 from onlinear.learner.parts import build_loss
@@ -15,7 +16,6 @@ from onlinear.text.hints import advise_on_argument
 
 BEYOND_SETTINGS = 1e9  # a residual beyond the settings of any loss
 JOINT = 2.0  # steps of softmax, as a multiple of the logistic loss's
-JOINT_ADAPTIVE = 4.0  # the same in the metric of the gradients, which for softmax is that of all classes together
 
 
 class Choice(NamedTuple):
@@ -76,10 +76,14 @@ def fused_solver(loss: Any) -> str:
     return f"odrs,schedule=growing-rho,lam={0.3 if loss_labels(loss) == 'signs' else 0.1}"
 
 
-def adaptive_eta(choice: Choice, loss: Any, averaged: bool) -> float:
-    """The step size that suits a loss, by its slope, in the metric of the gradients."""
+def adaptive_eta(choice: Choice, loss: Any, averaged: bool, outputs: int) -> float:
+    """The step size that suits a loss of so many outputs, by its slope, in the metric of the gradients.
+
+    The metric of a joint loss sums the squared gradients of all classes. That of K classes is about K / 2 times as large as
+    that of each alone, so steps in it are sqrt(K / 2) times as large.
+    """
     if is_joint(loss):
-        return JOINT_ADAPTIVE * adaptive_eta(choice, loss.of_two(), averaged)
+        return sqrt(outputs / 2.0) * adaptive_eta(choice, loss.of_two(), averaged, 1)
     labels = getattr(loss, "labels", "real")
     slope = abs(float(loss.slope(0.0, 1.0))) if labels == "signs" else 1.0
     step = choice.adaptive_averaged if averaged and labels != "counts" else choice.adaptive

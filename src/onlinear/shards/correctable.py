@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onlinear.learner import Learner
-from onlinear.learner.parts import build_loss, build_penalty, is_none, split
+from onlinear.learner.parts import build_penalty, is_none, split
 from onlinear.models.base import Model
 from onlinear.models.certifying import names_certified
 from onlinear.solvers import SOLVERS
@@ -46,11 +46,11 @@ def _refuse_parts(model: Model) -> None:
         name = split(solver, "solver", SOLVERS)[0]
         if name in NO_FORM or SOLVERS[name].average is not None:
             raise ValueError(f"solver={solver!r} has no form in rounds over shards: its models have no mean that is one.")
-    loss = build_loss(model.loss)
+    loss = model.built_loss()
     if not all(hasattr(loss, name) for name in ("theta", "slope", "curvature", "conjugate")):
         raise ValueError(
-            f"loss {model.loss!r} has no form in rounds over shards, which need its slope everywhere and an implicit step: use "
-            "'logistic', 'squared-hinge', 'squared', 'huber' or 'poisson'."
+            f"loss {model.chosen_loss()!r} has no form in rounds over shards, which need its slope everywhere and an implicit "
+            "step: use 'logistic', 'squared-hinge', 'squared', 'huber' or 'poisson'."
         )
     penalty = build_penalty(model.chosen_penalty())
     if not (getattr(penalty, "separable", False) and hasattr(penalty, "l1") and hasattr(penalty, "l2")):
@@ -73,11 +73,10 @@ def scale_of_rounds(model: Model) -> Any:
 
 def learner_of_rounds(model: Model, solver: str, outputs: int, features: int) -> Learner:
     """The learner of the online pass, of so many outputs and columns. Raises ValueError for parts that do not go together."""
-    alone = model.for_outputs(outputs)
     return Learner(
         solver,
-        alone.loss,
-        alone.chosen_penalty(),
+        model.chosen_loss(),
+        model.chosen_penalty(),
         scale=scale_of_rounds(model),
         fit_intercept=model.fit_intercept,
         n_features=features,
