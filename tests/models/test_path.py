@@ -139,6 +139,23 @@ def test_the_smallest_progressive_loss_is_best(whole):
     assert hasattr(PenaltyPath(OnlineClassifier(), PENALTIES), "predict_proba")
 
 
+def test_rows_that_are_held_out_say_how_many_passes():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 10)), rng.integers(2, size=60)
+    auto = OnlineClassifier(passes="auto", random_state=0)
+    path = PenaltyPath(auto, ["none", "l1=1e-3", "l1=1"]).fit(X, y)
+    passes = {path.estimator_at(k).n_iter_ for k in range(3)}
+    assert len(passes) == 1
+    own = [clone(auto).set_params(penalty=penalty).fit(X, y).n_iter_ for penalty in path.penalties]
+    assert passes < {*own} | {100}
+    assert min(passes) < 100
+    for k in (1, 2):
+        alone = OnlineClassifier(penalty=path.penalties[k], passes=min(passes), random_state=0).fit(X, y)
+        np.testing.assert_array_equal(path.coefs_[k], alone.coef_[0])
+    single = PenaltyPath(auto, ["none"]).fit(X, y)
+    np.testing.assert_array_equal(single.coefs_[0], clone(auto).fit(X, y).coef_[0])
+
+
 def test_only_the_first_pass_counts():
     X, y, s = rows()
     estimator = OnlineClassifier("hinge", solver="comid", random_state=5)

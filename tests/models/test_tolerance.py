@@ -83,6 +83,17 @@ def test_warm_start_and_a_solver_for_the_first_pass():
         OnlineClassifier(penalty="l1=1e-3", tol=1e-5, solver="fiol", passes=3, max_passes=3).fit(X, Y)
 
 
+@pytest.mark.parametrize("solver", ["comid", "drs", "prox-newton", None])
+def test_tol_decides_where_passes_are_auto(solver):
+    few = X[:60], Y[:60]
+    auto, one = (OnlineClassifier(penalty="l2=1e-2", tol=1e-3, solver=solver, passes=p, random_state=0) for p in ("auto", 1))
+    np.testing.assert_array_equal(auto.fit(*few).coef_, one.fit(*few).coef_)
+    assert auto.n_passes_ == one.n_passes_
+    if solver != "drs":
+        streamed = OnlineClassifier(penalty="l2=1e-2", tol=1e-3, solver=solver, passes="auto").fit([few], classes=["no", "yes"])
+        assert streamed.converged_
+
+
 @pytest.mark.parametrize("solver", ["prox-newton", "sdca", "prox-newton,tol=1e-7"])
 def test_solvers_by_name_imply_a_tolerance(solver):
     model = OnlineClassifier(penalty="l2=1e-2", solver=solver).fit(X, Y)

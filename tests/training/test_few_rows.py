@@ -12,6 +12,8 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import log_loss
 
 from onlinear import OnlineClassifier, OnlineRegressor, load, streams
+from onlinear.rows import Rows, read
+from onlinear.training.copies import kinds_of, marks_of
 from onlinear.training.few_rows import COUNTS, MOST_PASSES
 
 pytestmark = pytest.mark.filterwarnings("ignore:The loss was still falling")
@@ -21,6 +23,10 @@ def classes(n=120, d=5, noise=1.0, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     return X, np.where(X[:, 0] + noise * rng.standard_normal(n) > 0.0, 1, -1)
+
+
+def rows_of(X) -> Rows:
+    return read(X, "X").stored().data
 
 
 def numbers(n=120, seed=0):
@@ -76,6 +82,51 @@ def test_probabilities_of_few_rows_are_neither_too_sure_nor_too_cautious():
     auto, one = (OnlineClassifier(passes=p, random_state=0).fit(X[::2], y[::2]) for p in ("auto", 1))
     held = y[1::2]
     assert log_loss(held, auto.predict_proba(X[1::2])) < 0.6 * log_loss(held, one.predict_proba(X[1::2]))
+
+
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+def test_copies_of_a_row_are_held_out_together(task):
+    """Else a row is scored by a model that has learned it, and the most passes win."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 30))
+    X[np.abs(X) < 0.3] = 0.0
+    if task == "classes":
+        make, y = OnlineClassifier, rng.integers(2, size=40)
+    else:
+        make, y = OnlineRegressor, rng.standard_normal(40)
+    once = make(passes="auto", random_state=0).fit(X, y)
+    often, labels = np.repeat(X, 5, axis=0), np.repeat(y, 5)
+    found = [make(passes="auto", random_state=0).fit(kind(often), labels) for kind in (np.array, sp.csr_array, sp.csc_array)]
+    assert max(found[0].n_iter_, once.n_iter_) <= 10
+    for other in (*found[1:], make(passes="auto", random_state=0).fit(pd.DataFrame(often), labels)):
+        np.testing.assert_array_equal(other.coef_, found[0].coef_)
+
+
+def test_copies_are_rows_of_the_same_entries_and_targets():
+    X, y = classes(103)
+    marks, y = marks_of(rows_of(X)), y[:, None].astype(float)
+    assert len(np.unique(marks)) == 103
+    assert len(np.unique(kinds_of(marks, y, 20))) == 103
+    pairs, kinds = np.repeat(marks[:50], 2), np.repeat(np.argsort(np.argsort(marks[:50])), 2)
+    np.testing.assert_array_equal(kinds_of(pairs, np.repeat(y[:50], 2, axis=0), 20), kinds)
+    alternate = np.tile([[1.0], [-1.0]], (50, 1))
+    assert len(np.unique(kinds_of(pairs, alternate, 20))) == 100  # the rows of a few categories
+    assert len(np.unique(kinds_of(np.repeat(marks[:1], 100), np.ones((100, 1)), 20))) == 100  # all rows are alike
+
+
+def test_marks_are_those_of_the_entries():
+    X = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [1.0, 0.0, 2.0], [0.0, 2.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    marks = marks_of(rows_of(X))
+    assert len(np.unique(marks)) == 5
+    assert marks[0] == marks[1]
+    np.testing.assert_array_equal(marks_of(rows_of(X.astype(np.float32))), marks)
+
+
+def test_rows_that_are_all_alike_are_asked_too():
+    X, y = np.ones((60, 2)), np.tile([0, 1, 1], 20)
+    for labels in (y, np.r_[0, np.ones(59)]):
+        model = OnlineClassifier(passes="auto", random_state=0).fit(X, labels)
+        assert abs(model.predict_proba(X[:1])[0, 1] - labels.mean()) < 0.05
 
 
 @pytest.mark.parametrize("make", [OnlineClassifier, OnlineRegressor])

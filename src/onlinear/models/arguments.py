@@ -149,7 +149,8 @@ def is_auto(passes: Any) -> bool:
 
 
 def check_passes(passes: Any, rows: int | None) -> int:
-    """An integer of at least 1; for "auto" the most that so many rows may be worth, and 1 where their number is not known."""
+    """An integer of at least 1; for "auto" the most that so many rows may be worth; 1 where their number is not known, or a
+    certified gap decides instead (None)."""
     if is_auto(passes):
         return 1 if rows is None else most_passes(rows)
     if isinstance(passes, (bool, np.bool_)) or not isinstance(passes, (int, np.integer)) or passes < 1:

@@ -148,7 +148,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             shuffle, draw = self.chosen_shuffle(), make_generator(self.random_state)
             check_callbacks(self.callbacks)
             X, y = self.validate_rows(X, y, first=True)
-            passes = check_passes(self.passes, X.shape[0])
+            passes = check_passes(self.passes, None if self.certifies else X.shape[0])
             y, weights, outputs = self.make_targets(y, sample_weight, None, first=True, balance=True)
             refuse_no_weight(weights)
             certified = self.certified_learner(outputs) if self.certifies else None
@@ -360,7 +360,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         if not anew and not hasattr(self, "learner_") and self.chosen_scale() == "standard":
             raise ValueError("scale='standard' needs the mean of all rows before the first: use fit, or scale='rms'.")
         callbacks, stream = check_callbacks(self.callbacks), self._stream_to_learn(blocks, anew)
-        passes = check_passes(passes, stream.rows if stream.rereadable else None)
+        passes = check_passes(passes, None if (anew and self.certifies) or not stream.rereadable else stream.rows)
         before = dict(vars(self))
         model = self if anew or self.is_fitted else twin_of(self)
         with unchanged_on_error(self):

@@ -32,7 +32,7 @@ from onlinear.learner import Learner
 from onlinear.learner.classes import best_class
 from onlinear.learner.parts import build_penalty
 from onlinear.learner.stored_learner import Arrays, Header
-from onlinear.models.arguments import check_passes, fix_scales, is_stream, make_generator, refuse_no_weight
+from onlinear.models.arguments import check_passes, fix_scales, is_auto, is_stream, make_generator, refuse_no_weight
 from onlinear.models.estimators import ESTIMATORS, OnlineClassifier
 from onlinear.models.feed import Blocks, Feed, orders, start_passes
 from onlinear.models.fitted_path import FittedPath
@@ -46,6 +46,7 @@ from onlinear.rows import named_columns
 from onlinear.solvers.packs.team import threads_of
 from onlinear.text.form import check_flag
 from onlinear.text.warned import warn_caller
+from onlinear.training.few_rows import Chosen, choose_shared_passes, rows_of_source
 from onlinear.training.tasks import NOBODY, PENALTY, Attributes, Tasks
 
 
@@ -141,7 +142,8 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PenaltyPath:
         """Train every model from the start, in the estimator's ``passes`` over the same rows in the same order.
 
-        ``passes="auto"`` is the most that so many rows may be worth: the models share their passes, and no rows are held out.
+        ``passes="auto"``: the models share their passes. They are those of the penalty with the smallest loss on rows that are
+        held out, which takes five times as long as the most passes of all models, or longer.
 
         Parameters
         ----------
@@ -177,23 +179,30 @@ class PenaltyPath(TakesCallbacks, FittedPath, MetaEstimatorMixin, BaseEstimator)
                 return self._fit_to_tolerance(fresh, X, y, sample_weight, tasks)
             shuffle, draw = lead.chosen_shuffle(), make_generator(lead.random_state)
             X, y, weights, outputs = self._rows_for(lead, X, y, sample_weight, None, first=True, balance=True)
-            passes = check_passes(lead.passes, X.shape[0])
+            passes, chosen = check_passes(lead.passes, X.shape[0]), [Chosen(1)] * len(fresh)
             refuse_no_weight(weights)
             group = self._begin(fresh, outputs, total=len(y) * passes)
             if lead.chosen_scale() == "standard":
                 fix_scales(lead.learner_, X, weights)
             source, y, weights = group.check(X, y, weights)
+            source = source.held() if passes > 1 or shuffle else source
+            if is_auto(lead.passes) and passes > 1:
+                chosen = choose_shared_passes([model.learner_ for model in fresh], rows_of_source(source, y, weights), shuffle)
+                passes = chosen[0].passes
+                for model in fresh:
+                    model.learner_.total = len(y) * passes
             self._models, self._group, self._tally = fresh, group, Tally.of(len(fresh))
             for model in fresh:
                 model.n_iter_ = passes
             start_passes(tasks, passes, source.n)
-        source = source.held() if passes > 1 or shuffle else source
         feed, made = Feed(source, y, weights, orders(draw, source.n, shuffle, passes), source.n), 0
         for blocks in feed.passes(tasks):
             self._run(blocks, seen=made > 0)
             made += 1
-        for model in fresh:
+        for model, (_, slope) in zip(fresh, chosen, strict=True):
             model.n_iter_ = made
+            if slope is not None and made == passes:  # none was left out
+                model.learner_.keep_slope(slope)
         return self
 
     def copied_attributes(self) -> Attributes:

@@ -1,6 +1,7 @@
 """How many passes few rows are worth, and how sure their model may be: what rows say that were held out (``passes="auto"``).
 
-The rows are dealt into five parts, classes evenly. For each part a learner trains on the other four, and scores the part
+The rows are dealt into five parts, classes evenly, and copies of a row into one part (``copies.py``): else a row would be
+scored by a model that has learned it. For each part a learner trains on the other four, and scores the part
 after 1, 2, 5, 10, 20, 50 and 100 passes, as far as there may be so many. So each row has scores of models that never learned
 it. Their loss is smallest at some number of passes. The largest number whose loss is not above that by more than the standard
 error of the difference, over the parts, is taken.
@@ -29,6 +30,7 @@ from onlinear.rows import Source
 from onlinear.softmax import Softmax
 from onlinear.streams import Block
 from onlinear.streams.blocks import joined
+from onlinear.training.copies import kinds_of, marks_of
 from onlinear.training.intake import Intake, drop_held
 
 AUTO = "auto"  # what asks the rows
@@ -104,26 +106,45 @@ def order_of(draw: np.random.Generator, shuffle: bool | str, n: int) -> np.ndarr
 
 
 def choose_passes(learner: Learner, rows: FewRows, shuffle: bool | str) -> Chosen:
-    """How many passes of such a learner, which has learned nothing, are best for other rows. Orders are always the same ones,
-    whatever the model draws.
+    """How many passes of such a learner, which has learned nothing, are best for other rows."""
+    return choose_shared_passes([learner], rows, shuffle)[0]
+
+
+def choose_shared_passes(learners: Sequence[Learner], rows: FewRows, shuffle: bool | str) -> list[Chosen]:
+    """How many passes of such learners, which differ in their penalty and have learned nothing, are best for other rows: those
+    of the learner with the smallest loss. Orders are always the same ones, whatever the model draws.
 
     Rows that are too few to be dealt get the most passes. So does a learner whose steps follow from the number of all of them.
     Rows without weight teach nothing, and get one.
     """
+    learner = learners[0]
     most, columns = most_passes(rows.n), max(learner.size, rows.columns)
     if not np.any(rows.weights):
-        return Chosen(1)
+        return [Chosen(1)] * len(learners)
     if most == 1 or rows.n < FEWEST or _follows_total(learner, columns):
-        return Chosen(most)
+        return [Chosen(most)] * len(learners)
     counts = [count for count in COUNTS if count < most] + [most]
+    parts = _deal(rows)
+    losses, slopes = zip(*(pair for one in learners for pair in _held_out(one, rows, parts, counts, shuffle)), strict=True)
+    sums = _in_units(learner.loss, np.array(losses))
+    finite = np.where(np.isfinite(sums.sum(axis=1)), sums.sum(axis=1), inf)
+    first = int(np.argmin(finite)) // len(counts) * len(counts)  # of the learner with the smallest loss
+    best = _most_among_best(sums[first : first + len(counts)])
+    if best is None:
+        return [Chosen(1)] * len(learners)
+    return [Chosen(counts[best], slope) for slope in slopes[best :: len(counts)]]
+
+
+def _held_out(
+    learner: Learner, rows: FewRows, parts: np.ndarray, counts: list[int], shuffle: bool | str
+) -> Iterator[tuple[np.ndarray, float | None]]:
+    """For each of ``counts`` passes the losses of the rows, held out a part at a time, and the slope of their scores."""
     scores = np.full((len(counts), *rows.y.shape), np.nan)
-    parts, order = _deal(rows.y), partial(order_of, np.random.default_rng(0), shuffle)
+    order, columns = partial(order_of, np.random.default_rng(0), shuffle), max(learner.size, rows.columns)
     for part in range(PARTS):
         with suppress(DivergenceError):
             _score_part(_unlearned(learner, columns), rows, parts == part, counts, order, scores)
-    losses, slopes = zip(*(_judge(learner, of_count, rows, parts) for of_count in scores), strict=True)
-    best = _most_among_best(_in_units(learner.loss, np.array(losses)))
-    return Chosen(1) if best is None else Chosen(counts[best], slopes[best])
+    return (_judge(learner, of_count, rows, parts) for of_count in scores)
 
 
 def _most_among_best(losses: np.ndarray) -> int | None:
@@ -152,13 +173,18 @@ def _unlearned(learner: Learner, columns: int, **others: Any) -> Learner:
     return Learner(**learner.spec, **settings, n_features=columns)
 
 
-def _deal(y: np.ndarray) -> np.ndarray:
-    """The part of each row, of all targets y (n, K) about equally many: the rows of a class, or numbers side by side, go to
-    different parts."""
-    drawn = np.random.default_rng(0).permutation(len(y))
-    by_target = drawn[np.lexsort(y[drawn].T)]
-    parts = np.empty(len(y), dtype=np.intp)
-    parts[by_target] = np.arange(len(y)) % PARTS
+def _deal(rows: FewRows) -> np.ndarray:
+    """The part of each row, of all targets about equally many: the rows of a class, or numbers side by side, go to different
+    parts, and the copies of a row to one. Copies that no part has room for are dealt as other rows are."""
+    marks, n = np.empty(rows.n, np.uint64), rows.n
+    for which, source in rows.pieces(np.arange(n)):
+        marks[which] = np.concatenate([marks_of(block) for _, block in source.blocks()])
+    drawn = np.random.default_rng(0).permutation(n)
+    by_target = drawn[np.lexsort(rows.y[drawn].T)]
+    _, first, kinds = np.unique(kinds_of(marks, rows.y, n // PARTS)[by_target], return_index=True, return_inverse=True)
+    turns = np.argsort(np.argsort(first))  # of the kinds, as they come
+    parts = np.empty(n, dtype=np.intp)
+    parts[by_target] = turns[kinds] % PARTS
     return parts
 
 
