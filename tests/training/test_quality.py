@@ -6,6 +6,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_digits
@@ -465,6 +466,11 @@ def test_few_rows_whose_model_ran_away_are_named(name):
     y = X @ rng.normal(size=20)
     with pytest.warns(QualityWarning, match=r"worse than a constant \(loss (inf|.*e\+)"):
         OnlineRegressor(**RAN_AWAY[name]).fit(X, y)
+    frame = pd.DataFrame(X).add_prefix("x").assign(kind=np.where(X[:, 0] > 0.0, "a", "b"))
+    settings = RAN_AWAY[name] | ({"scale": "rms"} if RAN_AWAY[name].get("scale") == "standard" else {})
+    for rows in (([(X, y)],), (frame, y)):
+        with pytest.warns(QualityWarning, match=r"worse than a constant \(loss (inf|.*e\+)"):
+            OnlineRegressor(**settings).fit(*rows)
 
 
 def test_few_rows_of_a_file_whose_model_ran_away_are_named(tmp_path):
@@ -486,6 +492,15 @@ def test_few_rows_whose_model_did_not_run_away_are_not(loss, solver):
         with warnings.catch_warnings():
             warnings.simplefilter("error", QualityWarning)
             OnlineRegressor(loss=loss, solver=solver).fit(X, y)
+            OnlineRegressor(loss=loss, solver=solver).fit([(X, y)])
+
+
+def test_python_says_no_more_of_few_rows_of_a_stream():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", QualityWarning)
+        OnlineClassifier().fit([(X, np.ones(200))], classes=[0, 1])
+        OnlineClassifier().fit([(X, X[:, 0] > 0.0)], classes=[False, True])
 
 
 # --- 80 columns -------------------------------------------------------------------------------------------------------

@@ -378,7 +378,7 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
             warn(training.remarks(command=False))
         if options.most is not None:
             self.warn_of_shortfall()
-        elif anew and training.rows >= ENOUGH:
+        elif anew:
             warn(training.doubts(command=False))
         return self
 

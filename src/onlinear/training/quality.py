@@ -302,16 +302,18 @@ class Quality:
         return best_constant(self.learner.loss, self.targets.points(self.learner.n_outputs, self.negative, *found))
 
     def doubts(self, rows: int, loss: float, weight: float, advice: Advice, passes: int) -> list[str]:
-        """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far."""
+        """Why the model may be of no use, each in one sentence or two; ``loss`` and ``weight`` are the sums so far. Python says
+        of few rows what ``doubts_of_arrays`` says."""
         since = self.marks[-2] if len(self.marks) > 1 else Mark(0, 0.0, 0.0, 0.0, 0.0, np.zeros_like(self.targets.table))
         end = self._mark_at(rows, loss, weight)
-        found = [self._one_class(advice), self._sorted(rows, advice)]
+        silent = rows < ENOUGH and not advice.command
+        found = [] if silent else [self._one_class(advice), self._sorted(rows, advice)]
         if end.weight > since.weight and rows >= ENOUGH:
             found += [self._out_of_reach(since, end, rows, advice), self._worse(since, end, advice)]
         elif end.weight > since.weight and self._ran_away(since, end):
             found.append(self._worse(since, end, advice))
         doubts = [text for text in found if text]
-        more = "" if doubts else self._falling(end, passes, advice)  # more passes help none of these
+        more = "" if doubts or silent else self._falling(end, passes, advice)  # more passes help none of these
         return [*doubts, more] if more else doubts
 
     def _falling(self, end: Mark, passes: int, advice: Advice) -> str:
