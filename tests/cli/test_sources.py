@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 
 import pytest
 from typer.testing import CliRunner
 
+from onlinear import load
 from onlinear.cli import app
 
 COMMAND = [sys.executable, "-m", "onlinear"]
@@ -51,6 +53,41 @@ def test_runs_that_wait_for_a_writer_can_be_ended(tmp_path):
             assert child.returncode == 130
             assert b"interrupted" in error
             assert b"Traceback" not in error
+
+
+FEW = "".join(LINES[:20]).encode()
+TABLE = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (i, i % 3, i % 2) for i in range(20))
+
+
+def begun(text):
+    """The start of a gzip file of some text, all of which can be read."""
+    packer = zlib.compressobj(wbits=31)
+    return packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+@needs_fifos
+@pytest.mark.parametrize(("form", "given"), [("svmlight", FEW), ("svmlight", begun(FEW + b"1 1:2")), ("csv", TABLE + b"5,7")])
+def test_rows_that_a_pipe_has_given_are_learned_before_a_run_ends(tmp_path, form, given):
+    """They fill no block, and a row is left before its end."""
+    model = tmp_path / "m.onlinear"
+    options = ["--target", "y"] if form == "csv" else []
+    command = [*COMMAND, "train", "-", "--format", form, "--model", model, "-q", *options]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True) as run:
+        run.stdin.write(given)
+        run.stdin.flush()
+        time.sleep(6.0)  # until it waits
+        run.send_signal(signal.SIGINT)
+        error = run.communicate(timeout=60)[1]
+    assert (run.returncode, b"interrupted after 20 rows" in error) == (130, True)
+    whole = TABLE if form == "csv" else FEW
+    assert onlinear("train", "-", "--format", form, "--model", model, *options, input=whole.decode()).returncode == 0
+    assert learned_by(f"{model}.partial") == learned_by(model)
+
+
+def learned_by(path):
+    """What a model is, and the rows that it has learned."""
+    model = load(path)
+    return model.t_, model.coef_.tolist(), model.intercept_.tolist()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="process substitution is bash's")

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: the first asks the run to stop after a whole row, the second stops it at once."""
+"""Ctrl-C and SIGTERM: the first asks the run to stop after a whole row, the second stops it at once.
+
+A run that reads pipes learns what they have given so far, as they would give it to nobody again.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,24 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onlinear.streams.leaving import Leaving
     from onlinear.training.training import Training
 
 
 class Interrupts:
-    """While it is entered, signals go to ``training``, or end the command where there is none yet."""
+    """While it is entered, signals go to a run, once it has begun, or end the command. ``pipes``: what is asked before, to
+    leave the pipes that the run reads."""
 
-    training: Training | None = None
-
-    def __init__(self) -> None:
+    def __init__(self, pipes: Leaving | None = None) -> None:
         self._before: dict[int, Any] = {}
+        self._training: Training | None = None
+        self._pipes = pipes
         self._asked = False
+
+    def follow(self, training: Training) -> None:
+        """Tell this run of signals, and of the one that came before."""
+        self._training = training
+        training.ending = self._asked
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():  # the only one that may set handlers
@@ -28,12 +38,22 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by no Python code
+        if self._asked and self._training is None:
+            raise KeyboardInterrupt from None  # the pipes gave too little to begin
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         from onlinear.training.events import Interrupted
 
-        if self.training is None or self._asked:
+        training = self._training
+        if self._asked:
             raise KeyboardInterrupt
-        self._asked = self.training.stopping = True
-        if self.training.waiting:
+        if self._pipes is not None and self._pipes.leave():
+            self._asked = True
+            if training is not None:
+                training.ending = True
+            return
+        if training is None:
+            raise KeyboardInterrupt
+        self._asked = training.stopping = True
+        if training.waiting:
             raise Interrupted

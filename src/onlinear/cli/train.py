@@ -313,12 +313,13 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
         _train_shards(ctx, given, reading)
         return
     from onlinear.cli import checkpoints, runs
+    from onlinear.streams.leaving import Leaving
 
     if given["rounds"] is not None:
         raise typer.BadParameter("they are made over shards: give --workers N or --dask ADDRESS too.", param_hint="--rounds")
 
     resume = given["resume"]
-    with Interrupts() as interrupts:
+    with Leaving() as pipes, Interrupts(pipes) as interrupts:
         found = None if resume is None else checkpoints.read(resume)
         with usage():
             _refuse_contradictions(given)
@@ -331,7 +332,7 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             model, final, keeper = _output(given, saved)
             _check_report(given["report"], model, _inputs(given, saved))
             training = runs.start(_settings(given, reading), keeper) if saved is None else runs.resume(saved, keeper)
-        interrupts.training = training
+        interrupts.follow(training)
         shown.start(training, resume)
         seconds = _run(training, shown, keeper, model)
         if model is not None:

@@ -16,6 +16,7 @@ from onlinear.streams.arrow import ERRORS, check_names, first_line
 from onlinear.streams.blocks import StreamError
 from onlinear.streams.delimiters import as_delimiter
 from onlinear.streams.files import BEGIN, ByteFile, Members
+from onlinear.streams.leaving import are_left
 from onlinear.streams.lines import OF_UTF_16, refuse_foreign
 from onlinear.streams.marks import as_decimal, as_nulls, marks_among_numbers, other_decimal
 from onlinear.streams.places import Place
@@ -116,6 +117,7 @@ class CsvTable(Table):
         keys = dict(self.place.keys)
         stored = [name for name in columns if name not in keys]
         self._file.end = f"\n{self._end}\n".encode()
+        self._file.cuts = (self._delimiter * len(self._names) + self._end).encode()
         types = {name: self.types[name] for name in stored}
         reader = self._open_csv(pa.PythonFile(self._file, mode="r"), types, stored, self._note_wrong_row)
         record, whole = 2, Completer(columns, keys)
@@ -133,7 +135,7 @@ class CsvTable(Table):
             self._record = record
         while self._wrong:
             record = self._skip_wrong_rows(self._wrong[0][0])
-        if not self._ended:
+        if not (self._ended or self._file.cut):
             held = "expected a value that ends, got text up to the end of the file"
             raise StreamError(self._open_row or f"{self.place.name}:{record}: {held}{OPEN_QUOTE}")
 
@@ -181,7 +183,7 @@ class CsvTable(Table):
         fields = f"expected {row.expected_columns} values as in the line of names, got {row.actual_columns}"
         message = f"{self.place.name}:{row.number}: {fields}{OPEN_QUOTE if is_open else '.'}"
         if row.text.endswith(self._end):
-            self._open_row = message
+            self._open_row = "" if self._file.cut else message
         else:
             self._wrong.append((row.number, message))
         return "skip"
@@ -248,11 +250,14 @@ class _Rewindable:
             file.close()
             raise
         self.whole = len(first) < size
-        self.head = first if self.whole else first[: first.rfind(b"\n") + 1] or first
+        self.head = first if self.whole and not are_left() else first[: first.rfind(b"\n") + 1] or first
         self._waiting = memoryview(first)
         self.count = 0
         self.end = b""  # what to give after the last byte
+        self.cuts = b""  # and before it, where that byte ends no row
+        self._last = b""  # the last byte
         self.ended = False
+        self.cut = False  # whether a row was left before its end
         self.closed = False
         self._left, self._over, self._reads = False, Event(), False  # whether no more is wanted, was given, is being read
 
@@ -299,9 +304,11 @@ class _Rewindable:
         if self.ended:
             return found
         self.count += len(found)
+        self._last = found[-1:] or self._last
         if last and getattr(self._file, "error", None) is None:
             self.ended = True
-            found += self.end
+            self.cut = are_left() and self._last != b"\n"
+            found += self.cuts + self.end if self.cut else self.end
             found, self._waiting = found[:size], memoryview(found)[size:]
         return found
 

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from onlinear.compiled import MARKED, count_marks, lean_kernel, marks_of, room
+from onlinear.streams import leaving
 from onlinear.streams.blocks import StreamError, Timing
 from onlinear.streams.suffixes import suffix_of
 from onlinear.text.names import printable
@@ -59,7 +60,8 @@ class Pipe(io.RawIOBase):
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self.head = raw, b""
-        while len(self.head) < 6 and (piece := raw.read(6 - len(self.head))):
+        leaving.opened(raw)
+        while len(self.head) < 6 and leaving.has_bytes(raw) and (piece := raw.read(6 - len(self.head))):
             self.head += piece
         self._waiting = self.head
 
@@ -73,7 +75,7 @@ class Pipe(io.RawIOBase):
 
     def readinto(self, target: Any) -> int | None:
         if not self._waiting:
-            return self._raw.readinto(target)  # type: ignore[attr-defined,no-any-return]
+            return self._raw.readinto(target) if leaving.has_bytes(self._raw) else 0  # type: ignore[attr-defined,no-any-return]
         count = min(len(target), len(self._waiting))
         target[:count], self._waiting = self._waiting[:count], self._waiting[count:]
         return count
@@ -150,12 +152,13 @@ class ByteFile:
         self._file = _decompress(self._raw, suffix_of(path)) if pipe is None else _decompress(pipe, pipe.suffix)
 
     def readinto(self, target: memoryview) -> int:
-        """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises."""
+        """Fill ``target`` as far as there are bytes; fewer than asked means the end, or an error that the next call raises. A
+        run that leaves its pipes takes no more bytes of any file."""
         if self.error is not None:
             raise self.error
         filled = 0
         try:
-            while filled < len(target):
+            while filled < len(target) and not leaving.are_left():
                 count = self._file.readinto(target[filled : filled + PIECE])
                 if count is None:
                     raise BlockingIOError("it gives nothing and does not wait")
@@ -163,6 +166,8 @@ class ByteFile:
                     break
                 filled += count
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            if leaving.are_left():
+                return filled
             self.error = StreamError(f"{self.name}: cannot be read to its end, the file is damaged or cut short ({error}).")
             if not filled:
                 raise self.error from None
@@ -223,7 +228,7 @@ def _cut_lines(
         timing.read += perf_counter() - began
         fresh += count
         end, last = kept + count, kept + count < length - 1
-        if last and end and store[end - 1] != NEWLINE and file.error is None:
+        if last and end and store[end - 1] != NEWLINE and file.error is None and not leaving.are_left():
             store[end] = NEWLINE
             end += 1
         stop = store.rfind(b"\n", kept, end) + 1

@@ -65,7 +65,8 @@ class Training:
 
     ``make`` gives the model for the task. ``saved``: what ``state`` gave, to continue from there with the model of that moment
     and the same rows again. ``stopping = True`` ends the run after the piece at work, by Interrupted; ``waiting`` is True while
-    it waits for rows, when Interrupted may as well be raised from outside.
+    it waits for rows, when Interrupted may as well be raised from outside. ``ending = True`` ends it, by Interrupted too, once
+    the stream ends.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Training:
         self._refuse_certified()
         self._place = Place(self.stream, shuffled)
         self.reading: RoundsOfBlocks | None = None  # the passes that certify, once they have begun
-        self.stopping = self.waiting = False
+        self.stopping = self.waiting = self.ending = False
         self.learning = 0.0  # seconds
         self.watch: Callable[[], None] = lambda: None  # called after every block
         self._offsets: list[Offset] = []  # columns far from 0, where the penalty minds them
@@ -325,7 +326,7 @@ class Training:
             self.waiting = True
             block = next(blocks, None)
             self.waiting = False
-            if self.stopping:
+            if self.stopping or (block is None and self.ending):
                 raise Interrupted
             if block is None:
                 return
