@@ -549,13 +549,13 @@ def test_the_first_signal_asks_and_the_second_ends_at_once():
     with Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)  # no run yet
-        interrupts.training = training
+        interrupts.follow(training)
         signal.raise_signal(signal.SIGINT)
         assert training.stopping
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     with Interrupts() as interrupts:
-        interrupts.training = SimpleNamespace(stopping=False, waiting=True)
+        interrupts.follow(SimpleNamespace(stopping=False, waiting=True))
         with pytest.raises(Interrupted):
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGINT) is before

@@ -25,6 +25,7 @@ from onlinear.solvers.core.pack import Abreast, learn_pack, work_of_pack
 from onlinear.solvers.core.resting import Nothing
 
 SUMS = ("B", "stamp")  # of an average: the sum of a feature's weights, and the step up to which it goes
+COPIED = 1 << 18  # columns whose numbers are copied at a time
 
 
 @kernel
@@ -180,9 +181,11 @@ class PlainEngine(Engine):
         return out[: len(columns)]
 
     def sums(self, state: State, columns: np.ndarray) -> np.ndarray:
-        out = np.empty(len(columns))
-        V, S = (side_by_side(vectors, columns) for vectors in (self.numbers(state), self.kept_sums(state) or ()))
-        read_sums(*self._parts_of_sums, V, S, np.arange(len(columns), dtype=np.uint32), state.now, out)
+        out, numbers, kept = np.empty(len(columns)), self.numbers(state), self.kept_sums(state) or ()
+        for first in range(0, len(columns), COPIED):
+            some = columns[first : first + COPIED]
+            V, S = side_by_side(numbers, some), side_by_side(kept, some)
+            read_sums(*self._parts_of_sums, V, S, np.arange(len(some), dtype=np.uint32), state.now, out[first : first + COPIED])
         return out
 
     def readers(self, state: State) -> tuple[Any, Any]:
