@@ -85,6 +85,7 @@ def test_what_cannot_continue_says_why(files):
     Learner("sgd", "logistic").learn([[1.0]], [1.0]).save(files / "bare")
     assert "holds a bare learner" in run("train", "--from", files / "bare", new, code=2)
     assert "--loss is a setting of the model" in run("train", "--from", files / "old.onlinear", new, "--loss", "hinge", code=2)
+    assert "--intercept is a setting" in run("train", "--from", files / "old.onlinear", new, "--intercept", code=2)
     assert "--from excludes --checkpoint" in run(
         "train", "--from", files / "old.onlinear", new, "--checkpoint", files / "c", code=2
     )

@@ -62,6 +62,7 @@ OTHER = {
     },
     "hash_bits must be a whole number from 1 to 30, got 31": {"hash_bits": 31},
     "missing: expected 'numbers=omit,categories=indicator' as the model's encoding has it, got 'omit'": {"missing": "omit"},
+    "missing: expected 'numbers=omit,categories=indicator' as the model's encoding has it, got 'error'": {"missing": "error"},
     "dates: expected 'days' as the model's encoding has it, got 'seconds'": {"dates": "seconds"},
     "interactions: expected 'site:flag,age:price,price:site,price:flag' as the model's encoding has it, got 'site:flag'": {
         "interactions": ["site:flag"]
@@ -106,6 +107,8 @@ def test_encodings_without_dates_and_of_one_hot_columns_say_so():
     streams.open(rows, encoding=encoding, categories="one-hot")
     with pytest.raises(ValueError, match=r"dates: expected nothing as the model's encoding has it, got 'days'"):
         streams.open(rows, encoding=encoding, dates="days")
+    with pytest.raises(ValueError, match=r"categories: expected 'one-hot' as the model's encoding has it, got 'hash'"):
+        streams.open(rows, encoding=encoding, categories="hash")
     with pytest.raises(ValueError, match=r"categories='one-hot'"):
         streams.open(rows, encoding=encoding, ngrams=2)
 

@@ -164,7 +164,7 @@ def _needs_of_columns(columns: dict[str, Any], named: set[str], reading: Reading
         reason = f"{_list(useless)}: empty, or no plain values"
         found.append(Need("--exclude", ",".join([*(reading.exclude or ()), *useless]), reason))
     gaps = [name for name, held in columns.items() if name not in useless and _has_gaps(held)]
-    if gaps and reading.missing == ERROR:
+    if gaps and reading.missing in (None, ERROR):
         found.append(Need("--missing", "indicator", f"{_list(gaps)}: missing values"))
     return found
 

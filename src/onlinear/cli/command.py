@@ -318,14 +318,13 @@ class Reading(NamedTuple):
         list[str] | None, _reading("--numbers", metavar="A,B,...", help="Tables: text columns to read as numbers.")
     ] = ()  # type: ignore[assignment]
     categories: Annotated[
-        str,
+        str | None,
         _reading(
             "--categories",
             metavar="KIND",
-            help="Tables: hash text, or one-hot (the model keeps a dictionary).",
-            show_default=True,
+            help="Tables: hash text, or one-hot (the model keeps a dictionary). Default: as in the model, else hash.",
         ),
-    ] = "hash"
+    ] = None
     hash_bits: Annotated[
         int | None,
         _reading("--hash-bits", metavar="BITS", help="Hash text to 2^BITS columns. Default: 18.", min=1, max=30),
@@ -343,14 +342,14 @@ class Reading(NamedTuple):
         _reading("--bins", metavar="A:K,...", help="Tables: K bins of a number, or by edges, e.g. 'price:10,age:18:30:65'."),
     ] = ()  # type: ignore[assignment]
     missing: Annotated[
-        str,
+        str | None,
         _reading(
             "--missing",
             metavar="POLICY",
-            help="Missing values: error, omit or indicator; or of each kind: numbers=A,categories=B.",
-            show_default=True,
+            help="Missing values: error, omit or indicator; or of each kind: numbers=A,categories=B. Default: as in the model, "
+            "else error.",
         ),
-    ] = "error"
+    ] = None
     dates: Annotated[
         str | None, _reading("--dates", metavar="UNIT", help="Read dates as seconds or days since 1970. Default: refuse them.")
     ] = None

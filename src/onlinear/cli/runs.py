@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -110,13 +110,18 @@ def _open(settings: Settings) -> Stream:
     return streams.open(list(settings.source), **settings.reading)
 
 
+def refuse_fixed(start: str, given: Iterable[str]) -> None:
+    """Raise ValueError where an option was given that the model decides from which training continues."""
+    for name in given:
+        if name in FIXED:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is a setting of the model {printable(start)}, which --from does not change.")
+
+
 def _trained(settings: Settings) -> Model:
-    """The model that training continues from; raises ValueError for one that cannot learn, and for options that it fixes."""
+    """The model that training continues from; raises ValueError for one that cannot learn."""
     start = str(settings.start)
     path = printable(start)
-    for name in FIXED:
-        if getattr(settings, name) != Settings._field_defaults[name]:
-            raise ValueError(f"--{name.replace('_', '-')} is a setting of the model {path}, which --from does not change.")
     model = load(start)
     if not isinstance(model, Model):
         raise ValueError(f"{path} holds a bare learner, which knows no task: --from takes what train or save wrote.")

@@ -65,6 +65,7 @@ onlinear train --from clicks.onlinear today.parquet --model clicks.onlinear
 DEFAULT_INTERVAL = "60s"  # between checkpoints
 PARTIAL = ".partial"  # the suffix of the model of a run that was interrupted
 MAY_CHANGE_ON_RESUME = ("max_errors",)  # it decides which rows are refused, not what is learned from the others
+LEFT_OUT = {"base": 1, "categories": "hash", "missing": "error"}  # what options are that no model decides
 AGAINST_AUTO = {
     "early_stop": "each finds the passes in its own way",
     "tol": "a run to a certified gap ends by the gap alone",
@@ -325,6 +326,8 @@ def _train(ctx: typer.Context, given: dict[str, Any], reading: Reading) -> None:
             _refuse_contradictions(given)
             shown: Display = QuietDisplay() if given["quiet"] else JsonDisplay() if given["json"] else TableDisplay()
             saved = None if found is None else _check_agreement(ctx, found, reading)
+            if given["start"] is not None:
+                runs.refuse_fixed(given["start"], (name for name in ctx.params if given_in(ctx, name)))
             if saved is not None and saved.sharded:
                 raise UsageError(
                     f"{printable(saved.path)} is of a run over shards: give --workers N or --dask ADDRESS with it."
@@ -546,7 +549,7 @@ def _check_agreement(ctx: typer.Context, saved: Saved, reading: Reading) -> Save
         if name in MAY_CHANGE_ON_RESUME:
             changed[name] = getattr(reading, name)
         elif name in Reading._fields:
-            otherwise = 1 if name == "base" else Reading._field_defaults[name]
+            otherwise = LEFT_OUT.get(name, Reading._field_defaults[name])
             _same(saved.path, name, getattr(reading, name), then.reading.get(name, otherwise))
         elif name in then._fields:
             _same(saved.path, name, getattr(now, name), getattr(then, name))

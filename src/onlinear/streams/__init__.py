@@ -45,12 +45,12 @@ def open(
     exclude: Iterable[str] = (),
     text: Iterable[str] = (),
     numbers: Iterable[str] = (),
-    categories: str = "hash",
+    categories: str | None = None,
     hash_bits: int | None = None,
     interactions: Iterable[Any] = (),
     ngrams: Any = (),
     bins: Any = (),
-    missing: str | Mapping[str, str] = "error",
+    missing: str | Mapping[str, str] | None = None,
     dates: str | None = None,
     classes: Sequence[str] | None = None,
     nulls: Sequence[str] | None = None,
@@ -85,8 +85,8 @@ def open(
         Tables: names or patterns of the columns to use, and of columns to leave out. Default: all but target and weight.
     text, numbers : iterable of str, optional
         Tables: columns to read as categories, or as numbers, whatever their type.
-    categories : {"hash", "one-hot"}, default "hash"
-        Tables: whether text is hashed, or numbered by a dictionary.
+    categories : {"hash", "one-hot"}, optional
+        Tables: whether text is hashed, or numbered by a dictionary. Default: as in the encoding, else hash.
     hash_bits : int, optional
         Tables and vw: text is hashed to 2^hash_bits columns, from 1 to 30. Default: 18.
     interactions : iterable of pairs of str, default ()
@@ -98,8 +98,9 @@ def open(
     bins : mapping of str to int or list of float, default ()
         Tables: numbers to read as categories, by the bins they fall into: edges ``{"age": [18, 30, 65]}`` or
         ``"age:18:30:65"``, or a number of bins ``{"price": 10}`` or ``"price:10"``, which the first 16,384 rows fill alike.
-    missing : str or mapping, default "error"
-        Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator".
+    missing : str or mapping, optional
+        Tables: error, omit or indicator, for all columns or as "numbers=omit,categories=indicator". Default: as in the
+        encoding, else error.
     dates : {"seconds", "days"}, optional
         Tables: read dates as numbers since 1970. Default: refuse them.
     classes : sequence of str, optional

@@ -149,13 +149,14 @@ class Plan:
         if not features:
             raise ValueError(f"{table.place.name}: no column is left as a feature.")
         found = [Feature(name, self._kind(table, name)) for name in features]
-        words, bins = words_of_columns(found, options.ngrams, options.categories), bins_of_columns(found, options.bins)
+        categories = enc.HASH if options.categories is None else options.categories
+        words, bins = words_of_columns(found, options.ngrams, categories), bins_of_columns(found, options.bins)
         return Encoding(
             found,
-            **enc.check_options(options.categories, options.hash_bits, options.dates),
-            missing=enc.read_policies(options.missing),
+            **enc.check_options(categories, options.hash_bits, options.dates),
+            missing=enc.read_policies(enc.ERROR if options.missing is None else options.missing),
             target=self.target,
-            interactions=pairs_of_columns(found, options.interactions, options.categories, words, bins),
+            interactions=pairs_of_columns(found, options.interactions, categories, words, bins),
             ngrams=words,
             bins=_edges(bins, [feature for feature in found if isinstance(bins.get(feature.name), int)], first_values),
         )

@@ -34,11 +34,11 @@ def must_hold_table(given: Encoding, options: TableOptions, columns: Sequence[st
             raise _differs("exclude", f"columns that are no features {_OF}", repr(name))
     _must_have_kind(given, "text", options.text, (TEXT,), known)
     _must_have_kind(given, "numbers", options.numbers, (NUMBER, BOOLEAN), known)
-    if options.categories not in (enc.HASH, given.categories):
+    if options.categories not in (None, given.categories):
         enc.check_options(options.categories, None, None)
         raise _differs("categories", f"{given.categories!r} {_AS}", repr(options.categories))
     must_have_bits(given.hash_bits, options.hash_bits)
-    if options.missing != enc.ERROR and (missing := enc.read_policies(options.missing)) != given.missing:
+    if options.missing is not None and (missing := enc.read_policies(options.missing)) != given.missing:
         raise _differs("missing", f"{_policies(given.missing)} {_AS}", _policies(missing))
     if options.dates not in (None, given.dates):
         enc.check_options(given.categories, None, options.dates)

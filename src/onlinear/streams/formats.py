@@ -74,7 +74,7 @@ def must_fit(kind: str, options: Mapping[str, Any], hash_bits: int | None, encod
     """Raise ValueError for an option that the format does not have."""
     for name, value in options.items():
         formats, nothing = ONLY_FOR[name]
-        if kind not in formats and value != nothing:
+        if kind not in formats and value is not None and value != nothing:
             raise ValueError(
                 f"{name} is for the format {' or '.join(formats)}, and the input is {kind}; if not, say so, as with "
                 f"format={formats[-1]!r} (in the command: --format {formats[-1]})."
@@ -121,5 +121,5 @@ def hold_converted_rows(places: Sequence[Any], kind: str, options: Mapping[str, 
 def refuse_options(options: Mapping[str, Any], why: str) -> None:
     """Raise ValueError for an option that was given; ``why``: the words behind its name."""
     for name, value in options.items():
-        if value != ONLY_FOR[name][1]:
+        if value is not None and value != ONLY_FOR[name][1]:
             raise ValueError(f"{name} {why}")

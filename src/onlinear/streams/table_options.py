@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from onlinear.streams.encoding import ERROR, HASH
 from onlinear.streams.marks import NULLS
 
 
@@ -18,12 +17,12 @@ class TableOptions(NamedTuple):
     exclude: Iterable[str] = ()
     text: Iterable[str] = ()
     numbers: Iterable[str] = ()
-    categories: str = HASH
+    categories: str | None = None
     hash_bits: int | None = None
     interactions: Iterable[Any] = ()
     ngrams: Any = ()
     bins: Any = ()
-    missing: str | Mapping[str, str] = ERROR
+    missing: str | Mapping[str, str] | None = None
     dates: str | None = None
     classes: Sequence[str] | None = None
     nulls: Sequence[str] = NULLS
