@@ -187,10 +187,10 @@ def test_a_failed_prediction_leaves_the_old_file(folder, tmp_path):
     assert "there is no folder" in run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / "no/out", code=2)
 
 
-@pytest.mark.parametrize("name", ["p.csv.gz", "p.txt.ZST"])
-def test_predictions_are_not_written_under_the_name_of_a_compressed_file(folder, tmp_path, name):
+@pytest.mark.parametrize(("name", "why"), [("p.csv.gz", "compressed"), ("p.txt.ZST", "compressed"), ("p.json", "written so")])
+def test_predictions_are_not_written_under_the_name_of_another_kind_of_file(folder, tmp_path, name, why):
     shown = run("predict", folder / "two", folder / "two.svm", "-o", tmp_path / name, code=2)
-    assert "predictions are not compressed" in shown
+    assert f"predictions are not {why}" in shown
     assert not list(tmp_path.iterdir())
 
 
@@ -493,12 +493,12 @@ def test_a_final_model_of_a_frame_of_numbers_predicts_a_table_of_its_features(tm
     assert list(map(int, run("predict", tmp_path / "final", tmp_path / "rows.csv").split())) == model.predict(frame).tolist()
 
 
-@pytest.mark.parametrize("name", ["o.csv", "o.parquet", "o.arrow", "o.txt"])
+@pytest.mark.parametrize("name", ["o.csv", "o.tsv", "o.parquet", "o.arrow", "o.txt"])
 def test_predictions_of_no_rows_are_a_file_with_their_names(folder, tmp_path, name):
     (tmp_path / "none.svm").touch()
     run("predict", folder / "three", tmp_path / "none.svm", "--as", "scores", "--header", "-o", tmp_path / name)
-    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".arrow": feather.read_feather, ".txt": pd.read_table}
-    found = read[(tmp_path / name).suffix](tmp_path / name)
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".arrow": feather.read_feather}
+    found = read.get((tmp_path / name).suffix, pd.read_table)(tmp_path / name)
     assert len(found) == 0
     assert " ".join(found.columns).replace("score_", "score ") == "score 0 score 1 score 2"
     for command in ("explain", "evaluate"):
@@ -597,6 +597,8 @@ def test_a_class_with_a_line_end_is_no_line_of_text(tmp_path):
         shown = run("predict", tmp_path / "m", tmp_path / "rows.parquet", *output, code=2)
         assert r"the class 'a\nb' has a line end, and text has one line per row: give --output p.csv" in shown
     run("predict", tmp_path / "m", tmp_path / "rows.parquet", "-o", tmp_path / "p.csv")
+    run("predict", tmp_path / "m", tmp_path / "rows.parquet", "-o", tmp_path / "p.tsv")
+    assert pd.read_csv(tmp_path / "p.csv")["label"].tolist() == pd.read_table(tmp_path / "p.tsv")["label"].tolist()
     assert pd.read_csv(tmp_path / "p.csv")["label"].tolist() == load(tmp_path / "m").predict(frame).tolist()
     text = run("predict", tmp_path / "m", tmp_path / "rows.parquet", "--as", "probabilities", "--header").splitlines()
     assert (text[0], len(text)) == ("probability_a_b probability_c_d", 61)

@@ -16,6 +16,7 @@ from onlinear.text.names import printable
 
 Write = Callable[[Any], None]
 STDOUT = "-"
+OTHERS = (".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".npy", ".npz", ".pkl", ".orc", ".h5")  # that say what they are not
 
 
 @app.command()
@@ -31,7 +32,7 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="Write to this file: .csv, .parquet, .arrow, or else text; -: standard output.",
+            help="Write to this file: .csv, .tsv, .parquet, .arrow, or else text; -: standard output.",
             show_default="standard output",
         ),
     ] = None,
@@ -57,10 +58,10 @@ def predict(
         raise UsageError(str(error).replace("kind", "--as", 1)) from None
     output = None if output == STDOUT else output
     if output is not None:
-        if output.lower().endswith(PACKED):
+        if output.lower().endswith((*PACKED, *OTHERS)):
+            why = "are not compressed" if output.lower().endswith(PACKED) else "are not written so"
             raise UsageError(
-                f"--output {printable(output)}: predictions are not compressed; expected .csv, .parquet, .arrow or text, as "
-                ".txt."
+                f"--output {printable(output)}: predictions {why}; expected .csv, .tsv, .parquet, .arrow or text, as .txt."
             )
         writable("--output", output, [("the model", model), *inputs(source)])
     learned = load(model)

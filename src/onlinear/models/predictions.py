@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,10 +103,10 @@ def tables(file: Any, names: list[str], form: Callable[[Any, Any], Any]) -> Iter
     opened[0].close()
 
 
-def _csv(file: Any, schema: Any) -> Any:
+def _csv(file: Any, schema: Any, delimiter: str = ",") -> Any:
     from pyarrow import csv
 
-    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(quoting_style="needed"))
+    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(quoting_style="needed", delimiter=delimiter))
 
 
 def _parquet(file: Any, schema: Any) -> Any:
@@ -120,4 +121,9 @@ def _arrow(file: Any, schema: Any) -> Any:
     return ipc.new_file(file, schema)
 
 
-FORMS = {".csv": _csv, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow, ".feather": _arrow, ".ipc": _arrow}
+FORMS: dict[str, Callable[[Any, Any], Any]] = {
+    ".csv": _csv,
+    ".tsv": partial(_csv, delimiter="\t"),
+    **dict.fromkeys((".parquet", ".pq"), _parquet),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), _arrow),
+}
