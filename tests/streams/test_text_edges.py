@@ -96,6 +96,21 @@ def test_lines_that_end_with_cr_alone(tmp_path, form):
         read(tmp_path, form, content)
 
 
+@pytest.mark.parametrize("line", ["1 | a\r-1 | b", "1 |a x:1 y\rz", "1 |a\rb c", "1 |\r-1 | a", "1 | a b\r"])
+def test_a_line_of_vowpal_wabbit_text_has_no_cr_but_at_its_end(tmp_path, line):
+    """Files of old editors, of which one line ends otherwise: they would be one long row."""
+    path = tmp_path / "a.vw"
+    path.write_text(f"{line}\n1 | c\n", newline="")
+    stream = streams.open(path, max_errors=1)
+    rows = sum(block.n for block in stream)
+    if line.endswith("\r"):
+        assert (rows, stream.errors) == (2, [])
+    else:
+        assert (rows, len(stream.errors)) == (1, 1)
+        assert "a.vw:1: expected " in stream.errors[0]
+        assert "CR within a line" in stream.errors[0]
+
+
 @pytest.mark.parametrize("form", ["svm", "vw"])
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_a_cr_within_the_first_line_is_of_that_line_however_blocks_are_cut(tmp_path, form, end):

@@ -4,7 +4,7 @@ A feature's key is ``namespace^name``, or ``name`` where the namespace has no na
 number-like names too: Vowpal Wabbit's own column numbers are not kept. Its value, 1 where none is written, is multiplied by the
 namespace's scale. The importance is the row's weight. A token that touches the bar is a tag, as in Vowpal Wabbit. A base other
 than 0, several labels and the labels of other reductions are refused. ``numbers`` reads the numbers, ``namespace_crosses``
-crosses namespaces.
+crosses namespaces. A CR within a line is refused: it would end a line elsewhere.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _hash_name(text, i, close, h, k, shift, length):  # type: ignore[no-untyped-
             return end, h, k, shift, length + count
     while True:
         c = text[i]
-        if (c <= SPACE or c == BAR or c == COLON) and (c == COLON or _ends(text, i)):  # noqa: SIM109 (faster)
+        if (c <= SPACE or c == BAR or c == COLON) and (c == COLON or c == RETURN or _ends(text, i)):  # noqa: SIM109 (faster)
             return i, h, k, shift, length
         h, k, shift = absorb(h, k, shift, np.uint64(c))
         length += ONE
@@ -383,6 +383,8 @@ def _message(store: bytearray, wrong: int, at: int, end: int) -> str:
     if wrong == NO_LABEL:
         what = f"the tag {quote_token(token)} (a blank before '|' makes it a label)" if token else "none"
         return f"expected {expected}, got {what}"
+    if store[at] == RETURN:
+        return "expected lines that end with LF, got a CR within a line (tr '\\r' '\\n' converts them)"
     hint = "; this looks like binary data" if "\0" in token or "\ufffd" in token else ""
     if token.startswith("\ufeff"):
         hint = "; a byte order mark is no part of Vowpal Wabbit text"
