@@ -103,6 +103,21 @@ def test_targets_whose_squares_are_0_are_named(loss, size, stream):
     assert len(said) == (size < 1e-150)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-140, 1e-160, 1e-200, 1e-310])
+@pytest.mark.parametrize("make", [OnlineRegressor, OnlineClassifier])
+@pytest.mark.parametrize("stream", [False, True])
+def test_weights_whose_squares_are_0_are_named(make, size, stream):
+    y, s = NUMBERS @ [1.0, -2.0, 0.5], np.full(200, size)
+    y = y if make is OnlineRegressor else (y > 0.0).astype(float)
+    rows = ([(NUMBERS, y, s)],) if stream else (NUMBERS, y, s)
+    classes = {"classes": [0.0, 1.0]} if stream and make is OnlineClassifier else {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make().fit(*rows, **classes)
+        make().fit(NUMBERS, y, np.append(s[1:], 1.0))
+    assert sum("weights of all rows are so small" in str(warning.message) for warning in caught) == (size < 1e-150)
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-140, 1e-160, 1e-200])
 def test_without_an_intercept_too(size):
     y = NUMBERS @ [1.0, -2.0, 0.5] * size

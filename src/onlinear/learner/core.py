@@ -362,6 +362,11 @@ class Core(Guarded):
         return self.units is not None and self.units.vanish
 
     @property
+    def weights_vanish(self) -> bool:
+        """Whether all weights of rows are so small that their squares are no numbers, of which the sizes of slopes are made."""
+        return self.units is not None and self.units.weights_vanish
+
+    @property
     def clips(self) -> bool:
         """Whether predictions are clipped to the targets seen."""
         return self.units is not None and self.units.clip is not None

@@ -286,6 +286,11 @@ class Units:
         return self.targets and bool(np.any((sizes > 0.0) & (sizes < TINIEST)))
 
     @property
+    def weights_vanish(self) -> bool:
+        """Whether rows have weights, but so small ones that the squares of all are no numbers."""
+        return bool(0.0 < self.heaviest[0] < TINIEST)
+
+    @property
     def bounds(self) -> np.ndarray | None:
         """What scores with their zero or level are clipped to (K, 2); None where they are not."""
         if self.clip is None:

@@ -125,9 +125,9 @@ class Online(TakesCallbacks, BaseEstimator, OneByOne, Certified):  # type: ignor
         """Train from the start, in ``passes`` passes over arrays or a stream."""
         with fit_tasks(self, X, y, sample_weight) as tasks:
             self._train(X, y, sample_weight, classes, tasks)
-        columns = self.learner_.vanished
+        learner, columns = self.learner_, self.learner_.vanished
         names = self.feature_names(np.array(columns[:SHOWN], np.intp))
-        warn(too_small(columns, names, targets=self.learner_.targets_vanish))
+        warn(too_small(columns, names, targets=learner.targets_vanish, weights=learner.weights_vanish))
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, classes: Any, tasks: Tasks) -> Self:

@@ -44,10 +44,12 @@ def far_from_zero(rows: Rows) -> list[Offset]:
     return sorted(found, key=lambda offset: (-offset.times, offset.column))
 
 
-def too_small(columns: Sequence[int], names: Sequence[str | None], *, targets: bool) -> list[str]:
-    """What to say of columns whose entries have squares of 0, ``names`` those of the first ones, and of such targets."""
+def too_small(columns: Sequence[int], names: Sequence[str | None], *, targets: bool, weights: bool) -> list[str]:
+    """What to say of columns whose entries have squares of 0, ``names`` those of the first ones, and of such targets and
+    weights of rows."""
     of_targets = "Targets are so small, or differ by so little, that their squares are 0, so they are not learned."
-    said = [f"{of_targets} Multiply them by a constant."] if targets else []
+    of_weights = "The weights of all rows are so small that their squares are 0, so nothing is learned."
+    said = [f"{said} Multiply them by a constant." for said, true in ((of_targets, targets), (of_weights, weights)) if true]
     if not columns:
         return said
     shown = [f"column {column}" if name is None else repr(name) for column, name in zip(columns[:SHOWN], names, strict=False)]

@@ -502,8 +502,9 @@ class Training:
     @property
     def too_small(self) -> list[str]:
         """That values are too small to be learned; nothing where none are."""
-        columns = self.learner.vanished
-        return too_small(columns, encoding.names_of(self.stream.encoding, columns[:SHOWN]), targets=self.learner.targets_vanish)
+        learner, columns = self.learner, self.learner.vanished
+        names = encoding.names_of(self.stream.encoding, columns[:SHOWN])
+        return too_small(columns, names, targets=learner.targets_vanish, weights=learner.weights_vanish)
 
     def nonzeros(self, average: bool) -> int:
         """Weights that are not 0."""
