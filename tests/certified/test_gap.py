@@ -214,3 +214,22 @@ def test_evaluate_shows_it(tmp_path, monkeypatch):
     told = json.loads(CliRunner().invoke(app, ["evaluate", "model", "rows.svm", "--gap", "--json"]).output)
     assert told["duality_gap"] == pytest.approx(model.duality_gap(streams.open("rows.svm")), rel=1e-9)
     assert told["gap_is_loose"] is None
+
+
+@pytest.mark.filterwarnings("ignore:tol=")
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_of_heavy_rows_do_not_drive_the_dual_ascent_away(seed):
+    """A shift of scores of which exp overflows was taken for the one of balanced slopes: infinity is at most infinity."""
+    rng = np.random.default_rng(seed)
+    X, s = rng.standard_normal((150, 2)), 10.0 ** rng.uniform(-3.0, 3.0, 150)
+    y = rng.poisson(np.exp(X @ [2.0, -0.3])).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        ascent = OnlineRegressor("poisson", solver="sdca", penalty="l2=1e-2", max_passes=300).fit(X, y, s)
+    newton = OnlineRegressor("poisson", solver="prox-newton", penalty="l2=1e-2").fit(X, y, s)
+    assert newton.converged_
+    assert ascent.objective_ - newton.objective_ < 0.2 * abs(newton.objective_)
+    scores = np.array([1000.0, 0.0, -3.0])
+    b, theta = balanced(Poisson(), scores, np.array([1.0, 2.0, 0.0]), np.ones(3))
+    assert b == pytest.approx(np.log(3.0) - 1000.0)
+    assert abs(theta.sum()) < 1e-9

@@ -6,6 +6,7 @@ that the sum is 0. Mixed slopes stay in the domain of l*, which is convex.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _narrow(total: Any, low: float, high: float) -> tuple[float, float]:
                     low, below = b, here
                 if here >= 0.0:
                     high, above = b, here
-                if abs(here) <= ENOUGH * size:
+                if abs(here) <= ENOUGH * size < inf:
                     return low, high
             if high - low <= 0.25 * width:
                 break
